@@ -199,8 +199,7 @@ def planted_job(user: User) -> dict[str, object]:
     return {"twins": "", "queue": "high", "description": "planted", "envelope": envelope}
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "state"), [*zip(WAYS, STATES, strict=True)])
 def test_no_file_of_the_branch_is_trusted(
     victim: User, listener: Listener, way: str, state: str
 ) -> None:

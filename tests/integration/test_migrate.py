@@ -29,6 +29,14 @@ def old(user: User) -> OldProject:
     return OldProject(user.project)
 
 
+@pytest.fixture
+def whole(user: User, old: OldProject) -> OldProject:
+    """A project with everything that the predecessor made."""
+    old.whole()
+    user.own(user.project)
+    return old
+
+
 def database(user: User) -> Path:
     return Path(user.hivepipe("home").strip(), "hive.db")
 
@@ -106,18 +114,16 @@ def test_migrate_ends_with_the_probe(user: User, old: OldProject) -> None:
     assert f"probe    {HOOKS} of {HOOKS} hooks recorded an event" in output
 
 
-def test_json_is_one_object_for_plan_and_result(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_json_is_one_object_for_plan_and_result(user: User, whole: OldProject) -> None:
     before = states(user.project)
     dry = json.loads(user.hivepipe("migrate", "--dry-run", "--json"))
     assert states(user.project) == before
     assert (dry["changed"], dry["result"], dry["probe"]) == (False, None, None)
     plan = dry["plan"]
-    assert plan["moves"] == [{"source": str(old.home), "target": str(user.project / ASIDE)}]
+    assert plan["moves"] == [{"source": str(whole.home), "target": str(user.project / ASIDE)}]
     assert {Path(each["path"]).name for each in plan["hooks"]} >= {"settings.json"}
     assert all(each["command"] for file in plan["hooks"] for each in file["old"])
-    assert [each["folder"] for each in plan["queues"]] == [str(old.queue)]
+    assert [each["folder"] for each in plan["queues"]] == [str(whole.queue)]
     done = user.do("hivepipe", "migrate", "--json", data="y\n")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -133,15 +139,13 @@ def test_json_is_one_object_for_plan_and_result(user: User, old: OldProject) -> 
     assert (again["changed"], again["result"]) == (False, None)
     user.hivepipe("uninstall")
     undone = json.loads(user.hivepipe("migrate", "--undo", "--yes", "--json"))
-    assert undone["homes"] == [str(old.home)]
+    assert undone["homes"] == [str(whole.home)]
     assert without_state(states(user.project)) == without_state(before)
 
 
 def test_uninstall_keeps_both_homes_and_undo_restores_the_old_one(
-    user: User, old: OldProject
+    user: User, whole: OldProject
 ) -> None:
-    old.whole()
-    user.own(user.project)
     before = states(user.project)
     user.hivepipe("migrate", "--yes")
     assert "uninstall" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
@@ -154,9 +158,7 @@ def test_uninstall_keeps_both_homes_and_undo_restores_the_old_one(
     assert "nothing to undo" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
 
 
-def test_migrate_after_uninstall_installs_hivepipe_again(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_migrate_after_uninstall_installs_hivepipe_again(user: User, whole: OldProject) -> None:
     user.hivepipe("migrate", "--yes")
     before = counts(user)
     user.hivepipe("uninstall")
@@ -167,9 +169,7 @@ def test_migrate_after_uninstall_installs_hivepipe_again(user: User, old: OldPro
     assert "already migrated" in user.hivepipe("migrate", "--yes")
 
 
-def test_edits_of_the_settings_after_migrate_are_kept(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_edits_of_the_settings_after_migrate_are_kept(user: User, whole: OldProject) -> None:
     shared = user.project / ".claude/settings.json"
     user.hivepipe("migrate", "--yes")
     shared.write_text(shared.read_text().replace("opus", "haiku"))
@@ -222,9 +222,7 @@ def test_migrate_in_a_subfolder_names_the_project(user: User, old: OldProject) -
     assert "init" not in output
 
 
-def test_the_answer_no_changes_nothing(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_the_answer_no_changes_nothing(user: User, whole: OldProject) -> None:
     before = user.files()
     assert user.do("hivepipe", "migrate", data="n\n").returncode == 1
     assert user.files() == before
@@ -350,16 +348,14 @@ time.sleep(600)
 
 
 def test_migrate_refuses_a_database_in_use_and_continues_in_the_next_run(
-    user: User, old: OldProject, installation: Installation
+    user: User, whole: OldProject, installation: Installation
 ) -> None:
-    old.whole()
-    user.own(user.project)
-    home = states(old.home)
+    home = states(whole.home)
     with process(user, str(installation.python), "-c", LOCK) as holder:
         output = user.hivepipe("migrate", "--yes", expect=1)
         assert f"(pid {holder.pid})" in output
-        assert f"{old.home}/hive.db" in output
-        assert old.home.is_dir()
+        assert f"{whole.home}/hive.db" in output
+        assert whole.home.is_dir()
     user.hivepipe("migrate", "--yes")
     assert states(user.project / ASIDE) == home
     assert counts(user)["agents"] == 5
@@ -382,9 +378,7 @@ def test_a_running_old_worker_is_named_and_not_stopped(user: User, old: OldProje
     assert counts(user)["agents"] == 5
 
 
-def test_later_files_of_an_old_worker_are_imported_again(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_later_files_of_an_old_worker_are_imported_again(user: User, whole: OldProject) -> None:
     user.hivepipe("migrate", "--yes")
     before = counts(user)
     late = OldProject(user.project)
@@ -412,10 +406,8 @@ def test_later_files_of_an_old_worker_are_imported_again(user: User, old: OldPro
     ],
 )
 def test_old_hooks_that_write_into_the_new_database_are_named(
-    user: User, old: OldProject, statement: str
+    user: User, whole: OldProject, statement: str
 ) -> None:
-    old.whole()
-    user.own(user.project)
     user.hivepipe("migrate", "--yes")
     user.play_session()
     user.hivepipe("drain")
@@ -426,9 +418,7 @@ def test_old_hooks_that_write_into_the_new_database_are_named(
     assert "another program wrote rows" in findings_of(user)["old-rows"]["text"]
 
 
-def test_init_and_up_point_to_migrate_and_change_nothing(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_init_and_up_point_to_migrate_and_change_nothing(user: User, whole: OldProject) -> None:
     before = user.files(user.home)
     for words in (
         ("init",),
@@ -510,10 +500,8 @@ def test_links_inside_the_old_home_are_moved_and_not_followed(user: User, old: O
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of somebody else")
-def test_foreign_files_are_named_and_moved(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
-    database, torn = old.home / "hive.db", next((old.queue / "pending").glob("3_*"))
+def test_foreign_files_are_named_and_moved(user: User, whole: OldProject) -> None:
+    database, torn = whole.home / "hive.db", next((whole.queue / "pending").glob("3_*"))
     for path in (database, torn):
         os.chown(path, 0, 0)
         path.chmod(0o600)
@@ -548,9 +536,7 @@ def test_migrate_refuses_the_variable_of_the_old_database(user: User, old: OldPr
     assert "hivepipe migrate" in user.hivepipe("init", expect=1, HIVE_DB=str(path))
 
 
-def test_sessions_are_recorded_after_migrate(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_sessions_are_recorded_after_migrate(user: User, whole: OldProject) -> None:
     del user.env["HIVEPIPE_AUTOSTART"]
     user.hivepipe("migrate", "--yes")
     before = counts(user)
@@ -613,9 +599,7 @@ def test_a_failed_installation_can_be_continued_or_undone(user: User, old: OldPr
     assert "did not end" not in user.hivepipe("doctor")
 
 
-def test_old_hooks_of_a_worktree_are_removed_in_the_worktree(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_old_hooks_of_a_worktree_are_removed_in_the_worktree(user: User, whole: OldProject) -> None:
     user.git("init", "-q")
     user.git("add", "-f", ".claude/settings.json", ".claude/hooks")
     user.git("commit", "-qm", "x")
@@ -631,9 +615,7 @@ def test_old_hooks_of_a_worktree_are_removed_in_the_worktree(user: User, old: Ol
     assert user.git("status", "--porcelain", "-uno") == ""
 
 
-def test_parallel_migrations_import_once(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_parallel_migrations_import_once(user: User, whole: OldProject) -> None:
     before = states(user.project)
     with ThreadPoolExecutor(3) as pool:
         migrate = ("hivepipe", "migrate", "--yes", "--no-probe")
@@ -661,19 +643,17 @@ def test_a_renamed_project_can_be_undone(user: User, old: OldProject) -> None:
     assert states(user.project) == before
 
 
-def test_undo_restores_the_old_home_beside_later_files(user: User, old: OldProject) -> None:
-    old.whole()
-    user.own(user.project)
+def test_undo_restores_the_old_home_beside_later_files(user: User, whole: OldProject) -> None:
     before = without_state(states(user.project))
     user.hivepipe("migrate", "--yes")
     late = OldProject(user.project)
     late.number = 50
     entry = late.entry(agent("late-1"))
-    old.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
+    whole.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
     user.own(user.project)
     user.hivepipe("migrate", "--yes")
-    mine = old.write(".hive-mind/mine/notes.txt", "a person's\n")
-    clash = old.write(".hive-mind/config.json", "a person's\n")
+    mine = whole.write(".hive-mind/mine/notes.txt", "a person's\n")
+    clash = whole.write(".hive-mind/config.json", "a person's\n")
     user.own(user.project)
     output = user.hivepipe("uninstall", "--purge", "--yes", expect=1)
     assert f"{clash} is in the way of {user.project / ASIDE / 'config.json'}" in output

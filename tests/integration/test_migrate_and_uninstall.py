@@ -10,8 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import until
 from tests.installed import User
 from tests.old_project import SESSION, OldProject, states
@@ -64,9 +62,8 @@ def fire_events_of_a_day(user: User) -> None:
     user.fire("SessionEnd", reason="other", **at)
 
 
-@pytest.mark.parametrize("shape", ["seed", "claude-flow"])
-def test_a_project_is_migrated_used_and_restored(user: User, shape: str) -> None:
-    old = OldProject(user.project).whole(shape)
+def test_a_project_is_migrated_used_and_restored(user: User) -> None:
+    old = OldProject(user.project).whole("claude-flow")
     user.own(user.project)
     before = states(user.project)
     home = states(old.home)

@@ -43,22 +43,28 @@ def archived_lines(connection: "psycopg.Connection[Any]", home: int, agent: str 
     )
 
 
-@pytest.fixture(params=["s3", "database"])
-def shared(request: Any, team: Team, bucket: ObjectStore) -> Team:
-    """A team that shares everything, with each kind of store."""
+def with_store(team: Team, store: str) -> Team:
+    """Share everything, with this store of archives."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    where = bucket.place if request.param == "s3" else place.DATABASE
-    team.query("SELECT hivepipe.set_archive_store(%s)", where)
+    team.query("SELECT hivepipe.set_archive_store(%s)", store)
     write_credential(TEAM_STORE, KEY)
     return team
+
+
+@pytest.fixture(params=["s3", "database"])
+def shared(request: Any, team: Team, bucket: ObjectStore) -> Team:
+    """A team with each kind of store."""
+    return with_store(team, bucket.place if request.param == "s3" else place.DATABASE)
 
 
 @pytest.fixture
 def in_s3(team: Team, bucket: ObjectStore) -> Team:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    team.query("SELECT hivepipe.set_archive_store(%s)", bucket.place)
-    write_credential(TEAM_STORE, KEY)
-    return team
+    return with_store(team, bucket.place)
+
+
+@pytest.fixture
+def in_database(team: Team) -> Team:
+    return with_store(team, place.DATABASE)
 
 
 class Member:
@@ -111,8 +117,8 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"hivepipe.team.archives.{module}.SEGMENT_BYTES", 2048)
 
 
-def test_a_damaged_archive_holds_up_no_others(shared: Team, tmp_path: Path) -> None:
-    ann = Member(tmp_path, shared)
+def test_a_damaged_archive_holds_up_no_others(in_database: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, in_database)
     ann.grow(20)
     agent = ann.scene.agent_path()
     agent.write_bytes(lines(20))
@@ -133,16 +139,16 @@ def digest(content: bytes) -> str:
 @pytest.mark.parametrize("is_encrypted", [False, True])
 @pytest.mark.usefixtures("small_segments")
 def test_an_export_has_only_the_archives_of_its_member(
-    shared: Team, tmp_path: Path, is_encrypted: bool
+    in_database: Team, tmp_path: Path, is_encrypted: bool
 ) -> None:
     if is_encrypted:
         write_credential(TEAM_ARCHIVE_KEY, cipher.new_key())
-    ann, bob = Member(tmp_path, shared), Member(tmp_path, shared, "bob")
+    ann, bob = Member(tmp_path, in_database), Member(tmp_path, in_database, "bob")
     for each in (ann, bob):
         each.grow(40)
         each.send()
     folder = tmp_path / "out"
-    with connected(shared.admin) as connection:
+    with connected(in_database.admin) as connection:
         rows = [*deletion.exported(connection, "ann", folder)]
         (listed,) = [row for row in rows if row["table"] == "archives"]
         assert len(listed["segments"]) > 1
@@ -158,7 +164,7 @@ def test_an_export_has_only_the_archives_of_its_member(
             with pytest.raises(TeamError, match="encrypted with the key"):
                 [*deletion.exported(connection, "ann", tmp_path / "other")]
             assert not [*(tmp_path / "other").iterdir()]
-    assert {row[0] for row in shared.rows("SELECT owner FROM hivepipe.audit")} == {"1"}
+    assert {row[0] for row in in_database.rows("SELECT owner FROM hivepipe.audit")} == {"1"}
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])
@@ -194,8 +200,8 @@ def test_archives_are_read_back_unchanged(
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_only_new_parts_of_an_archive_are_sent(shared: Team, tmp_path: Path) -> None:
-    ann = Member(tmp_path, shared)
+def test_only_new_parts_of_an_archive_are_sent(in_s3: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, in_s3)
     ann.grow(100)
     first = ann.send()
     ann.grow(1, 100)
@@ -203,7 +209,7 @@ def test_only_new_parts_of_an_archive_are_sent(shared: Team, tmp_path: Path) -> 
     ann.grow(40, 101)
     assert 0 < ann.send().segments < first.segments
     assert ann.read() == ann.archived
-    assert shared.count("archive_leftovers", "due_at > now()") == 0
+    assert in_s3.count("archive_leftovers", "due_at > now()") == 0
 
 
 @pytest.mark.usefixtures("small_segments")
@@ -479,8 +485,8 @@ def test_secrets_found_later_are_removed_from_the_team(
     assert len(stored) == in_s3.count("archive_segments")
 
 
-def test_an_older_backup_of_a_machine_replaces_nothing(shared: Team, tmp_path: Path) -> None:
-    ann = Member(tmp_path, shared)
+def test_an_older_backup_of_a_machine_replaces_nothing(in_database: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, in_database)
     ann.grow(10)
     older = {path: path.read_bytes() for path in ann.kept.rglob("*") if path.is_file()}
     ann.grow(10, 10)
@@ -520,21 +526,21 @@ def test_a_changed_object_is_noticed(in_s3: Team, tmp_path: Path, bucket: Object
 
 
 def test_another_member_reads_only_with_the_right_and_is_audited(
-    shared: Team, tmp_path: Path
+    in_database: Team, tmp_path: Path
 ) -> None:
-    ann = Member(tmp_path, shared)
+    ann = Member(tmp_path, in_database)
     ann.grow(10)
     ann.send()
-    boss, member = shared.joined("boss", sees="all"), shared.joined("eve")
+    boss, member = in_database.joined("boss", sees="all"), in_database.joined("eve")
     with connected(boss.reads) as connection:
         assert archived_lines(connection, ann.number) == ann.archived
-    assert shared.count("audit", "what = 'archive'") == 1
+    assert in_database.count("audit", "what = 'archive'") == 1
     with connected(member.reads) as connection:
         with pytest.raises(TeamRefusedError, match="may not read"):
             archives_of_session(connection, ann.number, SESSION)
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
-            one(connection, "SELECT hivepipe.segment_content(%s, %s, %s)", *stored(shared))
-    assert shared.count("audit") == 1
+            one(connection, "SELECT hivepipe.segment_content(%s, %s, %s)", *stored(in_database))
+    assert in_database.count("audit") == 1
 
 
 def stored(team: Team) -> tuple[int, str, str]:
@@ -578,25 +584,25 @@ def test_nothing_is_read_without_a_committed_audit_entry(shared: Team, tmp_path:
     assert shared.count("audit") == 2
 
 
-def test_an_expired_audit_entry_gives_no_access(shared: Team, tmp_path: Path) -> None:
-    ann = Member(tmp_path, shared)
+def test_an_expired_audit_entry_gives_no_access(in_database: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, in_database)
     ann.grow(10)
     ann.send()
-    boss = shared.joined("boss", sees="all")
+    boss = in_database.joined("boss", sees="all")
     with connected(boss.reads) as connection:
         (archive,) = archives_of_session(connection, ann.number, SESSION)
         age = "UPDATE hivepipe.audit SET at = at - interval '11 minutes'"
-        shared.rows(age)
+        in_database.rows(age)
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
             connection.execute("SELECT hivepipe.session_segments(%s, %s)", (ann.number, SESSION))
         assert b"".join(line for _, line in placed_lines(connection, archive)) == ann.archived
 
 
-def test_a_machine_cannot_access_another_home(shared: Team, tmp_path: Path) -> None:
-    ann = Member(tmp_path, shared)
+def test_a_machine_cannot_access_another_home(in_database: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, in_database)
     ann.grow(10)
     ann.send()
-    eve = shared.joined("eve")
+    eve = in_database.joined("eve")
     for sql in (
         "SELECT hivepipe.listed_archives(%s)",
         "SELECT hivepipe.drop_archives(%s, NULL)",
@@ -655,9 +661,9 @@ def test_an_invalid_segment_is_reported(content: bytes, length: int) -> None:
 
 
 def test_the_final_send_of_a_machine_includes_archives(
-    shared: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_database: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann = Member(tmp_path, shared)
+    ann = Member(tmp_path, in_database)
     ann.grow(10)
     monkeypatch.setattr(membership, "of_environment", lambda: ann.joined.writes.url)
     assert final_send.send(str(ann.scene.home), 30).segments == 1

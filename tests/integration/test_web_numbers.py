@@ -84,8 +84,7 @@ class Day:
 
     def output(self, *words: str) -> Numbers:
         """Return the output of a command with --json."""
-        out, _ = self.sandbox.start(*words, "--json").communicate(timeout=90)
-        return dict(json.loads(out))
+        return dict(json.loads(self.sandbox.done(*words, "--json").stdout))
 
     def rows(self, sql: str, database: str = "hive.db") -> list[tuple[Any, ...]]:
         """Query a database of the home over a separate connection."""
