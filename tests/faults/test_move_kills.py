@@ -25,7 +25,7 @@ from hivepipe.stack.lock import Stack
 from tests.rounds import rounds
 
 SEED = 1711
-KILLS = 60  # in a round
+KILLS = 40  # in a round
 SESSIONS = 50
 _SESSION = "INSERT INTO sessions (id, status, created_at, updated_at) VALUES (?, 'active', ?, ?)"
 STEPS = ("open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "sqlite3.connect")
@@ -135,6 +135,24 @@ def killed(step: int, work: Callable[[], object]) -> int:
     return taken
 
 
+def snapshot(root: Path, kept: Path) -> Callable[[], None]:
+    """Return a function that restores a folder as it is now."""
+    shutil.copytree(root, kept)
+
+    def restore() -> None:
+        shutil.rmtree(root)
+        shutil.copytree(kept, root)
+
+    return restore
+
+
+def spread(steps: int, kills: int) -> list[int]:
+    """Return steps at equal distances, from a random one."""
+    distance = steps / kills
+    begin = random.Random(SEED).random() * distance
+    return [1 + int(begin + number * distance) for number in range(kills)]
+
+
 def everywhere(project: Path, home: str) -> list[str]:
     """Return the places that have a database or exports now."""
     places = {
@@ -149,35 +167,29 @@ def everywhere(project: Path, home: str) -> list[str]:
 
 
 @pytest.mark.parametrize("into_the_tree", [True, False], ids=["into the tree", "out of it"])
-def test_a_killed_move_of_the_data_is_finished(project: Path, into_the_tree: bool) -> None:
-    order = random.Random(SEED)
+def test_a_killed_move_of_the_data_is_finished(
+    project: Path, tmp_path: Path, into_the_tree: bool
+) -> None:
     home = home_of_project(str(project))
     places = ["", str(project)] if into_the_tree else [str(project), ""]
-
-    def make() -> dict[str, object]:
-        register(project, home, tree=places[0])
-        fill(home)
-        return recorded(home)
+    register(project, home, tree=places[0])
+    fill(home)
+    wanted = recorded(home)
+    restore = snapshot(project.parent, tmp_path / "kept")
 
     def work() -> None:
         move_home(str(project), Stack.prepared(home), places[1])
 
-    def clear() -> None:
-        for folder in (home, f"{project}/.hive-mind", f"{project}/.claude-state"):
-            shutil.rmtree(folder, ignore_errors=True)
-
     for _ in range(2):  # the first run may compile modules, with additional steps
-        clear()
-        wanted = make()
+        restore()
         steps = killed(0, work)
     assert steps > 50
     assert tree_of(home) == places[1]
     assert recorded(home) == wanted
     hit = 0
-    for _ in range(KILLS // 2 * rounds(1)):
-        clear()
-        wanted = make()
-        hit += not killed(order.randint(1, steps), work)
+    for step in spread(steps, KILLS // 2 * rounds(1)):
+        restore()
+        hit += not killed(step, work)
         assert recorded(home) == wanted, "before anything is settled"
         finish_interrupted_move(home)
         assert recorded(home) == wanted
@@ -189,32 +201,25 @@ def test_a_killed_move_of_the_data_is_finished(project: Path, into_the_tree: boo
     assert hit > KILLS // 4
 
 
-def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path) -> None:
-    order = random.Random(SEED)
+def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path, tmp_path: Path) -> None:
     old, new = f"{project}/.hive-mind", home_of_project(str(project))
-
-    def make() -> dict[str, object]:
-        for folder in (new, old, f"{project}/.claude-state"):
-            shutil.rmtree(folder, ignore_errors=True)
-        for file in Path(registration.record_path(old)).parent.glob("*"):
-            file.unlink()
-        Path(old).mkdir(mode=0o700)
-        Path(old, "kernel").touch()
-        register(project, old)
-        fill(old)
-        return recorded(old)
+    Path(old).mkdir(mode=0o700)
+    Path(old, "kernel").touch()
+    register(project, old)
+    fill(old)
+    wanted = recorded(old)
+    restore = snapshot(project.parent, tmp_path / "kept")
 
     def work() -> None:
         home = read_record(str(project))["home"]
         converted(Stack.prepared(home))
 
-    wanted = make()
     steps = killed(0, work)
     assert recorded(new) == wanted
     hit = 0
-    for _ in range(KILLS * rounds(1)):
-        wanted = make()
-        hit += not killed(order.randint(1, steps), work)
+    for step in spread(steps, KILLS * rounds(1)):
+        restore()
+        hit += not killed(step, work)
         Path(old, "spool").mkdir(exist_ok=True)
         work()
         assert recorded(new) == wanted
