@@ -47,18 +47,18 @@ def test_no_client_can_load_code_write_files_or_connect_elsewhere(user: User, ur
     assert (user.recorded / "dump.rdb").exists()
 
 
-@pytest.mark.parametrize("command", [each for each in REMOVED if each != "ACL LOAD"])
-def test_a_file_with_a_removed_command_is_not_loaded(command: str, private_home: Home) -> None:
+def test_a_file_with_a_removed_command_is_not_loaded(private_home: Home) -> None:
     folder = private_home.path
     folder.mkdir()
-    words = command.split()
-    planted = "".join([f"*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in words)])
-    (folder / "appendonly.aof").write_bytes(planted.encode())
     server = [find_server(), *arguments(str(folder), f"{folder}/redis.sock")]
-    done = subprocess.run(server, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 1
-    assert f"nknown command '{words[0]}'" in done.stdout
-    assert "append only file" in done.stdout
+    by_name = {command.split()[0]: command.split() for command in REMOVED}
+    for name, words in by_name.items():
+        planted = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
+        (folder / "appendonly.aof").write_bytes("\r\n".join(planted).encode())
+        done = subprocess.run(server, capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 1, name
+        assert f"nknown command '{name}'" in done.stdout
+        assert "append only file" in done.stdout
 
 
 def test_a_stack_with_such_a_file_does_not_start_and_logs_the_reason(user: User) -> None:

@@ -5,10 +5,8 @@ import fcntl
 import json
 import logging
 import os
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from hivepipe.files.manifest import Manifest
 from hivepipe.operations import skill_exports
 from hivepipe.operations.skill_exports import AGE_SECS, USES, SkillExports
 from tests.conftest import (
-    ROOT,
     Home,
     Process,
     Server,
@@ -278,20 +275,6 @@ def test_parallel_writers_leave_complete_files_with_rising_counts(private_home: 
     assert count(private_home) == private_home.count("skill_uses") > 300
 
 
-@pytest.fixture
-def slow_worker(private_home: Home, redis_server: Server) -> Iterator[Process]:
-    """The running slow worker of the private home."""
-    script = str(ROOT / "workers" / "slow.py")
-    log = private_home.root / "slow.log"
-    made = Process([sys.executable, "-I", script], log, private_home.env, private_home.root)
-    made.start()
-    with redis_server.client() as client:
-        until(lambda: client.scard("rq:workers"), f"the worker does not start: {made.text}")
-    yield made
-    if made.is_running:
-        made.end()
-
-
 def test_thirty_parallel_uses_are_all_exported_in_valid_files(
     private_home: Home,
     redis_server: Server,
@@ -300,6 +283,7 @@ def test_thirty_parallel_uses_are_all_exported_in_valid_files(
 ) -> None:
     """The predecessor counted 2 to 9 of 30."""
     writer.start()
+    slow_worker.start()
     uses = [changed(POST_SKILL, tool_use_id=f"toolu_{number}") for number in range(30)]
     with Readers(private_home) as readers:
         fire_all(uses, private_home.env, at_once=30)
@@ -320,6 +304,9 @@ def test_successes_and_failures_count_and_interrupts_do_not(
 ) -> None:
     """Repeated events count once, MCP prompts not at all; a worker that ends writes the rest."""
     writer.start()
+    slow_worker.start()
+    with redis_server.client() as client:
+        until(lambda: client.scard("rq:workers"), "the worker does not start")
     mcp = changed(USER_PROMPT_EXPANSION, expansion_type="mcp_prompt", command_name="mcp:ask:me")
     for event in (
         POST_SKILL,
@@ -339,12 +326,3 @@ def test_successes_and_failures_count_and_interrupts_do_not(
     assert [use["success"] for use in entry["invocations"]].count(False) == 1
     assert entry["count"] == 3
     assert entry["success_rate"] == 0.6667
-
-
-def test_drain_writes_the_files_without_a_stack(private_home: Home) -> None:
-    from hivepipe.direct import drain  # noqa: PLC0415
-
-    fire("PostToolUse", POST_SKILL, private_home.env)
-    assert len(private_home.spool) == 1
-    drain(str(private_home.path))
-    assert count(private_home) == 1

@@ -36,68 +36,52 @@ FIXED_COLUMNS = {
     ("summaries", "files"),
     ("summaries", "open_ends"),
 }
-# Arguments of each command; several calls if it prints several forms.
+LISTED: list[list[str]] = [[], ["--json"]]
+# Arguments of commands, several if a command prints several forms; of others they are LISTED.
 CALLS: dict[str, list[list[str]]] = {
     "agent show": [[AGENT], [AGENT, "--json"], [HOSTILE]],
-    "agents": [[], ["--json"], ["--session", SESSION]],
-    "archive follow": [[], ["--json"], [HOSTILE]],
+    "agents": [*LISTED, ["--session", SESSION]],
+    "archive follow": [*LISTED, [HOSTILE]],
     "archive list": [["--agents"], ["--json"]],
-    "archive rebuild-index": [[]],
     "archive show": [[SESSION], [SESSION, "--json"], [SESSION, "--lines"], [AGENT], [HOSTILE]],
-    "archive sweep": [[], ["--json"]],
-    "archive verify": [[], ["--json"]],
     "backup": [["kept.hivepipe"], [f"no/{HOSTILE_NAME}"]],
     "cleanup": [["--dry-run"], []],
     "completion": [["bash"], ["zsh"], ["fish"]],
-    "config": [[], ["--json"]],
-    "context": [[], ["--json"], ["--prompt", "the invisible word"], ["--session", SESSION]],
-    "costs": [[], ["--json"], ["--by", "model"], ["--by", "session"], ["--by", "agent"]],
-    "credentials list": [[], ["--json"]],
+    "context": [*LISTED, ["--prompt", "the invisible word"], ["--session", SESSION]],
+    "costs": [*LISTED, ["--by", "model"], ["--by", "session"], ["--by", "agent"]],
     "credentials remove": [[HOSTILE]],
     "credentials set": [[HOSTILE]],
     "team archive-key": [["--show"]],
-    "team audit": [[], ["--json"]],
     "team export": [[HOSTILE]],
     "team forget": [[HOSTILE, "--yes"]],
     "team init": [[HOSTILE]],
     "team invite": [[HOSTILE]],
     "team join": [[HOSTILE]],
     "team leave": [["--yes"]],
-    "team members": [[], ["--json"]],
     "team page": [["--port", HOSTILE]],
     "team page-login": [[HOSTILE]],
-    "team policy": [[], ["--json"], [HOSTILE, "metadata"]],
+    "team policy": [*LISTED, [HOSTILE, "metadata"]],
     "team retention": [[], [HOSTILE]],
     "team revoke": [[HOSTILE]],
-    "team status": [[], ["--json"]],
     "team store": [[], [HOSTILE]],
     "web": [["--port", HOSTILE], ["--bind", HOSTILE]],
     "demo": [[HOSTILE]],
-    "disk": [[], ["--json"]],
-    "doctor": [[], ["--json"]],
-    "down": [[]],
-    "drain": [[], ["--json"]],
     "export": [["--jsonl"], ["--jsonl", "--session", HOSTILE]],
-    "failed actions": [[], ["--json"]],
     "failed discard": [["none" + HOSTILE], ["evil", "--yes"]],
-    "failed list": [[], ["--json"]],
     "failed retry": [["none" + HOSTILE], ["evil"]],
     "failed show": [["evil"], ["evil", "--json"], [HOSTILE]],
     "forget": [[SESSION, "--dry-run"], [SESSION, "--dry-run", "--json"], [HOSTILE]],
     "guard explain": [["loop"], ["loop", "--json"], [HOSTILE]],
-    "guard list": [[], ["--json"]],
-    "guard mode": [[], ["--json"], [HOSTILE]],
+    "guard mode": [*LISTED, [HOSTILE]],
     "guard try": [["calls.jsonl"], ["calls.jsonl", "--json"], ["odd.txt"]],
     "hive answer": [[HOSTILE, "x"], ["WORKER", HOSTILE]],
     "hive archive": [[HOSTILE], ["WORKER"]],
-    "hive check": [[], ["--json"], ["WORKER"], ["WORKER", "--json"], [HOSTILE]],
-    "hive costs": [[], ["--json"], ["--by", "project"]],
+    "hive check": [*LISTED, ["WORKER"], ["WORKER", "--json"], [HOSTILE]],
+    "hive costs": [*LISTED, ["--by", "project"]],
     "hive delete": [[HOSTILE, "--yes"], ["WORKER"]],
-    "hive init": [[]],
-    "hive learnings": [[], ["--json"], [HOSTILE]],
+    "hive learnings": [*LISTED, [HOSTILE]],
     "hive monitor": [["--once"]],
     "hive park": [[HOSTILE]],
-    "hive projects": [[], ["--json"]],
     "hive projects add": [[HOSTILE, "."], ["odd", HOSTILE_NAME]],
     "hive projects remove": [[HOSTILE]],
     "hive resume": [[HOSTILE, "x"]],
@@ -107,36 +91,26 @@ CALLS: dict[str, list[list[str]]] = {
     "import-db": [["old.db", "--dry-run"], ["old.db", "--dry-run", "--json"], ["odd.txt"]],
     "import-queue": [["queue", "--dry-run"], ["queue", "--dry-run", "--json"]],
     "init": [["--dry-run"], ["--local"]],
-    "logs": [[], ["--json"], ["writer"], [HOSTILE]],
+    "logs": [*LISTED, ["writer"], [HOSTILE]],
     "mcp": [[HOSTILE], []],
     "memory forget": [[HOSTILE], [f"memory/{HOSTILE_NAME}.md"]],
-    "memory list": [[], ["--json"]],
     "memory search": [["invisible"], ["invisible", "--json"], [HOSTILE]],
     "migrate": [["--dry-run"]],
-    "off": [[]],
-    "on": [[]],
     "profile add": [["p" + HOSTILE], ["ana", "--role", "lead"]],
     "profile history": [["ana"], ["ana", "--json"], [HOSTILE]],
-    "profile list": [[], ["--json"]],
     "profile put": [["ana", "SOUL.md", "odd.txt"], ["ana", "SOUL.md", HOSTILE]],
     "profile remove": [["ana"], [HOSTILE, "--yes"]],
     "profile show": [["ana"], ["ana", "SOUL.md"], ["ana", "--json"], [HOSTILE]],
     "redact": [[HOSTILE]],
     "restart": [[HOSTILE]],
     "restore": [["evil.hivepipe"], [HOSTILE_NAME]],
-    "root": [[]],
     "rq": [["--", "info"], ["--", HOSTILE]],
     "search": [["invisible"], ["invisible", "--json"], [HOSTILE]],
     "session log": [[SESSION], [SESSION, "--json"], [HOSTILE]],
     "session show": [[SESSION], [SESSION, "--json"], [HOSTILE]],
     "sessions": [["--all"], ["--all", "--json"], []],
-    "skills": [[], ["--json"], ["--commands"]],
-    "stacks": [[], ["--json"]],
-    "status": [[], ["--json"]],
-    "statusline": [[]],
-    "summaries disable": [[]],
+    "skills": [*LISTED, ["--commands"]],
     "summaries enable": [["--yes"]],
-    "summaries list": [[], ["--json"]],
     "summaries run": [[SESSION], [SESSION, "--dry-run"], [HOSTILE]],
     "summaries show": [[SESSION], [SESSION, "--json"], [HOSTILE]],
     "tail": [["--once"], ["--once", "--json"], ["--session", HOSTILE]],
@@ -149,13 +123,10 @@ CALLS: dict[str, list[list[str]]] = {
     "task reopen": [["t1"], [HOSTILE]],
     "task show": [["t1"], ["t1", "--json"], [HOSTILE]],
     "transcript": [[SESSION], [SESSION, "--json"], [HOSTILE]],
-    "trust": [[], ["--json"], [HOSTILE], ["--yes"], ["--remove"]],
+    "trust": [*LISTED, [HOSTILE], ["--yes"], ["--remove"]],
     "uninstall": [["--dry-run"], ["--purge"]],
     "up": [["--redis-url", HOSTILE]],
-    "home": [[]],
     "move-home": [["--from", HOSTILE]],
-    "url": [[]],
-    "what": [[], ["--json"]],
 }
 # Output for people at a terminal, with colours and wrapped lines.
 ON_TERMINAL = (
@@ -170,8 +141,8 @@ ON_TERMINAL = (
 )
 
 
-def test_every_command_is_among_the_calls() -> None:
-    assert set(CALLS) == set(CALLABLE)
+def test_every_call_is_of_a_command() -> None:
+    assert set(CALLS) <= set(CALLABLE)
 
 
 @pytest.fixture
@@ -343,8 +314,8 @@ def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> 
     trouble = []
     shown = 0
     late = ("hive archive", "failed retry", "failed discard", "init", "up", "off", "on", "down")
-    for path in sorted(CALLS, key=lambda each: (each in late, each)):
-        for more in CALLS[path]:
+    for path in sorted(CALLABLE, key=lambda each: (each in late, each)):
+        for more in CALLS.get(path, LISTED):
             words = [*path.split(), *(worker if it == "WORKER" else it for it in more)]
             done = scene.invoke(*words)
             shown += FORGED in done.stdout + done.stderr

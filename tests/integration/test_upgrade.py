@@ -7,6 +7,7 @@ import io
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,21 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def installed(code: Path) -> Iterator[Installation]:
+    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
+    folder.chmod(0o755)
+    made = Installation(folder, code)
+    yield made
+    made.end()
+    shutil.rmtree(folder)
+
+
 @pytest.fixture
-def old(folder: Path, code: Path) -> Iterator[User]:
+def old(folder: Path, code: Path, installed: Installation) -> Iterator[User]:
     """A user of 1.0.0 with a running stack and a recorded session."""
-    user = User(folder, Installation(folder / "installed", code))
+    installed.install(code)
+    user = User(folder, installed)
     try:
         user.hivepipe("init")
         user.hivepipe("up", "-d")
@@ -45,7 +57,6 @@ def old(folder: Path, code: Path) -> Iterator[User]:
         yield user
     finally:
         user.end_all()
-        shutil.rmtree(folder / "installed")
 
 
 def record(user: User, session: str) -> None:
@@ -70,39 +81,33 @@ def upgrade(user: User) -> None:
 
 
 @pytest.mark.parametrize("first", ["init", "restart", "a hook"])
-def test_a_running_stack_of_1_0_0_is_upgraded(old: User, first: str) -> None:
-    upgrade(old)
-    fire(old, "between")  # settings and stack of 1.0.0, hooks of this release
+def test_a_stack_of_1_0_0_is_upgraded(old: User, first: str) -> None:
+    wanted = ["after", "before", "between"]
     if first == "a hook":
-        old.end_all()  # as after a reboot
-    else:
+        spool_an_event_of_a_resting_home(old)
+        wanted.append("spooled")
+    upgrade(old)
+    fire(old, "between")  # settings of 1.0.0, hooks of this release
+    if first != "a hook":
         old.hivepipe(first)
     record(old, "after")
-    until(
-        lambda: recorded_sessions(old) == ["after", "before", "between"],
-        f"{recorded_sessions(old)}",
-    )
+    until(lambda: recorded_sessions(old) == wanted, f"{recorded_sessions(old)}")
     assert Path(old.hivepipe("home").strip()) == old.recorded
     left = {path.name for path in (old.project / ".hive-mind").iterdir()}
     assert left <= {".gitignore", "backups", "hive.db", "hive.db-wal", "hive.db-shm"}
     old.hivepipe("init")
     old.hivepipe("move-home")
     record(old, "moved")
-    assert recorded_sessions(old) == ["after", "before", "between", "moved"]
+    assert recorded_sessions(old) == sorted([*wanted, "moved"])
     assert {path.name for path in old.project.iterdir()} == {".claude"}
     old.hivepipe("uninstall", "--purge", "--yes")
     assert not list(old.project.rglob("*"))
     assert not old.processes()
 
 
-def test_a_resting_home_of_1_0_0_with_spooled_events_is_upgraded(old: User) -> None:
+def spool_an_event_of_a_resting_home(old: User) -> None:
+    """End the stack, as a reboot does, and record an event with a hook of 1.0.0."""
     old.end_all()
     old.env["HIVEPIPE_AUTOSTART"] = "0"
     fire(old, "spooled")
     del old.env["HIVEPIPE_AUTOSTART"]
-    upgrade(old)
-    record(old, "after")
-    until(
-        lambda: recorded_sessions(old) == ["after", "before", "spooled"],
-        f"{recorded_sessions(old)}",
-    )
