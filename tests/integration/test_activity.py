@@ -104,21 +104,20 @@ def test_a_call_fired_twice_counts_once(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     for kind in (payloads.PRE_BASH, payloads.FAILED_BASH):
-        fire_all_checked(
-            [event for event in calls(kind, 10) for _ in range(2)], private_home.env, 20
-        )
+        twice = [event for event in calls(kind, 5) for _ in range(2)]
+        fire_all_checked(twice, private_home.env, at_once=10)
     writer.start()
     until(lambda: stored(private_home), "not flushed")
     found = stored(private_home)
-    assert (found["calls"], found["failed"]) == (10, 10)
+    assert (found["calls"], found["failed"]) == (5, 5)
 
 
 def test_results_are_counted_if_no_hook_sees_the_calls(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    fire_all_checked(calls(payloads.POST_BASH, 10), private_home.env, at_once=5)
+    fire_all_checked(calls(payloads.POST_BASH, 5), private_home.env, at_once=5)
     writer.start()
-    until(lambda: stored(private_home).get("calls") == 10, "not flushed")
+    until(lambda: stored(private_home).get("calls") == 5, "not flushed")
 
 
 def test_open_calls_the_open_turn_task_and_profile_are_stored(
@@ -150,9 +149,8 @@ def test_a_heartbeat_after_the_end_of_a_turn_makes_a_session_active_again(
     in_background = {"agent_id": "a1", "agent_type": "Explore", "tool_use_id": "t-background"}
     for number, call in enumerate((payloads.PRE_BASH, changed(payloads.PRE_BASH, **in_background))):
         end = changed(payloads.STOP, prompt_id=f"p{number}", background_tasks=[])
-        fire_all_checked(
-            [end, end], private_home.env, at_once=1
-        )  # a repeated Stop does not count as work
+        # A repeated Stop does not count as work.
+        fire_all_checked([end, end], private_home.env, at_once=1)
         until(lambda: stored(private_home).get("turn_is_open") == 0, "not flushed")
         until(lambda: state_of(private_home) == ("paused", True), "not paused")
         fire_checked(call, private_home.env)
@@ -205,36 +203,25 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
     assert (row["paused_at"] is None) == is_active
 
 
-@pytest.mark.parametrize("again", ["writer", "redis"])
-def test_totals_survive_a_kill(
-    private_home: Home, redis_server: Server, writer: Writer, again: str
+@pytest.mark.parametrize("lost", ["writer", "redis", "data"])
+def test_totals_go_on_after_a_kill_or_the_loss_of_all_data(
+    private_home: Home, redis_server: Server, writer: Writer, lost: str
 ) -> None:
     writer.start()
-    fire_all_checked(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
-    until(lambda: stored(private_home).get("calls") == 10, "not flushed")
-    if again == "writer":
+    fire_all_checked(calls(payloads.PRE_BASH, 5), private_home.env, at_once=5)
+    until(lambda: stored(private_home).get("calls") == 5, "not flushed")
+    if lost == "writer":
         writer.end(signal.SIGKILL)
-    else:
+    elif lost == "redis":
         redis_server.end(signal.SIGKILL)
         redis_server.start()
-    more = [
-        changed(call, tool_use_id=f"more{n}") for n, call in enumerate(calls(payloads.PRE_BASH, 10))
-    ]
+    else:
+        with redis_server.client() as client:
+            client.flushall()
+    more = [changed(payloads.PRE_BASH, tool_use_id=f"more{n}") for n in range(5)]
     fire_all_checked(more, private_home.env, at_once=5)
     writer.restart_if_ended()
-    until(lambda: stored(private_home)["calls"] == 20, "not flushed")
-
-
-def test_totals_go_on_when_redis_lost_its_data(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    writer.start()
-    fire_all_checked(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
-    until(lambda: stored(private_home).get("calls") == 10, "not flushed")
-    with redis_server.client() as client:
-        client.flushall()
-    fire_all_checked(calls(payloads.PRE_BASH, 4), private_home.env, at_once=1)
-    until(lambda: stored(private_home)["calls"] == 14, "not flushed")
+    until(lambda: stored(private_home)["calls"] == 10, "not flushed")
 
 
 def test_activity_that_a_killed_writer_took_is_written_by_the_next(
@@ -379,20 +366,20 @@ LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
 def test_the_clients_own_status_counts_if_it_is_newer(
     client: ClientStatus | None, asks: bool, turn_is_open: bool, expected: str
 ) -> None:
-    beats = condition(
-        "active",
-        LONG_AGO,
-        waits=True,
-        alive=True,
-        asks=asks,
-        turn_is_open=turn_is_open,
-        client=client,
-    )
-    assert beats == expected
-    assert (
-        condition("active", LONG_AGO, waits=True, alive=False, asks=asks, client=client) == "lost"
-    )
-    assert condition("ended", LONG_AGO, waits=True, alive=True, asks=asks, client=client) == "ended"
+    def now(status: str, *, alive: bool, turn_is_open: bool = True) -> str:
+        return condition(
+            status,
+            LONG_AGO,
+            waits=True,
+            alive=alive,
+            asks=asks,
+            turn_is_open=turn_is_open,
+            client=client,
+        )
+
+    assert now("active", alive=True, turn_is_open=turn_is_open) == expected
+    assert now("active", alive=False) == "lost"
+    assert now("ended", alive=True) == "ended"
 
 
 def test_the_limits_of_stalled_and_lost_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,20 +48,8 @@ class UnstartedStack:
 
     def register(self, project: Path, home: Path) -> None:
         runtime = self.sandbox.run_folder / "hivepipe" / short_hash(str(home))
-        subprocess.run(
-            [
-                sys.executable,
-                "-I",
-                "-c",
-                REGISTER,
-                project,
-                home,
-                runtime,
-                self.python,
-            ],
-            env=self.sandbox.env,
-            check=True,
-        )
+        command = [sys.executable, "-I", "-c", REGISTER, project, home, runtime, self.python]
+        subprocess.run(command, env=self.sandbox.env, check=True)
 
     @property
     def starts(self) -> int:
@@ -103,9 +91,9 @@ def test_fifty_hooks_at_once_give_one_starter_one_stack_and_lose_nothing(
     assert environ["HIVEPIPE_HOME"] == str(unstarted.sandbox.home)
 
 
-def test_without_automatic_start_fifty_events_wait_on_disk(unstarted: UnstartedStack) -> None:
-    unstarted.fire_at_once(50, HIVEPIPE_AUTOSTART="0")
-    assert unstarted.sandbox.spooled == 50
+def test_without_automatic_start_events_wait_on_disk(unstarted: UnstartedStack) -> None:
+    unstarted.fire_at_once(5, HIVEPIPE_AUTOSTART="0")
+    assert unstarted.sandbox.spooled == 5
     assert not list(unstarted.sandbox.run_folder.rglob("*")), "no start was tried"
 
 
@@ -162,27 +150,21 @@ def test_down_applies_to_every_project_of_the_home_and_off_to_one(
     assert unstarted.sandbox.status()["state"] == "on"
 
 
-def test_down_stops_a_starter_that_is_running(unstarted: UnstartedStack) -> None:
-    slow = Path(unstarted.python)
-    slow.write_text(slow.read_text().replace("exec", "sleep 1\nexec"))
-    unstarted.sandbox.fire()
-    unstarted.sandbox.run("down")
-    eventually(lambda: unstarted.starts == 1)
-    eventually(lambda: not starters(unstarted))
-    assert unstarted.sandbox.processes() == {}
-    assert not list(unstarted.sandbox.run_folder.rglob("*"))
-
-
-def test_a_purge_stops_a_starter_that_is_running(unstarted: UnstartedStack) -> None:
+@pytest.mark.parametrize(
+    "words", [("down",), ("uninstall", "--purge", "--yes")], ids=lambda words: words[0]
+)
+def test_a_starter_that_is_running_is_stopped(
+    unstarted: UnstartedStack, words: tuple[str, ...]
+) -> None:
     slow = Path(unstarted.python)
     slow.write_text(slow.read_text().replace("exec", "sleep 2\nexec"))
     unstarted.sandbox.fire()
     eventually(lambda: unstarted.starts == 1)
-    unstarted.sandbox.run("uninstall", "--purge", "--yes")
+    unstarted.sandbox.run(*words)
     eventually(lambda: not starters(unstarted))
     assert unstarted.sandbox.processes() == {}
     assert not list(unstarted.sandbox.run_folder.rglob("*"))
-    assert not unstarted.sandbox.home.exists()
+    assert unstarted.sandbox.home.exists() is (words == ("down",))
 
 
 def starters(unstarted: UnstartedStack) -> list[str]:
@@ -293,10 +275,10 @@ def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(unstarted: Unstarte
     unstarted.sandbox.run("up", "-d")
     old = unstarted.sandbox.pid("supervisord")
     os.kill(old, signal.SIGKILL)
-    unstarted.fire_at_once(50)
+    unstarted.fire_at_once(10)
     eventually(lambda: "supervisord" in unstarted.sandbox.processes())
     eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: len(unstarted.sandbox.sessions()) == 50)
+    eventually(lambda: len(unstarted.sandbox.sessions()) == 10)
     assert unstarted.sandbox.status()["leaves_when_idle"] is False, "the user started it"
 
 
