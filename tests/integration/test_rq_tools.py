@@ -111,39 +111,36 @@ def make_due(server: Server, queue: str) -> list[str]:
 # ---- worker and info
 
 
-def test_a_stock_worker_executes_jobs_and_info_counts_them(private_home: Home, rq: Rq) -> None:
+def test_a_stock_worker_executes_jobs_once_and_info_counts_them(
+    private_home: Home, redis_server: Server, rq: Rq
+) -> None:
     fire("SessionStart", SESSION_START, private_home.env)
     fire("UserPromptSubmit", USER_PROMPT_SUBMIT, private_home.env)
     fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
     assert info(rq) == {"high": (3, 0, 0, 0), "medium": (3, 0, 0, 0), "low": (1, 0, 0, 0)}
     work(rq)
     assert info(rq) == {"high": (0, 0, 3, 0), "medium": (0, 0, 3, 0), "low": (0, 0, 1, 0)}
-    assert private_home.rows("SELECT status, model FROM sessions") == [
-        {"status": "active", "model": "claude-opus-5"}
-    ]
-    assert private_home.rows("SELECT id, status, type FROM agents") == [
-        {"id": "a41c09be77d2f0e13", "status": "completed", "type": "Explore"}
-    ]
-    assert private_home.rows("SELECT prompt FROM prompts") == [
-        {"prompt": "Split checkout.py into smaller modules"}
-    ]
-    assert private_home.count("session_logs") == 1
-    assert private_home.count("applied") == 7
-
-
-def test_a_stock_worker_applies_a_job_once(
-    private_home: Home, redis_server: Server, rq: Rq
-) -> None:
-    fire("UserPromptSubmit", USER_PROMPT_SUBMIT, private_home.env)
-    work(rq)
+    assert_stored_once(private_home)
     with redis_server.client() as client:
         for queue in QUEUES:  # as a user or another program might do
             for id in client.zrange(f"rq:finished:{queue}", 0, -1):
                 client.rpush(f"rq:queue:{queue}", id)
-    assert sum(counts[0] for counts in info(rq).values()) == 3
     work(rq)
-    assert private_home.count("prompts") == 1
-    assert private_home.count("applied") == 3
+    assert_stored_once(private_home)
+
+
+def assert_stored_once(home: Home) -> None:
+    assert home.rows("SELECT status, model FROM sessions") == [
+        {"status": "active", "model": "claude-opus-5"}
+    ]
+    assert home.rows("SELECT id, status, type FROM agents") == [
+        {"id": "a41c09be77d2f0e13", "status": "completed", "type": "Explore"}
+    ]
+    assert home.rows("SELECT prompt FROM prompts") == [
+        {"prompt": "Split checkout.py into smaller modules"}
+    ]
+    assert home.count("session_logs") == 1
+    assert home.count("applied") == 7
 
 
 # ---- failure and requeue

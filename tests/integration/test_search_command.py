@@ -123,7 +123,7 @@ def test_a_lone_surrogate_is_searchable_and_doctor_names_skipped_lines(home: Hom
     assert "not a readable JSON object" in found["text"]
 
 
-def test_an_old_index_is_rebuilt(home: Home) -> None:
+def test_an_index_of_another_version_is_rebuilt(home: Home) -> None:
     with sqlite3.connect(home.path / "search.db") as old:
         old.execute("CREATE TABLE archives (id)")
         old.execute("PRAGMA user_version=1")

@@ -160,7 +160,7 @@ def test_parallel_indexing_with_a_kill_adds_each_line_once(tmp_path: Path) -> No
     """Of two processes that index the same files one is killed; every line is indexed once."""
     paths = [tmp_path / f"s{number}.jsonl" for number in range(3)]
     for number, path in enumerate(paths):
-        write(path, talk(number, 4000))
+        write(path, talk(number, 1500))
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
         "from hivepipe.archive.search import index; index.LINES_PER_COMMIT = 50\n"
@@ -171,13 +171,13 @@ def test_parallel_indexing_with_a_kill_adds_each_line_once(tmp_path: Path) -> No
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", code, root, str(tmp_path / "search.db"), *map(str, paths)]
     first, second = (subprocess.Popen(command) for _ in range(2))
-    until(lambda: _passages(tmp_path) > 1000, "nothing indexed")
+    until(lambda: _passages(tmp_path) > 300, "nothing indexed")
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL, "it ended before the kill"
     assert second.wait(timeout=60) == 0
-    assert _passages(tmp_path) == 12_000
+    assert _passages(tmp_path) == 4_500
     opened = SearchIndex(tmp_path / "search.db")
-    wanted = [text for number in range(3) for text in talk(number, 4000) if "word7" in text]
+    wanted = [text for number in range(3) for text in talk(number, 1500) if "word7" in text]
     assert opened.count(terms_of("word7"), Filters()) == len(wanted) > 0
     opened.close()
 
@@ -203,12 +203,6 @@ def test_the_index_is_private_and_can_be_removed(tmp_path: Path, opened: SearchI
     assert remove_index(tmp_path / "search.db") > 0
     assert list(tmp_path.glob("search.db*")) == []
     assert remove_index(tmp_path / "search.db") == 0
-
-
-def test_a_broken_index_is_reported_with_its_name(tmp_path: Path) -> None:
-    (tmp_path / "search.db").write_bytes(b"no database at all" * 100)
-    with pytest.raises(SearchError, match=r"search\.db"):
-        SearchIndex(tmp_path / "search.db")
 
 
 def test_a_later_error_is_reported_with_the_index(tmp_path: Path, opened: SearchIndex) -> None:
@@ -239,13 +233,3 @@ def test_a_stopped_catch_up_leaves_a_usable_index(
     assert 0 < opened.count(terms_of("word"), Filters()) < 60
     assert catch_up(opened, found, lambda _bytes: None) == 0
     assert opened.count(terms_of("word"), Filters()) == 60
-
-
-def test_an_index_of_another_version_is_rebuilt(tmp_path: Path) -> None:
-    db = sqlite3.connect(tmp_path / "search.db")
-    db.execute("PRAGMA user_version=99")
-    db.execute("CREATE TABLE archives (other TEXT)")
-    db.close()
-    made = SearchIndex(tmp_path / "search.db")
-    assert made.count(terms_of("alpha"), Filters()) == 0
-    made.close()
