@@ -10,7 +10,7 @@ from tests.archive_scene import TOKEN, Scene, line, lines, use_small_chunks
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
-STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS tests every call
+STEP = 1 if rounds(0) else 31  # HIVEPIPE_TEST_ROUNDS tests every call
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,6 @@ from tests.team_scene import HomeOfTeam, Team
 
 HOMES = 100 if ASKED_ROUNDS else 12
 STEPS = ASKED_ROUNDS or 60
-SEEDS = [SEED] if ASKED_ROUNDS else [0, 1]
 DISK = "size=600m"
 SMALL_LOG = ("-c", "max_wal_size=64MB", "-c", "min_wal_size=32MB")
 SECRET = "/p/secret"  # pragma: allowlist secret
@@ -67,8 +66,8 @@ class Scene:
         self.machines[number] = f"{joined.member}/{joined.machine}"
         return joined.writes._replace(host="127.0.0.1", port=self.proxy.port)
 
-    def step(self) -> None:
-        """Do a random action with a random home."""
+    def steps(self) -> None:
+        """Do each action once, then random ones, each with a random home."""
         actions = {
             self.work: 10,
             self.ship: 6,
@@ -87,9 +86,11 @@ class Scene:
             self.change_the_policy: 1,
             self.rewrite: 2,
         }
-        act = self.dice.choices([*actions], [*actions.values()])[0]
-        act(self.dice.choice(self.homes))
-        self.hits[act.__name__] += 1
+        once = [act for act, weight in actions.items() if weight]
+        more = self.dice.choices([*actions], [*actions.values()], k=STEPS - len(once))
+        for act in self.dice.sample(once + more, STEPS):
+            act(self.dice.choice(self.homes))
+            self.hits[act.__name__] += 1
 
     def work(self, home: HomeOfTeam) -> None:
         self.sessions += 1
@@ -304,19 +305,17 @@ def disk() -> Iterator[Path | None]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, seed: int, disk: Path | None) -> Iterator[Scene]:
+def scene(tmp_path: Path, disk: Path | None) -> Iterator[Scene]:
     with serving(None, *SMALL_LOG, within=disk or Path("/tmp")) as server:
         team = Team.on(server)
         team.query("SELECT hivepipe.set_policy('*', 'everything')")
-        made = Scene(team, tmp_path, random.Random(seed), disk)
+        made = Scene(team, tmp_path, random.Random(SEED), disk)
         yield made
         made.proxy.close()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_team_has_the_sum_of_the_homes(scene: Scene, seed: int) -> None:
-    for _ in range(STEPS):
-        scene.step()
+def test_the_team_has_the_sum_of_the_homes(scene: Scene) -> None:
+    scene.steps()
     rows = 0
     for home in scene.homes:
         scene.until_shipped(home)
@@ -336,4 +335,4 @@ def test_the_team_has_the_sum_of_the_homes(scene: Scene, seed: int) -> None:
     secret = "', '".join(scene.secret_sessions())
     for table, column in (("sessions", "id"), ("prompts", "session_id"), ("usage", "session_id")):
         assert scene.team.count(table, f"{column} IN ('{secret}')") == 0
-    print(f"seed {seed}: {rows} rows, {len(scene.homes)} homes, {dict(sorted(scene.hits.items()))}")
+    print(f"seed {SEED}: {rows} rows, {len(scene.homes)} homes, {dict(sorted(scene.hits.items()))}")
