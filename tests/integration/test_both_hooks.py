@@ -179,11 +179,17 @@ def test_both_hooks_treat_a_first_event_alike(both: Both, label: str) -> None:
     assert both.compare([GOOD[label]])
 
 
+# An intake parses alike with and without Redis, and first events show how it hands them over.
+both_parsers = pytest.mark.parametrize("surroundings", ["redis", "away"], indirect=True)
+
+
+@both_parsers
 @pytest.mark.parametrize("label", ALL_ODD)
 def test_both_hooks_treat_an_invalid_event_alike(both: Both, label: str) -> None:
     assert both.compare([ALL_ODD[label]])
 
 
+@both_parsers
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
     both.prepare = prepared(both.hook_home)
