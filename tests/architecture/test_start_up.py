@@ -177,16 +177,17 @@ class Installation:
         return [str(hooks / "x" / "hook.py"), name]
 
 
-@pytest.fixture(scope="session", params=["imported", "bundled"])
-def bundled(request: pytest.FixtureRequest) -> bool:
-    return request.param == "bundled"
+# Users run the bundle. The bare package takes the same way on every Python.
+FORMS = {f"bundled-{version}": (python, True) for version, python in PYTHONS.items()}
+FORMS["imported"] = PYTHONS[max(PYTHONS)], False
 
 
-@pytest.fixture(scope="session", params=PYTHONS.values(), ids=PYTHONS)
+@pytest.fixture(scope="session", params=FORMS.values(), ids=FORMS)
 def installation(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, bundled: bool
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Installation:
-    return Installation(request.param, tmp_path_factory.mktemp("installation"), bundled)
+    python, bundled = request.param
+    return Installation(python, tmp_path_factory.mktemp("installation"), bundled)
 
 
 @cache
