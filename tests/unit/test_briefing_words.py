@@ -1,5 +1,7 @@
-"""No part of a briefing exceeds its maximum length."""
+"""No part of a briefing exceeds its maximum length, and each that has a name is a file."""
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 
 from hivepipe.agents.briefing import words
 from hivepipe.agents.briefing.words import Notes
+from hivepipe.db.database import Database
+from hivepipe.operations.briefing_files import BriefingFiles
 
 TIME = "2026-11-21T09:10:00.000Z"
 texts = st.text(max_size=5_000) | st.just("x" * 20_000)
@@ -83,3 +87,16 @@ def test_a_lead_briefing_lists_lost_sessions_last() -> None:
     assert words.lead_part([], []) == ""
     alone = words.lead_part([session(1, "lost")], [])
     assert "duplicate their work" not in alone
+
+
+@pytest.mark.parametrize("id", ["shop/42", "../../x", "a\0b", "x" * 300])
+def test_an_id_that_is_no_file_name_leaves_the_other_parts(tmp_path: Path, id: str) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db:
+        for task in (id, "mine"):
+            db.execute(
+                "INSERT INTO tasks (id, text, status, updated_at) VALUES (:id, 'Mend it', 'open', "
+                "'2026-11-26T10:00:00.000Z')",
+                {"id": task},
+            )
+    BriefingFiles(str(tmp_path)).write(tmp_path / "hive.db")
+    assert [path.name for path in (tmp_path / "context").glob("task-*")] == ["task-mine.txt"]

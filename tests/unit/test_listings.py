@@ -1,13 +1,20 @@
-"""A database that a process is creating is read as one that does not exist yet."""
+"""Queries read a database without tables as none, and use indexes for one session."""
 
+import re
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hivepipe.db.listings import listings
+from hivepipe.db import hive
+from hivepipe.db.database import Database
+from hivepipe.db.listings import _IDS, Listings, listings
 from hivepipe.errors import NothingRecordedError
+from hivepipe.operations.liveness import with_activity
+from hivepipe.reading.time_line import time_line
 
 
 @pytest.mark.parametrize("sql", ["", "PRAGMA application_id = 7", "PRAGMA journal_mode = WAL"])
@@ -18,3 +25,78 @@ def test_nothing_is_recorded_in_a_database_without_tables(tmp_path: Path, sql: s
         db.execute(sql)
     with pytest.raises(NothingRecordedError), listings(path) as store:
         store.rows("SELECT * FROM sessions", {})
+
+
+class ExplainingListings(Listings):
+    """Listings that store SQLite's plan of every query."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self.plans: list[str] = []
+
+    def rows(self, sql: str, parameters: Any) -> list[dict[str, Any]]:
+        self.explain(sql, parameters)
+        return super().rows(sql, parameters)
+
+    def each(self, sql: str, parameters: Any) -> Any:
+        self.explain(sql, parameters)
+        return super().each(sql, parameters)
+
+    def explain(self, sql: str, parameters: Any) -> None:
+        explained = self._connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        self.plans += [row["detail"] for row in explained]
+
+
+@contextmanager
+def explaining(folder: Path) -> Iterator[ExplainingListings]:
+    Database(folder / "hive.db").close()
+    with listings(folder / "hive.db") as plain:
+        yield ExplainingListings(plain._connection)
+
+
+def test_one_session_is_read_without_reading_others(tmp_path: Path) -> None:
+    with explaining(tmp_path) as store:
+        for kind in _IDS:
+            with pytest.raises(Exception, match=f"no {kind}"):
+                store.full_id(kind, "7b1f")
+        store.session("7b1f")
+        store.instances("7b1f")
+        store.log("7b1f")
+        store.agents("7b1f")
+        with_activity(store, [{"id": "7b1f", "status": "active", "updated_at": ""}])
+        time_line(str(tmp_path), store, "7b1f", 10)
+        assert store.plans
+        assert not scans(store.plans)
+        store.plans = []
+        store.agents(limit=10)
+    assert "SCAN agents USING INDEX agents_by_start" in store.plans
+    assert not [plan for plan in store.plans if "ORDER BY" in plan]
+
+
+def test_the_stored_marks_of_a_worker_are_read_by_index(tmp_path: Path) -> None:
+    with closing(ExplainingDatabase(tmp_path / "hive.db")) as db:
+        db.execute("INSERT INTO hive_workers (id, hive) VALUES ('w-1', '.hive')", {})
+        db.execute("INSERT INTO hive_runs VALUES ('w-1','',1,'','',7,'','','','',0,'',5)", {})
+        assert hive.stored_marks(db, "w-1") == {("status", 0), ("state", None), (1, 7, "", 5)}
+        assert hive.stored_marks(db, "w-2") == set()
+        assert db.plans
+        assert not scans(db.plans)
+
+
+class ExplainingDatabase(Database):
+    """A database that stores SQLite's plan of every query."""
+
+    plans: tuple[str, ...] = ()
+
+    def rows(self, sql: str, parameters: Any = None) -> list[Any]:
+        explained = super().rows(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        self.plans += tuple(row["detail"] for row in explained)
+        return super().rows(sql, parameters)
+
+    def row(self, sql: str, parameters: Any) -> Any:
+        return next(iter(self.rows(sql, parameters)), None)
+
+
+def scans(plans: list[str]) -> list[str]:
+    # `counted` holds the messages that a query has chosen (hivepipe.db.usage).
+    return [plan for plan in plans if re.match(r"SCAN (?!CONSTANT|json_each|counted|\()", plan)]

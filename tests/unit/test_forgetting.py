@@ -1,13 +1,60 @@
-"""Every table that holds data of sessions is listed for forgetting, also after new migrations."""
+"""A text to forget is found in every table and encoding, and files know forgotten sessions."""
 
+import json
+import os
 import tracemalloc
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import orjson
+import pytest
+
 from hivepipe.db.database import Database
-from hivepipe.db.forget import FORGOTTEN, TABLES, last_seen, remove_text, sessions_with_text
+from hivepipe.db.forget import (
+    FORGOTTEN,
+    TABLES,
+    last_seen,
+    remove_rows,
+    remove_text,
+    sessions_with_text,
+)
 from hivepipe.db.listings import listings
 from hivepipe.jobs.forget_query import ForgetQuery
+from hivepipe.operations.forgotten_sessions import is_forgotten, update_marker
+
+TEXT = 'say "naïve"\nor \\ not'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        TEXT.encode(),
+        json.dumps({"a": TEXT}).encode(),
+        orjson.dumps({"a": TEXT}),
+        json.dumps({"a": json.dumps({"b": TEXT})}).encode(),
+        orjson.dumps({"a": orjson.dumps({"b": TEXT}).decode()}),
+        json.dumps({"a": orjson.dumps({"b": TEXT}).decode()}).encode(),
+    ],
+)
+def test_every_encoding_is_found_and_can_be_replaced(written: bytes) -> None:
+    query = ForgetQuery.text(TEXT)
+    assert query.contains_text(b"before " + written)
+    assert not query.contains_text(written.replace(b"say", b"sAy"))
+    assert not query.contains_text(query.replaced(written.decode(), "*").encode())
+
+
+def test_unreadable_data_is_found_by_a_session_id_too() -> None:
+    query = ForgetQuery.text("secret").with_sessions({"one"})
+    assert query.names(b"of one")
+    assert query.names(b"a secret")
+    assert not query.names(b"of two")
+
+
+def test_a_text_that_is_not_utf8_is_found_as_typed() -> None:
+    typed = os.fsdecode(b"caf\xe9")
+    assert ForgetQuery.text(typed).contains_text(b"a caf\xe9")
+
 
 KEPT = {"tasks"}  # tasks of the user are released, not removed
 
@@ -60,3 +107,29 @@ def test_a_persons_own_table_may_have_any_name(tmp_path: Path) -> None:
         assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
         (row,) = db.rows('SELECT * FROM "my ""notes"""')
     assert tuple(row) == (FORGOTTEN, "b")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    db = Database(tmp_path / "hive.db")
+    yield db
+    db.close()
+
+
+def test_the_database_is_read_again_when_the_marker_changes(tmp_path: Path, db: Database) -> None:
+    home = str(tmp_path)
+    assert not is_forgotten(home, "mine")
+    remove_rows(db, ["mine"])
+    update_marker(home)
+    assert is_forgotten(home, "mine")
+    assert is_forgotten(home, "other", "mine")
+    assert not is_forgotten(home, "other")
+    remove_rows(db, ["other"])
+    update_marker(home)
+    assert is_forgotten(home, "other")
+
+
+def test_a_new_process_knows_forgotten_sessions(tmp_path: Path, db: Database) -> None:
+    remove_rows(db, ["mine"])
+    assert is_forgotten(str(tmp_path), "mine")
+    assert not is_forgotten(str(tmp_path / "without a database"), "mine")

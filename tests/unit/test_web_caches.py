@@ -1,0 +1,142 @@
+"""Answers and parts of pages are made once for a state, within a limit."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markupsafe import Markup
+from starlette.testclient import TestClient
+
+from hivepipe.db.database import Database
+from hivepipe.home import short_hash
+from hivepipe.reading.state_cache import StateCache
+from hivepipe.web import fragment_cache, view_cache
+from hivepipe.web.fragment_cache import FragmentCache
+from hivepipe.web.view_cache import Answer, ViewCache
+from tests.web_scene import SESSION, insert
+
+
+def test_a_result_is_computed_again_when_its_state_differs() -> None:
+    cache: StateCache[int] = StateCache(2)
+    numbers = count()
+    found = [cache.get("a", state, lambda: next(numbers)) for state in (1, 1, 2, 2, 1)]
+    assert found == [0, 0, 1, 1, 2]
+
+
+def test_a_result_of_an_unknown_state_is_not_cached() -> None:
+    cache: StateCache[int] = StateCache(2)
+    numbers = count()
+    assert [cache.get("a", None, lambda: next(numbers)) for _ in range(2)] == [0, 1]
+    assert cache.get("a", 1, lambda: next(numbers)) == 2
+
+
+def test_only_the_last_keys_are_cached() -> None:
+    cache: StateCache[int] = StateCache(2)
+    numbers = count()
+    found = [cache.get(key, 1, lambda: next(numbers)) for key in "abcbca"]
+    assert found == [0, 1, 2, 1, 2, 3]
+
+
+class Counted:
+    """Makes numbered answers. `state` changes with each change of the databases."""
+
+    def __init__(self, **more: Any) -> None:
+        self.made, self.state, self.more = 0, 0, more
+        self.cache = ViewCache(lambda: self.state)
+
+    def make(self) -> Answer:
+        self.made += 1
+        return Answer(f"{self.made}".encode(), **self.more)
+
+    def get(self, key: str = "now") -> str | bytes:
+        return self.cache.get(key, self.make).text.decode()
+
+
+def test_an_answer_is_cached_until_the_state_changes() -> None:
+    counted = Counted()
+    assert [counted.get(), counted.get(), counted.get("costs")] == ["1", "1", "2"]
+    counted.state = 1
+    assert [counted.get(), counted.get()] == ["3", "3"]
+
+
+def test_an_answer_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, now = Counted(), view_cache.time.monotonic()
+    assert counted.get() == "1"
+    monkeypatch.setattr(view_cache.time, "monotonic", lambda: now + view_cache.LASTS_SECS + 1)
+    assert counted.get() == "2"
+
+
+@pytest.mark.parametrize("more", [{"status": 404}, {"is_cacheable": False}], ids=["error", "part"])
+def test_an_error_or_unfinished_answer_is_not_cached(more: dict[str, Any]) -> None:
+    counted = Counted(**more)
+    assert [counted.get(), counted.get()] == ["1", "2"]
+
+
+def test_concurrent_requests_share_one_answer() -> None:
+    counted = Counted()
+    with ThreadPoolExecutor(20) as pool:
+        assert {each.result() for each in [pool.submit(counted.get) for _ in range(20)]} == {"1"}
+
+
+def test_the_cache_is_bounded() -> None:
+    cache = ViewCache(lambda: 0)
+    for number in range(20):
+        cache.get(number, lambda: Answer(b"x" * (view_cache.MOST_BYTES // 4)))
+    assert len(cache._slots) == 4
+    assert cache.get(19, lambda: Answer(b"new")).text != b"new"
+    assert cache.get(0, lambda: Answer(b"new")).text == b"new"
+
+
+def test_a_change_of_the_database_is_shown_at_once(client: Any, home: Path) -> None:
+    assert client.get("/now.json").json()["sessions"][0]["title"] != "changed"
+    with closing(Database(home / "hive.db")) as db:
+        db.execute("UPDATE sessions SET objective = 'changed' WHERE id = :id", {"id": SESSION})
+    assert client.get("/now.json").json()["sessions"][0]["title"] == "changed"
+
+
+def counting_renderer(size: int = 1) -> Callable[[], Markup]:
+    numbers = iter(range(100))
+    return lambda: Markup(f"{next(numbers)}".ljust(size))
+
+
+def test_a_part_is_cached_by_object_and_filters() -> None:
+    once, render = FragmentCache(), counting_renderer()
+    one, equal = ["a"], ["a"]
+    rendered = [once(one, {}, render), once(one, {}, render), once(equal, {}, render)]
+    assert rendered == ["0", "0", "1"]
+    assert [once(one, {"piece": "2"}, render), once(one, {}, render)] == ["2", "0"]
+
+
+def test_the_oldest_parts_are_evicted_and_a_part_that_is_too_large_is_not_cached() -> None:
+    once, render = FragmentCache(), counting_renderer(fragment_cache.MOST_BYTES // 2)
+    parts = [["a"], ["b"], ["c"]]
+    for part in parts:
+        once(part, {}, render)
+    assert [once(part, {}, render)[0] for part in reversed(parts)] == ["2", "1", "3"]
+    once, render = FragmentCache(), counting_renderer(fragment_cache.MOST_BYTES + 1)
+    assert [once(parts, {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
+
+
+def test_new_rows_are_shown_beside_cached_parts(
+    client_with_archive: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/session/{short_hash(str(home))}/{SESSION}"
+    made: list[Any] = []
+    monkeypatch.setattr(
+        "hivepipe.web.session_view.drawing_of", lambda *rendered: made.append(rendered)
+    )
+    before = client_with_archive.get(path).text
+    db = Database(home / "hive.db")
+    insert(db, "prompts", prompt="and what now", created_at="2026-11-21T11:00:00.000Z",
+           session_id=SESSION)  # fmt: skip
+    db.close()
+    after = client_with_archive.get(path).text
+    assert len(made) == 1, "the archive is the same"
+    assert "and what now" in after
+    assert "and what now" not in before
+    conversation = '<article class="piece user depth-0"'
+    assert before.count(conversation) == after.count(conversation) > 0
