@@ -583,44 +583,43 @@ def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Itera
 
 
 @pytest.fixture
-def new_writer() -> Iterator[Callable[[Home], Writer]]:
-    """Make writers of homes, not yet started; end them afterwards."""
-    made: list[Writer] = []
+def to_end() -> Iterator[list[Process]]:
+    """Processes that are killed after the test if they still run."""
+    made: list[Process] = []
+    yield made
+    for process in made:
+        if process.is_running:
+            process.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def new_writer(to_end: list[Process]) -> Callable[[Home], Writer]:
+    """Make writers of homes, not yet started."""
 
     def make(home: Home) -> Writer:
-        made.append(Writer(home))
-        return made[-1]
+        made = Writer(home)
+        to_end.append(made)
+        return made
 
-    yield make
-    for writer in made:
-        if writer.is_running:
-            writer.end(signal.SIGKILL)
+    return make
 
 
 @pytest.fixture
-def slow_worker(private_home: Home) -> Iterator[Process]:
-    """The slow worker, not yet started."""
-    script = str(ROOT / "workers" / "slow.py")
-    log = private_home.root / "slow.log"
-    made = Process([sys.executable, "-I", script], log, private_home.env, private_home.root)
-    yield made
-    if made.is_running:
-        made.end(signal.SIGKILL)
-
-
-@pytest.fixture
-def new_worker(private_home: Home) -> Iterator[Callable[[str], Writer]]:
-    """Make other processes of the private home, not yet started; end them afterwards."""
-    made: list[Writer] = []
+def new_worker(private_home: Home, to_end: list[Process]) -> Callable[[str], Writer]:
+    """Make other processes of the private home, not yet started."""
 
     def make(process: str) -> Writer:
-        made.append(Writer(private_home, process))
-        return made[-1]
+        made = Writer(private_home, process)
+        to_end.append(made)
+        return made
 
-    yield make
-    for worker in made:
-        if worker.is_running:
-            worker.end(signal.SIGKILL)
+    return make
+
+
+@pytest.fixture
+def slow_worker(new_worker: Callable[[str], Writer]) -> Process:
+    """The slow worker of the private home, not yet started."""
+    return new_worker("slow")
 
 
 @pytest.fixture
@@ -670,9 +669,8 @@ def accepted(server: Server) -> int:
 
 
 @pytest.fixture
-def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[], str]]:
+def dashboard(private_home: Home, redis_server: Server, to_end: list[Process]) -> Callable[[], str]:
     """Start rq-dashboard on the loopback interface and return its address."""
-    started: list[Process] = []
 
     def start() -> str:
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -681,8 +679,8 @@ def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[],
         command = [executable, "-b", "127.0.0.1", "-p", str(port), "-u", redis_server.url]
         log = private_home.root / "dashboard.log"
         process = Process(command, log, private_home.env, private_home.root)
+        to_end.append(process)
         process.start()
-        started.append(process)
         base = f"http://127.0.0.1:{port}"
 
         def answers() -> bool:
@@ -695,10 +693,7 @@ def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[],
         until(answers, "no dashboard")
         return base
 
-    yield start
-    for process in started:
-        if process.is_running:
-            process.end(signal.SIGKILL)
+    return start
 
 
 def page(address: str) -> str:

@@ -216,7 +216,7 @@ def test_a_tracked_file_or_a_shared_folder_is_not_written(scene: Scene) -> None:
     scene.start("s-2", folder)
     scene.settle()
     assert git("status", "--porcelain").stdout == b""
-    until(lambda: "git tracks it" in (scene.home.root / "slow.log").read_text(), "not reported")
+    until(lambda: "git tracks it" in (scene.home.root / "slowhome.log").read_text(), "not reported")
     # The file is not tracked, but a session of another profile is open in the folder.
     shared = scene.folder("b")
     scene.start("s-bo", shared, AGENT_ID="bo")
