@@ -37,15 +37,10 @@ def test_the_writer_applies_own_rules(home: Home, redis_server: Server, writer: 
     assert prompt(home) == CLEAN
 
 
-def test_the_direct_path_and_drain_apply_own_rules(home: Home) -> None:
+def test_the_direct_path_and_drain_apply_own_rules_with_the_key_of_the_home(home: Home) -> None:
     fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
     assert command(home, "drain").returncode == 0
     assert prompt(home) == CLEAN
-
-
-def test_every_redaction_uses_the_key_of_the_home(home: Home) -> None:
-    fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
-    assert command(home, "drain").returncode == 0
     (row,) = home.rows("SELECT prompt FROM prompts")
     (home.root / "text").write_text(str(PROMPT["prompt"]))
     again = command(home, "redact", str(home.root / "text"))

@@ -15,8 +15,6 @@ import venv
 from pathlib import Path
 from zipfile import ZipFile
 
-import pytest
-
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import AS_USER, Installation, User, changed
 from tests.native import BUILT
@@ -93,9 +91,9 @@ def in_order() -> list[str]:
 STEPS = in_order()
 
 
-@pytest.mark.parametrize("start", sorted({*NOT_RUN, *ANSWERS, *EXITS, *OUTPUTS}))
-def test_every_exception_is_a_command_of_a_page(start: str) -> None:
-    assert any(step.startswith(start) for step in STEPS)
+def test_every_exception_is_a_command_of_a_page() -> None:
+    for start in (*NOT_RUN, *ANSWERS, *EXITS, *OUTPUTS):
+        assert any(step.startswith(start) for step in STEPS), start
 
 
 class Newcomer(User):

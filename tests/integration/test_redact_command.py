@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import Home, untagged
+from tests.conftest import COMMANDS, Home, untagged
 from tests.redaction_corpus import expand
 
 COMMAND = [sys.executable, "-I", "-m", "hivepipe.cli.main", "redact"]
@@ -24,16 +24,8 @@ LINES = [
 CLEAN = "\n".join(LINES).replace(TOKEN, "***REDACTED***").replace("ana@shop.io", "***EMAIL***")
 
 
-def run(home: Home, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        input=stdin,
-        capture_output=True,
-        env=home.env,
-        cwd=home.project,
-        timeout=60,
-        check=False,
-    )
+def run(home: Home, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return COMMANDS.run(["redact", *arguments], stdin, home.env, home.project, 60)
 
 
 @pytest.fixture
@@ -45,16 +37,17 @@ def transcript(private_home: Home) -> Path:
 
 def test_secrets_of_a_file_are_replaced(private_home: Home, transcript: Path) -> None:
     done = run(private_home, str(transcript))
-    assert (done.returncode, untagged(done.stdout.decode()), done.stderr) == (0, CLEAN, b"")
+    assert (done.returncode, untagged(done.stdout), done.stderr) == (0, CLEAN, "")
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_secrets_in_utf_16_and_utf_32_are_replaced(private_home: Home, encoding: str) -> None:
+def test_secrets_in_utf_16_and_utf_32_are_replaced(private_home: Home) -> None:
     path = private_home.root / "wide.txt"
-    path.write_bytes(f"{TOKEN}\r\npassword = 'hunter2x'\r\n".encode(encoding))
-    shown = run(private_home, str(path)).stdout.replace(b"\0", b"")
-    assert TOKEN[-9:].encode() not in shown
-    assert b"hunter2x" not in shown
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+        path.write_bytes(f"{TOKEN}\r\npassword = 'hunter2x'\r\n".encode(encoding))
+        command = [*COMMAND, str(path)]
+        shown = subprocess.check_output(command, env=private_home.env).replace(b"\0", b"")
+        assert TOKEN[-9:].encode() not in shown, encoding
+        assert b"hunter2x" not in shown, encoding
 
 
 def test_a_closed_stdin_is_reported(private_home: Home) -> None:
@@ -71,22 +64,22 @@ def test_a_closed_stdin_is_reported(private_home: Home) -> None:
 
 
 def test_secrets_of_stdin_are_replaced(private_home: Home, transcript: Path) -> None:
-    done = run(private_home, "-", stdin=transcript.read_bytes())
-    assert (done.returncode, untagged(done.stdout.decode())) == (0, CLEAN)
+    done = run(private_home, "-", stdin=transcript.read_text())
+    assert (done.returncode, untagged(done.stdout)) == (0, CLEAN)
 
 
 def test_the_report_has_rules_and_lines_but_no_secret(private_home: Home, transcript: Path) -> None:
     done = run(private_home, str(transcript), "--report")
-    assert untagged(done.stdout.decode()) == CLEAN
-    lines = done.stderr.decode().splitlines()
+    assert untagged(done.stdout) == CLEAN
+    lines = done.stderr.splitlines()
     assert lines[0] == "3 of 4 lines changed"
     assert [line.split(maxsplit=3) for line in lines[1:]] == [
         ["github", "3", "line", "2, 3"],
         ["email", "1", "line", "4"],
     ]
-    assert TOKEN not in done.stderr.decode()
-    nothing = run(private_home, "-", "--report", stdin=b"x\n")
-    assert nothing.stderr == b"0 of 1 line changed\n"
+    assert TOKEN not in done.stderr
+    nothing = run(private_home, "-", "--report", stdin="x\n")
+    assert nothing.stderr == "0 of 1 line changed\n"
 
 
 def test_the_rules_of_the_home_and_of_the_user_apply(private_home: Home, transcript: Path) -> None:
@@ -96,7 +89,7 @@ def test_the_rules_of_the_home_and_of_the_user_apply(private_home: Home, transcr
     own.parent.mkdir(parents=True)
     own.write_text("[[redaction.rules]]\nname = 'n'\npattern = 'nothing'\n")
     done = run(private_home, str(transcript))
-    assert untagged(done.stdout.decode()) == CLEAN.replace("***EMAIL***", "ana@shop.io").replace(
+    assert untagged(done.stdout) == CLEAN.replace("***EMAIL***", "ana@shop.io").replace(
         "nothing", "***REDACTED***"
     )
 
@@ -106,16 +99,16 @@ def test_an_invalid_rule_is_an_error_without_output(private_home: Home, transcri
     config = private_home.path / "config.toml"
     config.write_text("[[redaction.rules]]\nname = 'mine'\npattern = '('\n")
     done = run(private_home, str(transcript))
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == f"hivepipe: {config}: rule 'mine': missing ): (\n"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"hivepipe: {config}: rule 'mine': missing ): (\n"
 
 
 def test_a_missing_file_a_folder_and_wrong_usage_are_errors(private_home: Home) -> None:
     missing = run(private_home, "/nonexistent/a.jsonl")
-    assert (missing.returncode, missing.stdout) == (1, b"")
-    assert missing.stderr == b"hivepipe: /nonexistent/a.jsonl: No such file or directory\n"
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr == "hivepipe: /nonexistent/a.jsonl: No such file or directory\n"
     folder = run(private_home, "/")
-    assert (folder.returncode, folder.stderr) == (1, b"hivepipe: /: Is a directory\n")
+    assert (folder.returncode, folder.stderr) == (1, "hivepipe: /: Is a directory\n")
     assert run(private_home).returncode == 64
 
 

@@ -47,6 +47,14 @@ def test_hooks_of_a_started_project_push_to_its_redis(stack: Sandbox) -> None:
     assert stack.spooled == 0
 
 
+def test_no_process_of_a_stack_has_a_connection_or_a_port(stack: Sandbox) -> None:
+    stack.fire("s-2")
+    eventually(lambda: "s-2" in stack.sessions())
+    found = [process for group in stack.processes().values() for process in group]
+    assert len(found) == len(EVERY)
+    assert [each.net_connections("inet") for each in found if each.net_connections("inet")] == []
+
+
 def test_all_files_are_private_with_any_umask(stack: Sandbox) -> None:
     with connect(stack.socket) as client:
         client.set("something", "to log")

@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import until
 from tests.installed import User, changed
 
@@ -78,15 +76,15 @@ def test_a_line_of_all_projects_is_still_shown(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-@pytest.mark.parametrize("other", ["{", "[]", '{"statusLine": "none"}', "\ufeff{}", "\x00"])
-def test_invalid_settings_of_all_projects_do_not_prevent_the_line(user: User, other: str) -> None:
+def test_invalid_settings_of_all_projects_do_not_prevent_the_line(user: User) -> None:
     user_settings = user.home / ".claude" / "settings.json"
     user_settings.parent.mkdir()
-    user_settings.write_text(other)
-    user_settings.chmod(0o400)
-    user.own(user.home)
-    user.hivepipe("init", "--statusline")
-    assert shown(user, cost={"total_cost_usd": 2}) == "$2.00 session\n"
+    for other in ("{", "[]", '{"statusLine": "none"}', "\ufeff{}", "\x00"):
+        user_settings.write_text(other)
+        user_settings.chmod(0o400)
+        user.own(user.home)
+        user.hivepipe("init", "--statusline")
+        assert shown(user, cost={"total_cost_usd": 2}) == "$2.00 session\n", other
 
 
 def test_an_entry_of_another_kind_is_refused_and_not_changed(user: User) -> None:
