@@ -22,7 +22,7 @@ from hivepipe.stack.condition import HEALTHY, StackFacts, condition_of
 from hivepipe.stack.idle_policy import may_shut_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
-from hivepipe.stack.stack_processes import stack_processes
+from hivepipe.stack.stack_processes import ProcessTable
 from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report
 
@@ -36,13 +36,17 @@ _IN_REDIS = (
 )
 
 
-def status_report(place: Place, stack: Stack) -> dict[str, Any]:
-    """Return the current report on processes, Redis, the disk and the database."""
+def status_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:
+    """Return the current report on processes, Redis, the disk and the database.
+
+    Reports on several stacks share a `table` of processes.
+    """
+    table = table or ProcessTable()
     alive = answers(stack.address)
     processes = _processes(stack)
     found, alerts = _figures_and_alerts(place, stack, alive)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
-    condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts))
+    condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts, table))
     spool = Path(place.home, "spool")
     waiting = waiting_events(place.home)
     return {
@@ -52,7 +56,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
         "condition": condition,
         "healthy": condition == HEALTHY,
         "redis": "up" if alive else "down",
-        "trouble": _trouble(stack, alive, bool(processes)),
+        "trouble": _trouble(stack, alive, bool(processes), table),
         "address": endpoint.shown(place.socket),
         "processes": processes,
         "leaves_when_idle": may_shut_down(stack),
@@ -68,11 +72,11 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
     }
 
 
-def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
+def _trouble(stack: Stack, alive: bool, is_supervised: bool, table: ProcessTable) -> str | None:
     """Return a problem of the running processes as text, or None."""
     if not alive and is_supervised:
         return supervisor.redis_trouble(stack) or None
-    if not is_supervised and supervisor.is_unreachable(stack):
+    if not is_supervised and supervisor.is_unreachable(stack, table):
         return (
             "the supervisor runs but its socket is missing: the stack is restarted within a minute"
         )
@@ -86,6 +90,7 @@ def _seen(
     found: Figures | None,
     in_redis: dict[str, Any],
     alerts: list[Alert],
+    table: ProcessTable,
 ) -> StackFacts:
     trouble = in_redis["store_trouble"]
     workers = in_redis["workers"]
@@ -97,7 +102,7 @@ def _seen(
         runs=runs,
         is_ready=_is_ready(stack, found)
         and all(entry["state"] == "running" for entry in processes),
-        is_unsupervised=not runs and bool(stack_processes(stack)),
+        is_unsupervised=not runs and bool(table.of(stack)),
         could_not_start=_failed_start(stack) is not None,
         has_trouble=bool(trouble or in_redis["newer_version"]),
         has_long_trouble=bool(

@@ -11,10 +11,10 @@ from hivepipe.stack.lock import Stack
 from hivepipe.stack.project_records import records
 from hivepipe.stack.stack_processes import (
     SUPERVISOR,
+    ProcessTable,
     home_of,
     is_supervisor,
     process_tree,
-    stack_processes,
     users_processes,
     value_or,
 )
@@ -54,7 +54,8 @@ def known_stacks() -> list[KnownStack]:
     for stack in _running_stacks():
         if stack.home not in homes:
             states[stack] = "on"
-    return [_look_at(stack, states[stack]) for stack in sorted(states)]
+    table = ProcessTable()
+    return [_look_at(stack, states[stack], table) for stack in sorted(states)]
 
 
 def _running_stacks() -> list[Stack]:
@@ -74,8 +75,8 @@ def _state_folder_of(process: psutil.Process) -> str:
     return f"{state}/hivepipe"
 
 
-def _look_at(stack: Stack, recorded: str) -> KnownStack:
-    found = stack_processes(stack)
+def _look_at(stack: Stack, recorded: str, table: ProcessTable) -> KnownStack:
+    found = table.of(stack)
     processes = {
         entry for group in found.values() for member in group for entry in process_tree(member)
     }

@@ -9,6 +9,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -26,21 +27,64 @@ _SCRIPTS = {entry.script: entry.name for entry in PROCESSES}
 _SUPERVISORD = "supervisor.supervisord"
 
 
+class ProcessTable:
+    """The processes of this user, read once, when they are first needed.
+
+    To read all processes takes longer than all other steps of a report, so the reports on many
+    stacks share a table.
+    """
+
+    @cached_property
+    def _entries(self) -> list["_Entry"]:
+        return [_Entry(process) for process in users_processes()]
+
+    def of(self, stack: Stack) -> dict[str, list[psutil.Process]]:
+        """Return program name -> processes of a stack. The supervisor's name is SUPERVISOR."""
+        locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
+        locks[stack.data_lock] = "redis"
+        found: dict[str, list[psutil.Process]] = {}
+        for entry in self._entries:
+            if name := entry.program_of(stack, locks):
+                found.setdefault(name, []).append(entry.process)
+        return found
+
+
 def stack_processes(stack: Stack) -> dict[str, list[psutil.Process]]:
-    """Return program name -> processes of a stack. The supervisor's name is SUPERVISOR."""
-    locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
-    locks[stack.data_lock] = "redis"
-    found: dict[str, list[psutil.Process]] = {}
-    for process in users_processes():
-        words = value_or(process.cmdline, [])
-        if is_supervisor(words):
-            name = SUPERVISOR if home_of(process) == stack.home else ""
-        else:
-            held = (locks.get(file.path) for file in value_or(process.open_files, []))
-            name = next(filter(None, held), "") or _program_of(stack, process, words)
-        if name:
-            found.setdefault(name, []).append(process)
-    return found
+    """Return the current processes of one stack as `ProcessTable.of` does."""
+    return ProcessTable().of(stack)
+
+
+class _Entry:
+    """A process, with what identifies its stack."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self.words: list[str] = value_or(process.cmdline, [])
+
+    @cached_property
+    def files(self) -> list[str]:
+        return [file.path for file in value_or(self.process.open_files, [])]
+
+    @cached_property
+    def home(self) -> str:
+        return home_of(self.process)
+
+    def program_of(self, stack: Stack, locks: dict[str, str]) -> str:
+        """Return the program of the stack that this process runs, or ""."""
+        if is_supervisor(self.words):
+            return SUPERVISOR if self.home == stack.home else ""
+        held = map(locks.get, self.files)
+        return next(filter(None, held), "") or self._program_by_words(stack)
+
+    def _program_by_words(self, stack: Stack) -> str:
+        title = f"{' '.join(self.words)} "
+        if "-server" in title and f"{stack.socket} " in title:
+            return "redis"
+        for word in self.words[:4]:
+            path = PurePath(word)
+            if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
+                return _SCRIPTS[path.name] if self.home == stack.home else ""
+        return ""
 
 
 def users_processes() -> Iterator[psutil.Process]:
@@ -62,18 +106,6 @@ def _visible() -> list[psutil.Process]:
 def is_supervisor(words: list[str]) -> bool:
     """Tell whether this is the command line of a stack's supervisor."""
     return _SUPERVISORD in words
-
-
-def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
-    """Return the program of the stack that a process runs, by its command line, or ""."""
-    title = f"{' '.join(words)} "
-    if "-server" in title and f"{stack.socket} " in title:
-        return "redis"
-    for word in words[:4]:
-        path = PurePath(word)
-        if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
-            return _SCRIPTS[path.name] if home_of(process) == stack.home else ""
-    return ""
 
 
 def home_of(process: psutil.Process) -> str:

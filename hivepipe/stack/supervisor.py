@@ -35,6 +35,7 @@ from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import owner_id
 from hivepipe.stack.stack_processes import (
     SUPERVISOR,
+    ProcessTable,
     end_processes,
     process_tree,
     signal_all,
@@ -175,9 +176,9 @@ def redis_trouble(stack: Stack) -> str:
     return "" if answer else "Redis is stopped or busy: it accepts connections and does not answer"
 
 
-def is_unreachable(stack: Stack) -> bool:
+def is_unreachable(stack: Stack, processes: ProcessTable) -> bool:
     """Tell whether a supervisor of this home runs but cannot be reached at its socket."""
-    return not listens(stack.supervisor_socket) and SUPERVISOR in stack_processes(stack)
+    return not listens(stack.supervisor_socket) and SUPERVISOR in processes.of(stack)
 
 
 def _unregistered(stack: Stack) -> list[str]:

@@ -12,6 +12,7 @@ from hivepipe.monitor.status_words import verdict
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.stack_processes import ProcessTable
 from hivepipe.times import now
 from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.view_query import Content, ViewQuery
@@ -36,7 +37,8 @@ def health(query: ViewQuery) -> Content:
 
     `doctor` is None while the checks run. With `only=problems`, healthy stacks are left out.
     """
-    stacks = [_health(query, known) for known in query.homes]
+    table = ProcessTable()
+    stacks = [_health(query, known, table) for known in query.homes]
     if query.filter("only") == "problems":
         stacks = [stack for stack in stacks if _has_problem(stack)]
     return {"stacks": stacks, "left_out": len(query.homes) - len(stacks)}
@@ -47,11 +49,11 @@ def _has_problem(stack: Entry) -> bool:
     return bool(stack["alerts"]) or not (stack["is_fine"] and is_examined)
 
 
-def _health(query: ViewQuery, known: KnownHome) -> Entry:
+def _health(query: ViewQuery, known: KnownHome, table: ProcessTable) -> Entry:
     found = _checks.get(known.home, lambda: _check(known), query.on_ready)
     place = known.place()
     with settings_of(known.home):
-        report = status_report(place, Stack.of(place))
+        report = status_report(place, Stack.of(place), table)
     return {
         **report,
         "verdict": verdict(report),

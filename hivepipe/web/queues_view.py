@@ -12,6 +12,7 @@ from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.stack_processes import ProcessTable
 from hivepipe.web.bar_chart import latency_bars
 from hivepipe.web.failed_choice import jobs_matching, name_of
 from hivepipe.web.view_query import Content, ViewQuery
@@ -25,14 +26,15 @@ def queues(query: ViewQuery) -> Content:
 
     `operation` and `reason` filter the failed jobs; `done` is the time of an action to report.
     """
-    return {"stacks": [_queues(query, known) for known in query.homes]}
+    table = ProcessTable()
+    return {"stacks": [_queues(query, known, table) for known in query.homes]}
 
 
-def _queues(query: ViewQuery, known: KnownHome) -> Entry:
+def _queues(query: ViewQuery, known: KnownHome, table: ProcessTable) -> Entry:
     place = known.place()
     stack = Stack.of(place)
     with settings_of(known.home):
-        report = status_report(place, stack)
+        report = status_report(place, stack, table)
     found: list[FailedJob] = []
     if report["queues"] is not None:
         with failed_jobs(stack.address) as store:
