@@ -320,9 +320,8 @@ def test_a_hanging_scheduler_is_reported(
     client.hset(f"rq:worker:{worker.name}", "birth", "2026-01-01T00:00:00.000000Z")
 
     def named() -> list[str]:
-        return [
-            entry["name"] for entry in json.loads(status(private_home, "--json").stdout)["alerts"]
-        ]
+        report = json.loads(status(private_home, "--json").stdout)
+        return [entry["name"] for entry in report["alerts"]]
 
     assert named() == ["no_worker"]  # of the queues slow and llm
     scheduler.signal(signal.SIGSTOP)
@@ -335,28 +334,32 @@ def test_a_hanging_scheduler_is_reported(
 # ---- live
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_live_view_shows_the_stack_and_restores_the_screen(
-    stack: Home, client: redis.Redis, number: signal.Signals
+    stack: Home, client: redis.Redis
 ) -> None:
     title = "Fix [/api/users] for [red]"  # rich reads brackets as colours
     fire_all([changed(SESSION_START, source="startup", session_title=title)], stack.env)
     add_failed_job(client)
     check_alerts(client)
     until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
+    words = ("processes", "queues", "waiting", "alerts", "failed_jobs", "jobs/s", title)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        text = live_view_until(number, stack)
+        assert [word for word in words if word not in text] == []
+        assert "\x1b[?1049l" in text  # the terminal leaves the alternate screen
+
+
+def live_view_until(number: signal.Signals, stack: Home) -> str:
+    """Return what the live view has shown when the signal has ended it."""
     process, shown = _in_a_terminal([*CLI, "status", "--watch"], stack)
     try:
         until(lambda: "open sessions: 1" in shown(), "not shown")
-        text = shown()
-        for word in ("processes", "queues", "waiting", "alerts", "failed_jobs", "jobs/s"):
-            assert word in text
-        assert title in text
     finally:
         process.send_signal(number)
         # The test must read its last output, or it blocks on a full terminal.
         until(lambda: shown() and process.poll() is not None, "it does not end")
     assert process.returncode == 0
-    assert "\x1b[?1049l" in shown()  # the terminal leaves the alternate screen
+    return shown()
 
 
 def test_the_live_view_needs_a_terminal(private_home: Home) -> None:

@@ -24,6 +24,7 @@ from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import at_once, manual_origin
 from tests import predecessor_logs as old
 from tests.conftest import ROOT, Home
+from tests.rounds import rounds
 
 
 @pytest.fixture
@@ -311,11 +312,10 @@ def test_an_import_killed_at_any_moment_is_continued(home: Home) -> None:
     add_skill_use(home)
     command = [sys.executable, "-c", CHILD, str(home.path), str(logs(home))]
     started = time.monotonic()
-    subprocess.run(
-        [sys.executable, "-c", "import " + "hivepipe.operations.skill_exports"], check=True
-    )
+    words = "import hivepipe.operations.skill_exports"
+    subprocess.run([sys.executable, "-c", words], check=True)
     import_secs = time.monotonic() - started
-    for _ in range(8):
+    for _ in range(rounds(4)):
         child = subprocess.Popen(command, cwd=ROOT, env=home.env)
         time.sleep(chance.uniform(0.5, 2) * import_secs)
         child.send_signal(signal.SIGKILL)
