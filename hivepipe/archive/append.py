@@ -6,6 +6,7 @@ written again.
 """
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -173,6 +174,8 @@ class _Growth:
         reader = LineReader(
             self.source.descriptor, self.before.source_bytes, self.before.source_checksum
         )
+        if zlib.crc32(reader.tail) != self.before.source_tail:
+            return  # it was rewritten meanwhile, which the next call notices
         for batch in reader.batches():
             self._append(archive, batch)
             must_stop = should_stop()
@@ -215,7 +218,7 @@ class _Growth:
             checksum=self.counted.checksum,
             source_bytes=reader.offset,
             source_checksum=reader.checksum,
-            source_tail=tail_checksum(self.source.descriptor, reader.offset),
+            source_tail=zlib.crc32(reader.tail),
             removed_lines=self.removed_lines.checksum,
             stamp=stamp,
         )

@@ -2,6 +2,9 @@
 
 A line is complete when it ends with a newline, or when it is the last one and a whole JSON object.
 A line above the size limit is not kept in memory. It is replaced by its size and hash.
+
+A file may be rewritten while it is read. So its last bytes that were read are compared before more
+of it is read, and identify it for the next reader.
 """
 
 import hashlib
@@ -18,12 +21,23 @@ TAIL_BYTES = 256
 
 def tail_checksum(descriptor: int, offset: int) -> int:
     """Return the checksum of the last bytes before an offset, which identify the file."""
+    return zlib.crc32(_tail(descriptor, offset))
+
+
+def _tail(descriptor: int, offset: int) -> bytes:
     size = min(offset, TAIL_BYTES)
-    return zlib.crc32(os.pread(descriptor, size, offset - size))
+    return os.pread(descriptor, size, offset - size)
+
+
+def _last_of(*parts: bytes) -> bytes:
+    return b"".join(part[-TAIL_BYTES:] for part in parts)[-TAIL_BYTES:]
 
 
 class LineReader:
-    """A reader that starts at an offset; `offset` and `checksum` are updated after each batch."""
+    """A reader that starts at an offset.
+
+    `offset`, `checksum` and `tail`, the last bytes before the offset, are updated after each batch.
+    """
 
     def __init__(
         self,
@@ -40,6 +54,7 @@ class LineReader:
         """
         self.offset = offset
         self.checksum = checksum
+        self.tail = _tail(descriptor, offset)
         self._descriptor = descriptor
         self._chunk_bytes = chunk_bytes or CHUNK_BYTES
         self._takes_open_end = takes_open_end
@@ -47,28 +62,35 @@ class LineReader:
     def batches(self) -> Iterator[list[bytes]]:
         """Yield complete lines without their newlines, one batch for each chunk read."""
         self._pass_late_newline()
-        position, checksum, pending = self.offset, self.checksum, _Pending()
-        while chunk := os.pread(self._descriptor, self._chunk_bytes, position):
+        position, checksum, tail, pending = self.offset, self.checksum, self.tail, _Pending()
+        while chunk := self._read(position, self._chunk_bytes, tail):
             position += len(chunk)
             head, newline, rest = chunk.rpartition(b"\n")
             if newline:
                 first, *others = head.split(b"\n")
                 pending.add(first)
                 checksum = zlib.crc32(b"\n", zlib.crc32(head, checksum))
-                self.offset, self.checksum = position - len(rest), checksum
+                tail = _last_of(tail, head, newline)
+                self.offset, self.checksum, self.tail = position - len(rest), checksum, tail
                 yield [pending.line(), *others]
                 pending = _Pending()
             pending.add(rest)
             checksum = zlib.crc32(rest, checksum)
+            tail = _last_of(tail, rest)
         if self._takes_open_end and pending.is_whole_object():
-            self.offset, self.checksum = position, checksum
+            self.offset, self.checksum, self.tail = position, checksum, tail
             yield [pending.line()]
+
+    def _read(self, position: int, size: int, tail: bytes) -> bytes:
+        """Return the next bytes; nothing if other bytes than `tail` are before them now."""
+        found = os.pread(self._descriptor, len(tail) + size, position - len(tail))
+        return found[len(tail) :] if found.startswith(tail) else b""
 
     def _pass_late_newline(self) -> None:
         """Skip the newline of a last line that was read before its newline was written."""
-        around = os.pread(self._descriptor, 2, self.offset - 1) if self.offset else b""
-        if around[1:] == b"\n" != around[:1]:
+        if self.tail[-1:] not in b"\n" and self._read(self.offset, 1, self.tail) == b"\n":
             self.offset, self.checksum = self.offset + 1, zlib.crc32(b"\n", self.checksum)
+            self.tail = _last_of(self.tail, b"\n")
 
 
 class _Pending:

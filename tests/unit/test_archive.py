@@ -5,6 +5,7 @@ import os
 import stat
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,43 @@ def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
         transcript.write(lines(1, 30))
     assert scene.extend() == 1
     assert scene.archived == lines(10) + lines(5, 20) + lines(1, 30)
+
+
+@pytest.mark.parametrize(("start", "at"), [(0, 0), (0, 3), (0, 5), (3, 0), (3, 3)])
+def test_a_transcript_that_is_rewritten_while_it_is_read_loses_no_line(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, start: int, at: int
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 700)
+    scene.path.write_bytes(lines(start))
+    scene.extend()
+    scene.path.write_bytes(lines(10))
+    calls = count()
+
+    def rewrite_once() -> bool:
+        if next(calls) == at:
+            scene.path.write_bytes(lines(20, 100))
+        return False
+
+    with scene.source() as source:
+        scene.archives.extend(source, scene.callbacks(rewrite_once))
+    assert next(calls) > at
+    scene.extend()
+    archived = set(scene.archived.splitlines())
+    new = set(lines(20, 100).splitlines())
+    assert new <= archived <= new | set(lines(10).splitlines())
+
+
+def test_a_transcript_that_is_rewritten_before_it_is_read_loses_no_line(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.path.write_bytes(lines(3))
+    scene.extend()
+    scene.path.write_bytes(lines(10))
+    with monkeypatch.context() as patch:
+        patch.setattr(scene.archives, "_claim", lambda *_: scene.path.write_bytes(lines(20, 100)))
+        scene.extend()
+    scene.extend()
+    assert scene.archived == lines(3) + lines(20, 100)
 
 
 def test_a_copy_with_the_same_bytes_is_the_same_file(scene: Scene) -> None:
