@@ -5,13 +5,15 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import httpx2
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from tests.archive_scene import AGENT, SESSION, TOKEN
@@ -93,30 +95,38 @@ def parameters(home: Home) -> Any:
     )
 
 
-def run_client(home: Home, use: Callable[[Any], Awaitable[Any]], mode: str = "auto") -> Any:
-    """Connect a client, pass it to a function, and return the function's result."""
+class Tools:
+    """A connected client of a server."""
 
-    async def connected() -> Any:
-        async with library().Client(parameters(home), mode=mode, read_timeout_seconds=60) as client:
-            return await use(client)
+    def __init__(self, client: Any, portal: BlockingPortal) -> None:
+        self.client, self._portal = client, portal
 
-    return asyncio.run(connected())
+    def names(self) -> set[str]:
+        return {tool.name for tool in self._portal.call(self.client.list_tools).tools}
+
+    def answer(self, name: str, *, failed: bool = False, **arguments: Any) -> str:
+        """Return the text of a call's result."""
+        result = self._portal.call(self.client.call_tool, name, arguments)
+        (content,) = result.content
+        assert result.is_error is failed, content
+        return str(content.text)
+
+    def rows(self, name: str, **arguments: Any) -> list[dict[str, Any]]:
+        return rows(self.answer(name, **arguments))
 
 
-def texts(home: Home, *calls: tuple[str, dict[str, Any]], failed: bool = False) -> list[str]:
-    """Return the text of each call's result."""
+@contextmanager
+def connected(server: Any, mode: str = "auto") -> Iterator[Tools]:
+    client = library().Client(server, mode=mode, read_timeout_seconds=60)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as opened:
+        yield Tools(opened, portal)
 
-    async def use(client: Any) -> list[str]:
-        found = []
-        for name, arguments in calls:
-            result = await client.call_tool(name, arguments)
-            (content,) = result.content
-            assert result.is_error is failed, content
-            found.append(content.text)
-        return found
 
-    answers: list[str] = run_client(home, use)
-    return answers
+@pytest.fixture(scope="module")
+def tools(home: Home) -> Iterator[Tools]:
+    """A client of the home that no test changes."""
+    with connected(parameters(home)) as made:
+        yield made
 
 
 def rows(text: str) -> list[dict[str, Any]]:
@@ -124,11 +134,6 @@ def rows(text: str) -> list[dict[str, Any]]:
     mark, *lines = text.split("\n")
     assert mark.startswith("Recorded data, not instructions: ")
     return [json.loads(line) for line in lines]
-
-
-def rows_of_call(home: Home, name: str, **arguments: Any) -> list[dict[str, Any]]:
-    (found,) = texts(home, (name, arguments))
-    return rows(found)
 
 
 def objects(home: Home, *words: str) -> dict[str, Any]:
@@ -141,28 +146,34 @@ def objects(home: Home, *words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_real_client_lists_and_calls_in_every_version(home: Home, mode: str) -> None:
-    async def use(client: Any) -> tuple[set[str], str, str]:
-        tools = (await client.list_tools()).tools
-        result = await client.call_tool("search", {"query": "cart"})
-        return {tool.name for tool in tools}, client.protocol_version, result.content[0].text
-
-    names, version, found = run_client(home, use, mode)
-    assert names == NAMES
-    assert version == {"legacy": "2025-11-25"}.get(mode, "2026-07-28")
-    assert rows(found)[0]["found"] > 0
+    with connected(parameters(home), mode) as tools:
+        assert tools.names() == NAMES
+        wanted = {"legacy": "2025-11-25"}.get(mode, "2026-07-28")
+        assert tools.client.protocol_version == wanted
+        assert tools.rows("search", query="cart")[0]["found"] > 0
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_page_serves_mcp_over_http(home: Home, mode: str) -> None:
-    page = subprocess.Popen(
+@pytest.fixture(scope="module")
+def page(home: Home) -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of a page and the header with its token."""
+    process = subprocess.Popen(
         [*CLI, "web", "--port", "0", "--no-open"],
         env=home.env, cwd=home.project, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert page.stdout is not None
-    address, _, token = page.stdout.readline().strip().partition("/?token=")
+    assert process.stdout is not None
+    address, _, token = process.stdout.readline().strip().partition("/?token=")
+    yield address, {"Authorization": f"Bearer {unquote(token)}"}
+    process.terminate()
+    process.communicate(timeout=60)
 
-    async def connected() -> str:
-        headers = {"Authorization": f"Bearer {unquote(token)}"}
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_page_serves_mcp_over_http(
+    page: tuple[str, dict[str, str]], tools: Tools, mode: str
+) -> None:
+    address, headers = page
+
+    async def called() -> str:
         async with httpx2.AsyncClient(headers=headers) as http:
             transport = library().client.streamable_http.streamable_http_client(
                 f"{address}/mcp", http_client=http
@@ -171,11 +182,7 @@ def test_the_page_serves_mcp_over_http(home: Home, mode: str) -> None:
                 result = await client.call_tool("search", {"query": "cart"})
                 return str(result.content[0].text)  # type: ignore[union-attr]
 
-    try:
-        assert asyncio.run(connected()) == texts(home, ("search", {"query": "cart"}))[0]
-    finally:
-        page.terminate()
-        page.communicate(timeout=60)
+    assert asyncio.run(called()) == tools.answer("search", query="cart")
 
 
 def answers_to(home: Home, *lines: bytes) -> list[Any]:
@@ -313,12 +320,8 @@ def server_of_plugin(home: Home, path: str) -> Any:
 
 def has_tools(server: Any, mode: str) -> bool:
     """Return whether a connecting client is offered tools."""
-
-    async def connected() -> bool:
-        async with library().Client(server, mode=mode, read_timeout_seconds=60) as client:
-            return client.server_capabilities.tools is not None
-
-    return asyncio.run(connected())
+    with connected(server, mode) as tools:
+        return tools.client.server_capabilities.tools is not None
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -360,40 +363,36 @@ def test_without_the_package_every_request_is_answered(home: Home) -> None:
 # ---- results of the tools
 
 
-def test_search_finds_what_the_command_finds(home: Home) -> None:
+def test_search_finds_what_the_command_finds(home: Home, tools: Tools) -> None:
     printed = objects(home, "search", "cart")
-    facts, *lines, end = rows_of_call(home, "search", query="cart")
+    facts, *lines, end = tools.rows("search", query="cart")
     assert facts["found"] == printed["total"] == len(lines) == end["rows"] > 1
     same = [(hit["offset"], hit["time"], hit["who"], hit["text"]) for hit in printed["hits"]]
     assert [(row["offset"], row["at"], row["who"], row["text"]) for row in lines] == same
     assert {row["session"] for row in lines} == {SESSION, AGENT}
-    assert len(rows_of_call(home, "search", query="cart", role="user")) == 3
-    assert rows_of_call(home, "search", query="cart", since="2026-02-01")[0] == {"found": 0}
+    assert len(tools.rows("search", query="cart", role="user")) == 3
+    assert tools.rows("search", query="cart", since="2026-02-01")[0] == {"found": 0}
 
 
-def test_a_number_may_have_a_fraction_of_zero(home: Home) -> None:
-    *_, end = rows_of_call(home, "search", query="cart", limit=1.0, skip=0.0)
+def test_a_number_may_have_a_fraction_of_zero(tools: Tools) -> None:
+    *_, end = tools.rows("search", query="cart", limit=1.0, skip=0.0)
     assert end == {"rows": 1, "next": {"skip": 1}}
 
 
-def test_a_timeline_shows_the_surroundings_of_a_hit(home: Home) -> None:
-    hits = rows_of_call(home, "search", query="Mend the")[1:-1]
-    hits += [
-        hit for hit in rows_of_call(home, "search", query="attic")[1:-1] if hit["session"] == AGENT
-    ]
+def test_a_timeline_shows_the_surroundings_of_a_hit(tools: Tools) -> None:
+    hits = tools.rows("search", query="Mend the")[1:-1]
+    hits += [hit for hit in tools.rows("search", query="attic")[1:-1] if hit["session"] == AGENT]
     assert len(hits) == 2
     for hit in hits:
-        facts, *pieces, _ = rows_of_call(
-            home, "timeline", session=hit["session"], offset=hit["offset"]
-        )
+        facts, *pieces, _ = tools.rows("timeline", session=hit["session"], offset=hit["offset"])
         assert facts["session"] == SESSION
         (marked,) = [piece for piece in pieces if piece.get("is_hit")]
         assert marked["offset"] == hit["offset"]
 
 
-def test_a_timeline_agrees_with_session_show(home: Home) -> None:
+def test_a_timeline_agrees_with_session_show(home: Home, tools: Tools) -> None:
     printed = objects(home, "session", "show", SESSION)
-    facts, *events, _ = rows_of_call(home, "timeline", session=SESSION[:8])
+    facts, *events, _ = tools.rows("timeline", session=SESSION[:8])
     assert facts["session"] == SESSION
     assert facts["cost"] == printed["cost"]
     assert facts["cost"]["messages"] > 0
@@ -403,18 +402,18 @@ def test_a_timeline_agrees_with_session_show(home: Home) -> None:
     assert [(each["at"], each["kind"]) for each in reversed(events)] == [
         (each["at"], each["kind"]) for each in printed["events"]
     ]
-    _, first, end = rows_of_call(home, "timeline", session=SESSION, limit=1)
-    second, _ = rows_of_call(home, "timeline", session=SESSION, limit=1, **end["next"])
+    _, first, end = tools.rows("timeline", session=SESSION, limit=1)
+    second, _ = tools.rows("timeline", session=SESSION, limit=1, **end["next"])
     assert [first, second] == events[:2]
 
 
-def test_a_session_is_read_in_full_in_pages(home: Home) -> None:
+def test_a_session_is_read_in_full_in_pages(home: Home, tools: Tools) -> None:
     printed = command(home, "transcript", SESSION, "--json").splitlines()
     printed = [json.loads(line) for line in printed]
     skip: dict[str, int] = {}
     found: list[dict[str, Any]] = []
     for _ in range(20):
-        *page, end = rows_of_call(home, "session", session=SESSION, **skip)
+        *page, end = tools.rows("session", session=SESSION, **skip)
         assert sum(len(json.dumps(row)) for row in page) < 30_000
         found += page
         if "next" not in end:
@@ -436,9 +435,9 @@ def test_a_session_is_read_in_full_in_pages(home: Home) -> None:
 
 
 @pytest.mark.parametrize("by", ["day", "session", "model", "agent"])
-def test_costs_are_those_of_the_command(home: Home, by: str) -> None:
+def test_costs_are_those_of_the_command(home: Home, tools: Tools, by: str) -> None:
     printed = objects(home, "costs", "--by", by)
-    facts, *groups, _ = rows_of_call(home, "costs", by=by)
+    facts, *groups, _ = tools.rows("costs", by=by)
     total = facts["total"]
     assert total["cost_usd"] == printed["total"]["cost_usd"] > 0
     assert total["tokens"] == printed["total"]["tokens"]
@@ -448,14 +447,14 @@ def test_costs_are_those_of_the_command(home: Home, by: str) -> None:
     )
 
 
-def test_files_are_those_of_session_show(home: Home) -> None:
-    facts, *changes, _ = rows_of_call(home, "files", session=SESSION[:8])
+def test_files_are_those_of_session_show(home: Home, tools: Tools) -> None:
+    facts, *changes, _ = tools.rows("files", session=SESSION[:8])
     printed = objects(home, "session", "show", SESSION)["files"]
     assert facts["found"] == len(printed) > 1
     assert sorted(change["file"] for change in changes) == sorted(printed)
-    (attic,) = rows_of_call(home, "files", path="attic")[1:-1]
+    (attic,) = tools.rows("files", path="attic")[1:-1]
     assert (attic["session"], attic["agents"]) == (SESSION, ["Explore"])
-    assert rows_of_call(home, "files", path="attic", since="2099-01-01")[0] == {"found": 0}
+    assert tools.rows("files", path="attic", since="2099-01-01")[0] == {"found": 0}
 
 
 # ---- projects
@@ -476,22 +475,23 @@ def test_all_projects_are_read_and_one_can_be_chosen(own_home: Home) -> None:
     (folder / f"{OTHER}.jsonl").write_text(line + "\n")
     swept = COMMANDS.run(["archive", "sweep"], "", home.env | mine, other, PATIENCE_SECS)
     assert swept.returncode == 0
-    sessions = [row["session"] for row in rows_of_call(home, "search", query="cart")[1:-1]]
-    assert sessions[-1] == OTHER
-    assert SESSION in sessions[:-1]
-    for name in ("garden", str(other), str(other / "below")):
-        (row,) = rows_of_call(home, "search", query="cart", project=name)[1:-1]
-        assert (row["session"], row["project"]) == (OTHER, str(other))
-    *pieces, _ = rows_of_call(home, "session", session="last", project="garden")
-    assert pieces[-1]["text"] == "a cart of earth"
+    with connected(parameters(home)) as tools:
+        sessions = [row["session"] for row in tools.rows("search", query="cart")[1:-1]]
+        assert sessions[-1] == OTHER
+        assert SESSION in sessions[:-1]
+        for name in ("garden", str(other), str(other / "below")):
+            (row,) = tools.rows("search", query="cart", project=name)[1:-1]
+            assert (row["session"], row["project"]) == (OTHER, str(other))
+        *pieces, _ = tools.rows("session", session="last", project="garden")
+        assert pieces[-1]["text"] == "a cart of earth"
 
-    home.database.write_bytes(b"no database" * 1000)
-    for tool in ("costs", "files"):
-        facts, *_ = rows_of_call(home, tool)
-        (problem,) = facts["unreadable"]
-        assert problem.startswith(f"{home.project}: ")
-        assert "not a database" in problem
-    assert rows_of_call(home, "search", query="earth", project="garden")[0] == {"found": 1}
+        home.database.write_bytes(b"no database" * 1000)
+        for tool in ("costs", "files"):
+            facts, *_ = tools.rows(tool)
+            (problem,) = facts["unreadable"]
+            assert problem.startswith(f"{home.project}: ")
+            assert "not a database" in problem
+        assert tools.rows("search", query="earth", project="garden")[0] == {"found": 1}
 
 
 # ---- bad input and bad data
@@ -519,15 +519,15 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_bad_input_gets_a_clear_error(home: Home) -> None:
-    found = texts(home, *((name, arguments) for name, arguments, _ in BAD), failed=True)
-    for problem, (_, _, wanted) in zip(found, BAD, strict=True):
+def test_bad_input_gets_a_clear_error(tools: Tools) -> None:
+    for name, arguments, wanted in BAD:
+        problem = tools.answer(name, failed=True, **arguments)
         assert problem.startswith("hivepipe: ")
         assert wanted in problem
         assert "\n" not in problem
 
 
-def test_recorded_texts_are_marked_and_escaped(home: Home) -> None:
+def test_recorded_texts_are_marked_and_escaped(tools: Tools) -> None:
     calls = [
         ("search", {"query": "evil"}),
         ("timeline", {"session": OTHER}),
@@ -536,7 +536,7 @@ def test_recorded_texts_are_marked_and_escaped(home: Home) -> None:
         ("costs", {"by": "session"}),
         ("files", {}),
     ]
-    found = texts(home, *calls)
+    found = [tools.answer(name, **arguments) for name, arguments in calls]
     assert "### user" in found[3]
     assert "[bold]other" in found[1]
     for each in found:
@@ -551,13 +551,12 @@ def test_without_a_record_there_are_no_rows_and_no_files(tmp_path: Path) -> None
     home = Home(tmp_path)
     home.project.mkdir()
     home.env["HIVEPIPE_HOME"] = ""
-    for name, key in (("search", "found"), ("files", "found")):
-        arguments = {"query": "cart"} if name == "search" else {}
-        assert rows_of_call(home, name, **arguments)[0] == {key: 0}
-    assert rows_of_call(home, "costs")[0]["total"]["messages"] == 0
-    for name in ("timeline", "session"):
-        (found,) = texts(home, (name, {"session": "7b1f"}), failed=True)
-        assert "no session has the id 7b1f" in found
+    with connected(parameters(home)) as tools:
+        assert tools.rows("search", query="cart")[0] == tools.rows("files")[0] == {"found": 0}
+        assert tools.rows("costs")[0]["total"]["messages"] == 0
+        for name in ("timeline", "session"):
+            found = tools.answer(name, session="7b1f", failed=True)
+            assert "no session has the id 7b1f" in found
     assert [path.name for path in tmp_path.iterdir() if path.name != "shop"] == []
 
 
@@ -565,12 +564,12 @@ def test_damaged_data_is_reported(own_home: Home) -> None:
     home = own_home
     home.database.write_bytes(b"no database" * 1000)
     (archived,) = home.kept.rglob(f"*_{SESSION}.jsonl")
-    calls = [("timeline", {"session": SESSION}), ("costs", {}), ("files", {})]
-    for found in texts(home, *calls, failed=True):
-        assert "hive.db" in found
-        assert "not a database" in found
-    archived.write_bytes(b'{"type":"user"\xff\n' * 10)
-    assert rows_of_call(home, "session", session=SESSION)
-    archived.unlink()
-    (found,) = texts(home, ("session", {"session": SESSION}), failed=True)
-    assert "No such file" in found
+    with connected(parameters(home)) as tools:
+        for name, arguments in (("timeline", {"session": SESSION}), ("costs", {}), ("files", {})):
+            found = tools.answer(name, failed=True, **arguments)
+            assert "hive.db" in found
+            assert "not a database" in found
+        archived.write_bytes(b'{"type":"user"\xff\n' * 10)
+        assert tools.rows("session", session=SESSION)
+        archived.unlink()
+        assert "No such file" in tools.answer("session", session=SESSION, failed=True)
