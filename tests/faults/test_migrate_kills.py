@@ -24,7 +24,7 @@ from tests.faults.harness import killed_at, random_of
 from tests.old_project import OldProject, states
 from tests.rounds import rounds
 
-ROUNDS = rounds(25)
+ROUNDS = rounds(12)
 TABLES = (
     *("swarms", "sessions", "agents", "instance_sessions", "session_logs", "tasks", "prompts"),
     *("skill_uses", "imported_skills", "imported_skill_sessions"),
@@ -117,10 +117,12 @@ def test_a_killed_migration_ends_like_an_undisturbed_one(scene: Scene) -> None:
     scene.reset()
     longest = calls_of(scene, scene.migrate)
     killed = 0
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         scene.reset()
-        while killed_at(random.randrange(1, longest * 2), scene.migrate):
+        call = 1 + int(longest * 2 * (number + random.random()) / ROUNDS)  # evenly, then anywhere
+        while killed_at(call, scene.migrate):
             killed += 1
+            call = random.randrange(1, longest * 2)
         assert scene.state() == undisturbed
         scene.migrate()
         assert scene.state() == undisturbed
