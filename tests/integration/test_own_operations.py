@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,16 +74,26 @@ def install(installation: Installation, source: Path) -> None:
     give(site)
 
 
+@pytest.fixture(scope="module")
+def with_packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation with both packages."""
+    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
+    folder.chmod(0o755)
+    made = Installation(folder)
+    sources = tmp_path_factory.mktemp("packages")
+    install(made, package(sources / "notes", "session_notes", PROJECT, MODULE))
+    install(made, faulty_package(sources / "faulty"))
+    yield made
+    made.end()
+    shutil.rmtree(folder)
+
+
 @pytest.fixture
-def user(folder: Path, tmp_path: Path) -> Iterator[User]:
-    installation = Installation(folder)
-    install(installation, package(tmp_path / "notes", "session_notes", PROJECT, MODULE))
-    install(installation, faulty_package(tmp_path / "faulty"))
-    made = User(folder, installation)
+def user(folder: Path, with_packages: Installation) -> Iterator[User]:
+    made = User(folder, with_packages)
     made.hivepipe("init")
     yield made
     made.end_all()
-    shutil.rmtree(installation.folder)
 
 
 def failed(user: User) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """A folder that another user created in /tmp first is not used and does not prevent a start."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,36 +50,43 @@ def account(user: User, folder: Path) -> Iterator[SeparateUser]:
     account.end_all()
 
 
-@pytest.fixture(params=["folder", "link", "file"])
-def planted(request: pytest.FixtureRequest, folder: Path) -> Iterator[Path]:
-    """Create what another user could create there; yield the folder to which a link leads."""
-    place, target = Path(f"/tmp/hivepipe-{OWN_UID}"), folder / "target"
-    target.mkdir()
-    target.chmod(0o777)
-    if request.param == "folder":
+@contextmanager
+def planted(kind: str, target: Path) -> Iterator[Path]:
+    """Create what another user could create there; `target` is where a link leads."""
+    place = Path(f"/tmp/hivepipe-{OWN_UID}")
+    if kind == "folder":
         place.mkdir(0o700)
-    elif request.param == "link":
+    elif kind == "link":
         place.symlink_to(target)
     else:
         place.touch(0o600)
     os.chown(place, OTHER_UID, OTHER_UID, follow_symlinks=False)
-    yield target
-    place.rmdir() if place.is_dir() and not place.is_symlink() else place.unlink()
+    try:
+        yield place
+    finally:
+        place.rmdir() if kind == "folder" else place.unlink()
 
 
 def test_another_users_folder_in_tmp_does_not_prevent_a_start(
-    account: SeparateUser, planted: Path
+    account: SeparateUser, folder: Path
 ) -> None:
-    place = Path(f"/tmp/hivepipe-{OWN_UID}")
-    assert account.do("mkdir", place / "x").returncode != 0 or place.is_symlink()
-    shutil.rmtree(planted / "x", ignore_errors=True)
-    account.hivepipe("init")
-    account.fire("SessionStart", source="startup")  # starts the stack
-    until(account.sessions, "no session was recorded")
-    url = account.hivepipe("url").strip()
-    assert url.startswith(f"unix://{account.home}/.local/state/hivepipe/run/")
-    assert list(planted.iterdir()) == []
-    account.hivepipe("down")
+    target = folder / "target"
+    target.mkdir()
+    target.chmod(0o777)
+    used_instead = f"unix://{account.home}/.local/state/hivepipe/run/"
+    for kind in ("folder", "file"):
+        with planted(kind, target) as place:
+            assert account.do("mkdir", place / "x").returncode != 0
+            account.hivepipe("init")
+            assert account.hivepipe("url").startswith(used_instead), kind
+            account.hivepipe("uninstall", "--purge", "--yes")
+    with planted("link", target):
+        account.hivepipe("init")
+        account.fire("SessionStart", source="startup")  # starts the stack
+        until(account.sessions, "no session was recorded")
+        assert account.hivepipe("url").startswith(used_instead)
+        assert list(target.iterdir()) == []
+        account.hivepipe("down")
     assert not (account.home / ".local/state/hivepipe/run").exists()
 
 
