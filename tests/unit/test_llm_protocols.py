@@ -281,8 +281,8 @@ def test_a_redirect_of_a_server_is_not_followed_and_one_without_keys_gets_none(
 ) -> None:
     with llm_server.provider() as elsewhere:
         for status in (301, 307, 308):
-            redirect: Answer = lambda it, s=status: it.send(s, b"", location=elsewhere.url)  # noqa: E731
-            assert "answer" not in ask(server, "openai", [redirect])
+            script = [lambda it, s=status: it.send(s, b"", location=elsewhere.url)]
+            assert "answer" not in ask(server, "openai", script)
         assert elsewhere.requests == []
     assert "answer" in ask(server, "openai", [success()], secret="")
     assert server.requests[0][1]["authorization"] == "Bearer none"

@@ -49,12 +49,14 @@ def test_what_a_person_switches_off_or_removes_meanwhile_stays_so(
 ) -> None:
     project = str(tmp_path / "shop")
     moved = stack._replace(folder=f"{stack.folder}-2")
-    change, arguments = (
-        (registration.forget, (project, stack.home))
-        if removes
-        else (registration.switch_off, (project,))
-    )
-    person = threading.Thread(target=change, args=arguments)  # type: ignore[arg-type]
+
+    def change() -> None:
+        if removes:
+            registration.forget(project, stack.home)
+        else:
+            registration.switch_off(project)
+
+    person = threading.Thread(target=change)
     change_while(person, lambda: registration.update_sockets(moved), monkeypatch)
     if removes:
         assert not read_record(project)

@@ -34,7 +34,7 @@ def test_a_ticket_expires_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> Non
 INVALID = ["", ".", "..", "9.9.9", "99999999999999..", "٣.a.b", "\ud800.a.b", "-1.a.b"]
 
 
-def test_an_invalid_or_forged_ticket_is_refused_and_that_of_another_user() -> None:
+def test_an_invalid_or_forged_ticket_is_refused_and_one_of_another_user() -> None:
     one = new_ticket()
     ends, rest = one.split(".", 1)
     for given in (*INVALID, f"{int(ends) + 1}.{rest}"):
