@@ -20,7 +20,7 @@ AT_ONCE = 50
 SLACK_NS = 2_000_000  # the database stores milliseconds
 
 
-def mixed(few: int = 5) -> Mix:
+def mixed(few: int = 3) -> Mix:
     """Return a mix of 40 events for each round; HIVEPIPE_TEST_ROUNDS=25 gives SPEC's 1,000."""
     return oracle.mix(SEED, 40 * rounds(few))
 
