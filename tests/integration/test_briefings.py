@@ -6,6 +6,7 @@ import re
 import shlex
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +27,26 @@ def context_of(event: dict[str, Any], env: dict[str, str]) -> str:
     return str(checked(name, hook_answer(name, event, env)).get("additionalContext", ""))
 
 
-def run(home: Home, monkeypatch: pytest.MonkeyPatch, *arguments: str, expect: int = 0) -> str:
-    home.use_environment(monkeypatch)
-    monkeypatch.chdir(home.project)
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == expect, result.output
-    return result.stdout
+@pytest.fixture
+def run(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Run a command in the project."""
+    monkeypatch.chdir(private_home.project)
+
+    def invoke(*arguments: str, expect: int = 0) -> str:
+        result = CliRunner().invoke(main, list(arguments))
+        assert result.exit_code == expect, result.output
+        return result.stdout
+
+    return invoke
 
 
 def test_a_goal_survives_a_compaction(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    monkeypatch: pytest.MonkeyPatch,
+    private_home: Home, redis_server: Server, writer: Writer, run: Callable[..., str]
 ) -> None:
     env = private_home.with_env(TASK_ID="t-1")
     writer.start()
-    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-1")
-    run(private_home, monkeypatch, "task", "progress", "t-1", "two of three modules")
+    run("task", "add", "Split checkout.py", "--id", "t-1")
+    run("task", "progress", "t-1", "two of three modules")
     fire("SessionStart", payloads.SESSION_START, env)
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, env)
     until(lambda: "two of three" in context_of(payloads.SESSION_START, env), "no task at the start")
@@ -57,7 +60,7 @@ def test_a_goal_survives_a_compaction(
         lambda: private_home.rows("SELECT * FROM session_logs WHERE message = 'Compaction: auto'"),
         "the compaction is not noted",
     )
-    assert run(private_home, monkeypatch, "context", "--source", "compact", "--session", SESSION)
+    assert run("context", "--source", "compact", "--session", SESSION)
     (goal,) = (private_home.path / "context").glob("goal-*.txt")
     assert stat.S_IMODE(goal.stat().st_mode) == 0o600
     # The hook needs neither the writer nor Redis to deliver it.
@@ -68,15 +71,15 @@ def test_a_goal_survives_a_compaction(
 
 
 def test_a_task_is_in_the_briefing_right_after_it_was_assigned_without_a_stack(
-    private_home: Home, monkeypatch: pytest.MonkeyPatch
+    private_home: Home, run: Callable[..., str]
 ) -> None:
     env = private_home.with_env(TASK_ID="t-1", AUTOSTART="0")
-    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-1")
+    run("task", "add", "Split checkout.py", "--id", "t-1")
     assert (
         context_of(payloads.SESSION_START, env)
         == "The task of this session is t-1:\n> Split checkout.py"
     )
-    run(private_home, monkeypatch, "task", "done", "t-1")
+    run("task", "done", "t-1")
     assert context_of(payloads.SESSION_START, env) == ""
 
 
@@ -93,18 +96,15 @@ def test_a_session_without_a_task_is_reminded_of_its_last_prompt(
 
 
 def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    monkeypatch: pytest.MonkeyPatch,
+    private_home: Home, redis_server: Server, writer: Writer, run: Callable[..., str]
 ) -> None:
     key = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8" * 6
     notes = private_home.project / ".claude-state"
     notes.mkdir(exist_ok=True)
     (notes / "preferences.md").write_text(f"Tabs, never spaces. Key {key}")
     (notes / "progress.txt").symlink_to("/etc/passwd")
-    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
-    run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
+    run("task", "add", "Split checkout.py", "--id", "t-9")
+    run("task", "assign", "t-9", SESSION, "--unknown")
     for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
         hook_answer(event["hook_event_name"], event, private_home.env)
     writer.start()
@@ -114,7 +114,7 @@ def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
     assert "An open task that no session works on: t-9:\n> Split checkout.py" in text
     assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
     assert "Tabs" not in text  # the file is not trusted: it might come from anyone
-    assert "cannot be trusted" in run(private_home, monkeypatch, "trust", "--yes", expect=1)
+    assert "cannot be trusted" in run("trust", "--yes", expect=1)
     text = context_of(begins, private_home.env)
     assert "From .claude-state/preferences.md, a file of this repository" in text
     assert "\n> Tabs, never spaces" in text
@@ -123,19 +123,16 @@ def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
     assert len(text) <= 9_500
     # A forgotten session is in no briefing.
     writer.end()
-    run(private_home, monkeypatch, "forget", SESSION, "--yes")
+    run("forget", SESSION, "--yes")
     assert payloads.USER_PROMPT_SUBMIT["prompt"] not in context_of(begins, private_home.env)
 
 
 def test_the_briefing_of_a_continued_session_omits_that_session(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    monkeypatch: pytest.MonkeyPatch,
+    private_home: Home, redis_server: Server, writer: Writer, run: Callable[..., str]
 ) -> None:
     """The briefing shows neither the session's own end nor its own task as unattended."""
-    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
-    run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
+    run("task", "add", "Split checkout.py", "--id", "t-9")
+    run("task", "assign", "t-9", SESSION, "--unknown")
     for session, prompt in (("other", "Mend the parser"), (SESSION, "Split it")):
         for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
             fields = {"prompt": prompt} if "prompt" in event else {}
@@ -154,15 +151,12 @@ def test_the_briefing_of_a_continued_session_omits_that_session(
 
 
 def test_the_first_briefing_of_a_project_has_the_notes(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    monkeypatch: pytest.MonkeyPatch,
+    private_home: Home, redis_server: Server, writer: Writer, run: Callable[..., str]
 ) -> None:
     notes = private_home.project / ".claude-state"
     notes.mkdir(exist_ok=True)
     (notes / "preferences.md").write_text("Tabs, never spaces.")
-    run(private_home, monkeypatch, "trust", "--yes")
+    run("trust", "--yes")
     writer.start()
     part = private_home.path / "context"
     until(lambda: list(part.glob("project-*.txt")), "nothing is prepared")
@@ -170,20 +164,20 @@ def test_the_first_briefing_of_a_project_has_the_notes(
 
 
 def test_a_prompt_gets_the_texts_of_its_keywords(
-    private_home: Home, monkeypatch: pytest.MonkeyPatch
+    private_home: Home, run: Callable[..., str]
 ) -> None:
     private_home.path.mkdir()
     (private_home.path / "config.toml").write_text(
         '[[context]]\nkeywords = ["deploy"]\ntext = "Staging first."\n'
     )
-    run(private_home, monkeypatch, "config")
+    run("config")
     asked = changed(payloads.USER_PROMPT_SUBMIT, prompt="x" * 3_000 + " then Deploy it")
     assert context_of(asked, private_home.env) == "Staging first."
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, private_home.env)
     notified = payloads.TASK_NOTIFICATION["prompt"].replace("slow sub", "deploy")
     by_claude = changed(payloads.TASK_NOTIFICATION, prompt=notified)
     fire("UserPromptSubmit", by_claude, private_home.env)
-    assert "Staging first." in run(private_home, monkeypatch, "context", "--prompt", "deploy!")
+    assert "Staging first." in run("context", "--prompt", "deploy!")
 
 
 def test_shell_commands_get_the_ids_and_a_nested_claude_keeps_its_own(

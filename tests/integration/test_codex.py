@@ -11,6 +11,14 @@ def hooks_file(user: User) -> Path:
     return user.project / ".codex" / "hooks.json"
 
 
+def with_hooks_file(user: User, text: str) -> Path:
+    path = hooks_file(user)
+    path.parent.mkdir()
+    path.write_text(text)
+    user.own(path.parent)
+    return path
+
+
 def test_codex_gets_only_hooks_of_events_that_it_has(user: User) -> None:
     output = user.hivepipe("init", "--codex", "--no-probe")
     hooks = json.loads(hooks_file(user).read_text())["hooks"]
@@ -22,11 +30,8 @@ def test_codex_gets_only_hooks_of_events_that_it_has(user: User) -> None:
 
 
 def test_uninstall_leaves_the_hooks_of_others_byte_for_byte(user: User) -> None:
-    path = hooks_file(user)
-    path.parent.mkdir()
     theirs = '{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]},  "x": 1}'
-    path.write_text(theirs)
-    user.own(path.parent)
+    path = with_hooks_file(user, theirs)
     user.hivepipe("init", "--codex", "--no-probe")
     assert "true" in path.read_text()
     user.hivepipe("uninstall")
@@ -51,14 +56,12 @@ def test_git_ignores_the_hooks_file(user: User) -> None:
 
 
 def test_codex_and_user_exclude_each_other(user: User) -> None:
-    assert "one of" in user.hivepipe("init", "--codex", "--user", expect=64)
+    said = user.hivepipe("init", "--codex", "--user", expect=64)
+    assert "exclude each other" in said
 
 
 def test_an_invalid_hooks_file_is_not_changed(user: User) -> None:
-    path = hooks_file(user)
-    path.parent.mkdir()
-    path.write_text("{")
-    user.own(path.parent)
+    path = with_hooks_file(user, "{")
     output = user.hivepipe("init", "--codex", "--no-probe", expect=1)
     assert "nothing was changed" in output
     assert path.read_text() == "{"
