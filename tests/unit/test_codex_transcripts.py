@@ -3,7 +3,6 @@
 from typing import Any
 
 import orjson
-import pytest
 
 from hivepipe.transcripts.lines import read_line
 from hivepipe.transcripts.totals import Totals
@@ -112,24 +111,21 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("payload", ODD, ids=str)
-def test_an_odd_payload_breaks_nothing(payload: dict[str, Any]) -> None:
-    for kind in ("response_item", "session_meta", "turn_context", "token_usage_record"):
-        assert totals([line(kind, payload)]).lines == 1
+def test_an_odd_payload_breaks_nothing() -> None:
+    for payload in ODD:
+        for kind in ("response_item", "session_meta", "turn_context", "token_usage_record"):
+            assert totals([line(kind, payload)]).lines == 1, payload
+    for output in (b'["\\ud83d"]', b"[" * 300 + b"]" * 300):
+        raw = item("function_call_output", call_id="call_1", output=0).replace(b":0}", b":%s}")
+        found = read_line(raw % output)
+        assert found is not None
+        assert found["message"]["content"][0]["content"] == ""
 
 
-@pytest.mark.parametrize("usage", [None, [], {"input_tokens": "many"}, {"input_tokens": -1}])
-def test_invalid_token_counts_are_zero(usage: object) -> None:
-    raw = line("token_usage_record", {"response_id": "r", "usage": usage})
-    assert all(not any(each.tokens) for each in totals([raw]).take_usages())
-
-
-@pytest.mark.parametrize("output", ['["\\ud83d"]', "[" * 300 + "]" * 300])
-def test_an_output_that_is_no_text_breaks_nothing(output: str) -> None:
-    raw = item("function_call_output", call_id="call_1", output=0).replace(b":0}", b":%s}")
-    found = read_line(raw % output.encode())
-    assert found is not None
-    assert found["message"]["content"][0]["content"] == ""
+def test_invalid_token_counts_are_zero() -> None:
+    for usage in (None, [], {"input_tokens": "many"}, {"input_tokens": -1}):
+        raw = line("token_usage_record", {"response_id": "r", "usage": usage})
+        assert all(not any(each.tokens) for each in totals([raw]).take_usages())
 
 
 def test_a_line_of_claude_code_stays_as_it_is() -> None:

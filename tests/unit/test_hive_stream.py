@@ -57,10 +57,7 @@ def run(requests: int, held: int = 0, version: str = "2.1.330", main: int = 0) -
 @pytest.mark.parametrize(
     ("runs", "cost"),
     [
-        (
-            [run(9), run(8, 9), run(2, 17)],
-            "0.19",
-        ),  # a worker that was spawned, answered and resumed
+        ([run(9), run(8, 9), run(2, 17)], "0.19"),  # spawned, answered and resumed
         ([run(9), run(8, 9, main=1), run(2, 17)], "0.19"),  # most of it by subagents
         ([run(9), run(0, 9, main=0)], "0.09"),
         ([run(9), [INIT, result(0, is_error=True)], run(2, 9)], "0.11"),
@@ -79,13 +76,12 @@ def test_invalid_results_cost_nothing() -> None:
 
 
 def test_is_error_takes_precedence_over_success() -> None:
-    assert stream_of(INIT, result(0, is_error=True)).last == Result(
-        Decimal(0), "error", "", used=NO_TOKENS
-    )
     failed = {"type": "result", "subtype": "error_max_turns", "errors": ["too", "long"]}
-    assert stream_of(INIT, failed).last == Result(
-        Decimal(0), "error_max_turns", "too; long", used=NO_TOKENS
-    )
+    for line, kind, text in (
+        (result(0, is_error=True), "error", ""),
+        (failed, "error_max_turns", "too; long"),
+    ):
+        assert stream_of(INIT, line).last == Result(Decimal(0), kind, text, used=NO_TOKENS)
 
 
 def test_calls_words_and_failures_are_shown_without_secrets(tmp_path: Path) -> None:

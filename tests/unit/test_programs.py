@@ -15,6 +15,12 @@ from hivepipe.settings import inherited
 from hivepipe.stack.redis_server import find_server
 
 
+def program(path: Path, proof: Path) -> None:
+    """Write a program that creates the proof when it runs."""
+    path.write_text(f"#!/bin/sh\ntouch '{proof}'\necho 2.1.0 server v=9.9.9\n")
+    path.chmod(0o755)
+
+
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change into a clone that ships programs. Return the file that they create when they run."""
@@ -23,9 +29,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in (clone, clone / "node_modules" / ".bin"):
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("git", "claude", "pm2", "redis-server", "valkey-server"):
-            program = folder / name
-            program.write_text(f"#!/bin/sh\ntouch '{proof}'\necho 2.1.0 server v=9.9.9\n")
-            program.chmod(0o755)
+            program(folder / name, proof)
     monkeypatch.chdir(clone)
     monkeypatch.setenv("PATH", f".:./node_modules/.bin::{os.environ['PATH']}:node_modules/.bin")
     return proof
@@ -75,8 +79,7 @@ def repository(folder: Path) -> Path:
 def test_a_program_named_by_a_repository_is_not_run(tmp_path: Path) -> None:
     clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
     monitor = clone / "monitor"
-    monitor.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
-    monitor.chmod(0o755)
+    program(monitor, proof)
     subprocess.run(["git", "-C", str(clone), "config", "core.fsmonitor", str(monitor)], check=True)
     (clone / "SOUL.md").write_text("x")
     git_exclude.is_ignored(str(clone / ".claude" / "settings.local.json"))
@@ -88,14 +91,12 @@ def test_a_program_named_by_a_repository_is_not_run(tmp_path: Path) -> None:
 def test_a_folder_that_looks_like_a_bare_repository_runs_nothing(tmp_path: Path) -> None:
     """The folder of a profile in a clone contains HEAD, config, objects and refs."""
     clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
-    program = clone / "run.sh"
-    program.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
-    program.chmod(0o755)
+    program(clone / "run.sh", proof)
     bare = clone / "agents" / "bob"
     for name in ("objects", "refs"):
         (bare / name).mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
-    config = f'[core]\n\tbare = false\n\tworktree = "{clone}"\n\tfsmonitor = "{program}"\n'
+    config = f'[core]\n\tbare = false\n\tworktree = "{clone}"\n\tfsmonitor = "{clone}/run.sh"\n'
     (bare / "config").write_text(config)
     (bare / "SOUL.md").write_text("x")
     assert is_tracked(bare / "SOUL.md") is True, (
