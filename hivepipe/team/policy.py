@@ -1,8 +1,8 @@
 """The level at which a project is shared: the stricter of the user's and the team's level.
 
-    nothing      no rows
-    metadata     times, states, counts, tokens, names of models, tools and skills
-    prompts      ... and prompts, titles, summaries, names and errors of agents
+    nothing      no rows, only the ids of deleted ones
+    metadata     times, states, counts, tokens, names of models, tools, skills and types of agents
+    prompts      ... and prompts, titles, summaries, arguments of skills, names and errors of agents
     everything   ... and log lines and archived transcripts
 
 A pattern is a glob over project names (`project_names`). The longest matching pattern wins; `*`

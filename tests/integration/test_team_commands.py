@@ -63,7 +63,7 @@ def test_a_team_from_init_to_leave(
     run("team", "policy", "*", "prompts", "--team")
     word = invited(run, "ann")
     output = run("team", "join", word, "--yes", "--machine", "desk").stdout
-    assert "prompts, titles and summaries" in output
+    assert "prompts, titles, summaries" in output
     assert "joined as ann, machine desk" in output
     config = tmp_path / "config" / "hivepipe"
     assert {
