@@ -296,8 +296,8 @@ def test_in_a_browser_no_script_in_data_runs_and_pages_work(
     private_home: Home, redis_server: Server, open_page: Callable[..., Browser]
 ) -> None:
     add_markup(redis_server)
+    page = open_page()
     for path in PAGES:
-        page = open_page()
         done = subprocess.run(
             [
                 str(CHROMIUM),
