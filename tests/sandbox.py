@@ -123,8 +123,8 @@ class Sandbox:
         return int(process.pid)
 
     def kill(self) -> None:
-        for _ in range(3):  # a supervisor that is still alive may start another process
-            for process in chain(*self.processes().values()):
+        while found := [*chain(*self.processes().values())]:
+            for process in found:  # until a supervisor ends, it may start another process
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             time.sleep(0.05)
