@@ -32,7 +32,7 @@ from tests.rounds import ASKED_ROUNDS
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
-ROUNDS = 100 * ASKED_ROUNDS or 250
+ROUNDS = 100 * ASKED_ROUNDS or 120
 CHECKED = ("-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all")
 # ziglang has no address sanitizer.
 COMPILERS = (
