@@ -24,6 +24,7 @@ class AofSync(threading.Thread):
         super().__init__(name="aof-sync", daemon=True)
         self._home = home
         self._synced: dict[Path, int] = {}
+        self._failing: set[Path] = set()
         self._stopping = threading.Event()
 
     def run(self) -> None:
@@ -37,17 +38,20 @@ class AofSync(threading.Thread):
         self.sync()
 
     def sync(self) -> None:
-        """Sync each file whose size has changed since its last sync."""
+        """Sync each file whose size has changed since its last sync; log a failure once."""
         for path in (self._home / "appendonly.aof", *self._home.glob("appendonlydir/*.aof")):
             try:
                 size = path.stat().st_size
                 if self._synced.get(path) != size:
                     self._sync_file(path)
                     self._synced[path] = size
+                self._failing.discard(path)
             except FileNotFoundError:
                 self._synced.pop(path, None)
             except OSError as error:
-                logger.error("%s: %s", path.name, error.strerror)
+                if path not in self._failing:
+                    logger.error("%s: %s", path.name, error.strerror)
+                self._failing.add(path)
 
     def _sync_file(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -79,6 +79,22 @@ def test_the_file_of_redis_is_synced_when_it_has_grown(tmp_path: Path, seen: See
     assert seen == [("sync .aof", 3), ("sync .aof", 6)]
 
 
+def test_a_file_that_cannot_be_synced_is_logged_once_until_it_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "appendonly.aof"
+    syncing = AofSync(tmp_path)
+    for _ in range(2):
+        file.symlink_to(file.name)  # a link to itself
+        for _ in range(3):
+            syncing.sync()
+        file.unlink()
+        file.write_bytes(b"*1")
+        syncing.sync()
+        file.unlink()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
 def test_copies_and_the_record_are_synced_before_the_old_files_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
