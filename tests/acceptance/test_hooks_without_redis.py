@@ -472,12 +472,6 @@ def test_an_interval_of_zero_makes_every_edit_a_checkpoint(machine: Machine, var
 # ---- sessions and instances
 
 
-def test_after_a_session_start_no_event_starts_the_session_again(machine: Machine) -> None:
-    machine.send(payloads.SESSION_START)
-    machine.send(payloads.STOP)
-    assert machine.operations() == ["start_session", *OPERATIONS["Stop"][1:]]
-
-
 def test_an_event_without_jobs_may_be_the_first_one(machine: Machine) -> None:
     machine.send(payloads.PRE_BASH)
     machine.send(payloads.STOP)
