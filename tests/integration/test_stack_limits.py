@@ -11,15 +11,10 @@ from tests.conftest import find_server, fire
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 
-@pytest.mark.parametrize("length", [108, 1000])
-def test_a_project_may_have_a_long_path(sandbox: Sandbox, length: int) -> None:
+def test_a_project_may_have_a_long_path(sandbox: Sandbox) -> None:
     """A socket's path has at most 107 bytes, and Redis silently truncates a longer one."""
-    path = sandbox.folder
-    while len(str(path)) < length - 100:
-        path /= "d" * 90
-    path /= "e" * (length - len(str(path)) - 1)
+    path = sandbox.folder.joinpath(*["d" * 90] * 10)
     path.mkdir(parents=True)
-    assert len(str(path)) == length
     sandbox.project, sandbox.home = path, path / ".hive-mind"
     sandbox.run("up", "-d")
     assert len(os.fsencode(sandbox.socket)) < 90
