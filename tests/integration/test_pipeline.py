@@ -145,7 +145,8 @@ def run_through_the_queue(
 
 def run_directly(home: Home, events: Iterable[Payload], times: int = 1, **env: str) -> None:
     _fire(home, events, times, {**env, "USE_QUEUE": "false"})
-    assert home.spool == []
+    report = direct.drain(str(home.path))  # two hooks at once may both meet a busy database
+    assert (report.failed, report.set_aside, home.spool) == ({}, {}, [])
 
 
 def _fire(home: Home, events: Iterable[Payload], times: int, env: dict[str, str]) -> None:
