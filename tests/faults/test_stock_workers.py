@@ -43,7 +43,7 @@ class StockStack:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         rows = [
-            (row.name, min(row.interval_secs, 5), row.operation, row.fallback_for)
+            (row.name, min(row.interval_secs, 15), row.operation, row.fallback_for)
             for row in STAND_INS
         ]
         said = json.dumps({"rows": rows, "lock": 4, "home": str(bench.home.path)})
@@ -76,18 +76,22 @@ class StockStack:
         )  # fmt: skip
         return [int(pid) for pid in said.stdout.split()]
 
-    def is_settled(self) -> bool:
-        """Return whether all jobs of the events are done and the spool is empty."""
+    def unfinished(self) -> list[object]:
+        """Return the jobs of the events that are not done, and the files of the spool."""
         self.keep()
         with closing(self.bench.server.client()) as client:
             lists = [client.lrange(f"rq:queue:{queue}", 0, -1) for queue in QUEUES]
             for kind in ("wip", "scheduled"):
                 lists += [client.zrange(f"rq:{kind}:{queue}", 0, -1) for queue in QUEUES]
         ids = {id.decode().partition(":")[0] for found in lists for id in found}
-        return not self.bench.home.spool and not any(len(id) == 32 for id in ids)
+        return [*self.bench.home.spool, *(id for id in ids if len(id) == 32)]
 
     def settle(self) -> None:
-        until(self.is_settled, "not settled", SETTLE_SECS)
+        try:
+            until(lambda: not self.unfinished(), "not settled", SETTLE_SECS)
+        except pytest.fail.Exception:
+            logs = self.scheduler.text[-1500:], self.worker.text[-1500:]
+            pytest.fail("\n".join(map(str, ("not settled", *self.unfinished(), *logs))))
 
 
 @pytest.fixture
