@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from hivepipe.db.changes import stop_capture
+from hivepipe.db.changes import is_captured, stop_capture
 from hivepipe.db.home_database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
@@ -15,4 +15,5 @@ def stop(home: str) -> None:
     """
     if database_path(home).exists():
         with suppress(StoreError), opened(home) as db:
-            stop_capture(db)
+            if is_captured(db):
+                stop_capture(db)

@@ -45,7 +45,7 @@ from hivepipe.stack import shared_page
 from hivepipe.stack.lock import runtime_for
 from hivepipe.stack.wanted import set_wanted
 from hivepipe.summaries import consent
-from hivepipe.team import membership
+from hivepipe.team import capture, membership
 from hivepipe.team.connection import is_installed
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.worker.llm_queue import LlmQueue
@@ -82,6 +82,8 @@ class SlowWorker(ClaimingWorker):
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
         self._status_line = StatusLineFile(self._home)
+        if not membership.is_joined():  # the file may have been removed while no uplink ran
+            self._beside_jobs("capture", partial(capture.stop, self._home))
 
     def _set_up_context(self, *queues: str) -> None:
         load_slow(*queues)

@@ -1,10 +1,11 @@
 """The status of the uplink process as `team status` reports it."""
 
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import pytest
 
+from hivepipe.db.changes import is_captured, start_capture
 from hivepipe.db.database import Database
 from hivepipe.errors import TeamAwayError, TeamError
 from hivepipe.home import Place
@@ -14,7 +15,7 @@ from hivepipe.team.membership import Membership, write
 from hivepipe.team.uplink_status import UplinkStatus, read_status, write_status
 from hivepipe.worker import uplink
 from hivepipe.worker.archive_passes import RETRY_SECS, ArchivePasses
-from tests.conftest import Home
+from tests.conftest import Home, Process, Server, until
 
 
 @pytest.fixture
@@ -125,3 +126,12 @@ def test_credentials_that_others_may_read_are_reported_and_tried_again(
     monkeypatch.setattr(time, "sleep", lambda _: process.stop(15, None))
     process.run()
     assert f"others may read {path}" in read_status(str(private_home.path)).error
+
+
+def test_a_stack_whose_membership_was_removed_meanwhile_captures_no_changes(
+    private_home: Home, redis_server: Server, slow_worker: Process
+) -> None:
+    with closing(Database(private_home.database)) as db:
+        start_capture(db)
+        slow_worker.start()
+        until(lambda: not is_captured(db), "the end of the capture")
