@@ -1,11 +1,13 @@
 """The arguments of a tool: their schema and validation."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 LONGEST = 1000  # characters of a text
 MOST_SKIPPED = 100_000
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ArgumentError(Exception):
@@ -66,6 +68,8 @@ def _value(name: str, argument: Argument, given: object) -> str | int:
         return given
     if not isinstance(given, str) or len(given) > LONGEST:
         raise ArgumentError(f"{name} must be a text of at most {LONGEST} characters")
+    if _LONE_SURROGATE.search(given):
+        raise ArgumentError(f"{name} has a lone surrogate, which is not a character")
     if argument.choices and given not in argument.choices:
         raise ArgumentError(f"{name} must be one of {', '.join(argument.choices)}")
     return given

@@ -1,0 +1,21 @@
+"""Texts that JSON can express and UTF-8 cannot are refused by name, in each argument."""
+
+import pytest
+
+from hivepipe.mcp_server.arguments import ArgumentError, checked
+from hivepipe.mcp_server.tool_table import TOOLS
+
+TEXTS = [
+    (tool, name)
+    for tool, each in TOOLS.items()
+    for name, argument in each.arguments.items()
+    if not argument.most
+]
+
+
+@pytest.mark.parametrize(("tool", "name"), TEXTS)
+def test_a_lone_surrogate_is_refused(tool: str, name: str) -> None:
+    arguments = TOOLS[tool].arguments
+    needed = {each: "cart" for each, argument in arguments.items() if argument.default is None}
+    with pytest.raises(ArgumentError, match=f"{name} has a lone surrogate"):
+        checked(arguments, {**needed, name: "cart \ud800"})
