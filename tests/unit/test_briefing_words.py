@@ -21,7 +21,7 @@ def task(text: str, progress: str = "") -> dict[str, Any]:
     return {"id": "t-1", "text": text, "progress": progress, "progress_at": TIME}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(texts, texts, texts)
 def test_no_part_exceeds_its_maximum(text: str, progress: str, prompt: str) -> None:
     last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt, "summary": ""}

@@ -419,7 +419,7 @@ json_values = st.recursive(
 known_keys = st.sampled_from(sorted({key for event in payloads.ALL.values() for key in event}))
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(
     st.sampled_from(sorted(claude_code.KINDS)),
     st.dictionaries(known_keys, json_values, max_size=6),
@@ -437,7 +437,7 @@ def test_any_values_and_any_cut_give_none_or_an_event(
             "".join(texts).encode()  # storable: no lone surrogate is left
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_give_none_or_an_event(noise: bytes) -> None:
     for data in (noise, b"{" + noise, b'{"session_id":"s1",' + noise):
