@@ -70,7 +70,6 @@ def adopt(catalog: Catalog) -> int:
             if Offsets.of_meta(kept.meta()) and kept.is_as_written():
                 catalog.manifest.claim(kept.name.path)
                 adopted += 1
-    catalog.manifest.set_adopts(adopts=False)
     return adopted
 
 

@@ -26,7 +26,7 @@ from hivepipe.files.change_stamp import Stamp, stamp
 from hivepipe.files.hook_log import log_line
 from hivepipe.files.logs import claim_names
 from hivepipe.files.manifest import Manifest
-from hivepipe.home import kept_folder, logs_folder
+from hivepipe.home import Place, kept_folder, logs_folder, read_record
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.archive import ArchiveTranscript
 from hivepipe.operations.families.summaries import SummariseSession
@@ -110,8 +110,17 @@ def archives_of(home: str) -> Archives:
     manifest = Manifest(home)
     archives = Archives(kept_folder(home), manifest)
     if os.path.isdir(home) and manifest.adopts:
+        is_last = not _runs_another_version(home)  # a running 1.0.0 makes more
         upkeep.adopt(archives)
+        manifest.set_adopts(adopts=not is_last)
     return archives
+
+
+def _runs_another_version(home: str) -> bool:
+    from hivepipe.stack import supervisor  # noqa: PLC0415  once in the life of a home
+    from hivepipe.stack.lock import Stack  # noqa: PLC0415
+
+    return supervisor.is_of_another_version(Stack.of(Place(home, home, read_record(home))))
 
 
 def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:

@@ -63,7 +63,7 @@ def start(stack: Stack) -> None:
         other_redis.claim(stack.url, stack.home, owner_id(stack.home))
     elif not is_ready(stack):
         find_server(stack.home)  # raises before anything is started, and says what to install
-    if identity_of(stack) not in ("", identity(stack.url)):
+    if is_of_another_version(stack):
         stop(stack)
     started: IO[bytes] | None = None
     awake = False
@@ -141,6 +141,11 @@ def identity_of(stack: Stack) -> str:
         return str(_call(stack, "getIdentification"))
     except (OSError, RpcError):
         return ""
+
+
+def is_of_another_version(stack: Stack) -> bool:
+    """Tell whether a stack of another version or with other programs runs."""
+    return identity_of(stack) not in ("", identity(stack.url))
 
 
 def is_ready(stack: Stack) -> bool:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive.upkeep import adopt, compress, rebuild_index, verify
+from hivepipe.operations.archive import archives_of
+from hivepipe.stack import supervisor
 from tests.archive_scene import SESSION, Scene, line, lines
 
 DAY = 86_400
@@ -148,13 +150,28 @@ def test_archives_of_a_version_without_a_manifest_are_adopted(scene: Scene) -> N
     scene.fresh()
     assert scene.archives.manifest.adopts
     assert adopt(scene.archives) == 1
-    assert not scene.archives.manifest.adopts
     assert scene.archives.manifest.made() == {f"{NAME}.jsonl"}
     scene.age_files(400)
     rebuild_index(scene.archives)
     assert prune(scene) == [SESSION]
     assert forged.exists()
     assert [*state(scene, theirs)] == [*before]
+
+
+def test_an_archive_that_1_0_0_makes_after_a_command_of_this_version_is_adopted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(scene.home)
+    (scene.home / "hive.db").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(supervisor, "identity_of", lambda _stack: "hivepipe-1.0.0-277da868")
+        assert not archives_of.__wrapped__(home).manifest.made()
+        scene.path.write_bytes(lines(3))
+        scene.extend(settled=True)
+        scene.archives.manifest.disown(f"{NAME}.jsonl")  # 1.0.0 knows no manifest
+    manifest = archives_of.__wrapped__(home).manifest
+    assert f"{NAME}.jsonl" in manifest.made()
+    assert not manifest.adopts
 
 
 def test_a_foreign_index_is_kept_under_another_name(scene: Scene) -> None:
