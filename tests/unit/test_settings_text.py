@@ -159,7 +159,7 @@ LAYOUTS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(SETTINGS, LAYOUTS, st.sampled_from(FORMS))
 def test_any_settings_in_any_layout_come_back_byte_for_byte(
     values: dict[str, Any], layout: dict[str, Any], form: Form

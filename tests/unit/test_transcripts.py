@@ -291,7 +291,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ANY)
 def test_no_line_is_an_error(value: Any) -> None:
     kinds = ({"type": kind, "message": value} for kind in ("assistant", "user"))
