@@ -48,37 +48,38 @@ def test_a_stack_that_never_ran_is_resting_without_failed_jobs(unstarted: Unstar
     assert unstarted.sandbox.processes() == {}
 
 
-def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(
+def test_failed_jobs_of_a_resting_stack_are_read_retried_and_deleted(
     resting: UnstartedStack,
 ) -> None:
-    assert resting.sandbox.status(expect=0)["condition"] == "resting"
-    assert failed_jobs(resting.sandbox) == ["dead1"]
-    assert "dead1" in resting.sandbox.run("failed", "list")
-    assert "dead1" in resting.sandbox.run("failed", "show", "dead")
-    assert json.loads(resting.sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
-    assert resting.sandbox.run("failed", "discard", "dead", "--yes") == "1 discarded\n"
-    assert failed_jobs(resting.sandbox) == []
-    assert resting.sandbox.processes() == {}, "a process still runs"
-
-
-def test_a_retry_starts_the_stack_and_it_rests_again(resting: UnstartedStack) -> None:
-    retry = resting.sandbox.start("failed", "retry", "--all", **BRIEFLY)
+    """Reading and deleting start no stack. A retry and RQ's tools start it, and it rests again."""
+    sandbox = resting.sandbox
+    assert sandbox.status(expect=0)["condition"] == "resting"
+    assert_failed_job_is_shown(sandbox)
+    retry = sandbox.start("failed", "retry", "--all", **BRIEFLY)
     output, errors = retry.communicate(timeout=90)
     assert "1 sent back" in output
     assert retry.returncode == 0 or "the stack keeps trying" in output + errors
-    report = resting.sandbox.report()
+    report = sandbox.report()
     assert report["leaves_when_idle"] is True or report["condition"] == "resting", (
         "the stack keeps running"
     )
-    eventually(lambda: resting.sandbox.processes() == {})
-    assert failed_jobs(resting.sandbox) == ["dead1"], "the unreadable job did not fail again"
-
-
-def test_rq_starts_the_stack_and_it_rests_again(resting: UnstartedStack) -> None:
-    output = resting.sandbox.run("rq", "--", "info", **BRIEFLY)
+    eventually(lambda: sandbox.processes() == {})
+    assert_failed_job_is_shown(sandbox)  # the unreadable job failed again
+    assert sandbox.run("failed", "discard", "dead", "--yes") == "1 discarded\n"
+    assert failed_jobs(sandbox) == []
+    assert sandbox.processes() == {}, "a process still runs"
+    output = sandbox.run("rq", "--", "info", **BRIEFLY)
     assert "medium" in output
     assert "workers" in output
-    eventually(lambda: resting.sandbox.processes() == {})
+    eventually(lambda: sandbox.processes() == {})
+
+
+def assert_failed_job_is_shown(sandbox: Sandbox) -> None:
+    assert failed_jobs(sandbox) == ["dead1"]
+    assert "dead1" in sandbox.run("failed", "list")
+    assert "dead1" in sandbox.run("failed", "show", "dead")
+    assert json.loads(sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
+    assert sandbox.processes() == {}, "a process still runs"
 
 
 def test_a_stopped_stack_is_not_started_by_other_commands(resting: UnstartedStack) -> None:
