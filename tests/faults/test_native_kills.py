@@ -348,7 +348,7 @@ REFUSALS: dict[str, Talk] = {
     "closed": lambda connection: None,
     "closed-when-read": frame_of,
     "garbage": lambda connection: (frame_of(connection), connection.sendall(b"HTTP/1.1 400")),
-    "torn": lambda connection: (frame_of(connection), connection.sendall(b"A\0\0")),
+    "torn": lambda connection: (frame_of(connection), connection.sendall(b"A\0\0\0")),
     "late": lambda connection: (frame_of(connection), time.sleep(2)),
 }
 

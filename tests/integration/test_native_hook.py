@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe.home import short_hash
+from hivepipe.hook.frame import Frame
 from tests import payloads
-from tests.conftest import ROOT, until
+from tests.conftest import PATIENCE_SECS, ROOT, until
 from tests.native import BUILT, HookHome, jobs_of, may_trace
 from tests.payloads import encoded
 
@@ -290,6 +291,19 @@ def test_an_event_makes_the_system_calls_that_the_page_lists(
     called = set(re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE))
     assert called <= (listed[0] if has_intake else listed[0] | listed[1])
     assert listed[0 if has_intake else 1] - called == set()
+
+
+def test_half_an_event_whose_input_stays_open_is_kept(hook_home: HookHome) -> None:
+    """The hook stops waiting and says so in the frame."""
+    half = encoded(payloads.STOP)[:-20]
+    with hook_home.start(hook_home.native, "Stop") as process:
+        assert process.stdin
+        process.stdin.write(half)
+        process.stdin.flush()
+        assert process.wait(PATIENCE_SECS) == 0
+    (raw,) = hook_home.raw()
+    kept = Frame(raw.read_bytes()).event
+    assert (kept.data, kept.trouble) == (half, "stdin was not closed in time")
 
 
 # ---- the status line
