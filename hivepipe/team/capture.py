@@ -1,19 +1,34 @@
 """Stop the change capture of homes whose uplink does not run."""
 
+import os
 from contextlib import suppress
 
 from hivepipe.db.changes import is_captured, stop_capture
 from hivepipe.db.home_database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
+from hivepipe.team import membership, uplink_status
 
 
-def stop(home: str) -> None:
-    """Drop the triggers of a home, whose settings are in force.
+def stop(home: str) -> bool:
+    """Drop the triggers of a home, whose settings are in force; return whether none is left.
 
     A database that cannot be used keeps them.
     """
-    if database_path(home).exists():
-        with suppress(StoreError), opened(home) as db:
-            if is_captured(db):
-                stop_capture(db)
+    if not database_path(home).exists():
+        return True
+    with suppress(StoreError), opened(home) as db:
+        if is_captured(db):
+            stop_capture(db)
+        return True
+    return False
+
+
+def stop_without_team(home: str) -> None:
+    """Stop the capture that an uplink began, if `team.json` was removed while none ran.
+
+    Without an uplink, as in CI, it belongs to `drain --uplink`, which needs no `team.json`.
+    """
+    status = f"{home}/{uplink_status.FILE_NAME}"
+    if os.path.exists(status) and not membership.is_joined() and stop(home):
+        os.unlink(status)

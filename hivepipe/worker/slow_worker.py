@@ -82,8 +82,7 @@ class SlowWorker(ClaimingWorker):
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
         self._status_line = StatusLineFile(self._home)
-        if not membership.is_joined():  # the file may have been removed while no uplink ran
-            self._beside_jobs("capture", partial(capture.stop, self._home))
+        self._beside_jobs("capture", partial(capture.stop_without_team, self._home))
 
     def _set_up_context(self, *queues: str) -> None:
         load_slow(*queues)

@@ -11,6 +11,7 @@ from hivepipe.errors import TeamAwayError, TeamError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.summaries import providers
+from hivepipe.team import capture
 from hivepipe.team.membership import Membership, write
 from hivepipe.team.uplink_status import UplinkStatus, read_status, write_status
 from hivepipe.worker import uplink
@@ -133,5 +134,20 @@ def test_a_stack_whose_membership_was_removed_meanwhile_captures_no_changes(
 ) -> None:
     with closing(Database(private_home.database)) as db:
         start_capture(db)
+        write_status(str(private_home.path), UplinkStatus(state="connected"))
         slow_worker.start()
         until(lambda: not is_captured(db), "the end of the capture")
+
+
+def test_a_capture_without_an_uplink_belongs_to_drain_and_goes_on(private_home: Home) -> None:
+    home = str(private_home.path)
+    with closing(Database(private_home.database)) as db:
+        start_capture(db)
+        capture.stop_without_team(home)
+        assert is_captured(db)
+        write_status(home, UplinkStatus(state="connected"))
+        capture.stop_without_team(home)
+        assert not is_captured(db)
+        start_capture(db)
+        capture.stop_without_team(home)
+        assert is_captured(db)
