@@ -64,10 +64,11 @@ def adopt(catalog: Catalog) -> int:
 
     An archive is added if its checkpoint and checksums match its files.
     """
-    adopted = 0
+    adopted, made = 0, catalog.manifest.made()
     for _, kept in catalog.each_on_disk():
         with suppress(OSError):
-            if Offsets.of_meta(kept.meta()) and kept.is_as_written():
+            is_new = kept.name.path not in made
+            if is_new and Offsets.of_meta(kept.meta()) and kept.is_as_written():
                 catalog.manifest.claim(kept.name.path)
                 adopted += 1
     return adopted

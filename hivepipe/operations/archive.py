@@ -112,12 +112,13 @@ def archives_of(home: str) -> Archives:
     if os.path.isdir(home) and manifest.adopts:
         is_last = not _runs_another_version(home)  # a running 1.0.0 makes more
         upkeep.adopt(archives)
-        manifest.set_adopts(adopts=not is_last)
+        if is_last:
+            manifest.set_adopts(adopts=False)
     return archives
 
 
 def _runs_another_version(home: str) -> bool:
-    from hivepipe.stack import supervisor  # noqa: PLC0415  once in the life of a home
+    from hivepipe.stack import supervisor  # noqa: PLC0415  only after an upgrade from 1.0.0
     from hivepipe.stack.lock import Stack  # noqa: PLC0415
 
     return supervisor.is_of_another_version(Stack.of(Place(home, home, read_record(home))))

@@ -166,6 +166,7 @@ def test_an_archive_that_1_0_0_makes_after_a_command_of_this_version_is_adopted(
     with monkeypatch.context() as patch:
         patch.setattr(supervisor, "identity_of", lambda _stack: "hivepipe-1.0.0-277da868")
         assert not archives_of.__wrapped__(home).manifest.made()
+        assert archives_of.__wrapped__(home).manifest.adopts
         scene.path.write_bytes(lines(3))
         scene.extend(settled=True)
         scene.archives.manifest.disown(f"{NAME}.jsonl")  # 1.0.0 knows no manifest

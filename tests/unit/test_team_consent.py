@@ -27,6 +27,6 @@ def test_each_text_is_named_at_its_level(table: str, column: str) -> None:
     assert WORDS[table, column] in _SHARES[SHARED[table].hidden_at]
 
 
-def test_names_in_metadata_and_ids_of_deleted_rows_are_named() -> None:
+def test_names_in_metadata_and_keys_of_deleted_rows_are_named() -> None:
     assert all(word in _SHARES["metadata"] for word in ("types of agents", "skills", "commands"))
-    assert "ids of deleted rows" in _SHARES["nothing"]
+    assert "keys of deleted rows: ids" in _SHARES["nothing"]

@@ -28,9 +28,10 @@ from hivepipe.team.uplink_status import uplink_report
 from hivepipe.text.plurals import counted
 
 _SHARES = {
-    "nothing": "nothing but the ids of deleted rows",
-    "metadata": "times, states, counts, tokens, names of projects, models, tools, skills, commands "
-    "and types of agents",
+    "nothing": "nothing but the keys of deleted rows: ids, months, and of costs the model "
+    "and times",
+    "metadata": "ids, times, states, counts, tokens, names of projects, models, tools, skills, "
+    "commands, clients and types of agents",
     "prompts": "the same, and prompts, titles, summaries, arguments of skills and commands, "
     "names and errors of agents",
     "everything": "the same, and log lines and archived transcripts",
