@@ -224,9 +224,10 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
         say(f"git      the line of hivepipe was removed from {short(edit.path)}")
     if plan.is_registered:
         say("record   was removed")
-    if plan.runs:
-        kept = "keeps running, because other projects use it"
-        say(f"stack    {kept if plan.is_shared else 'was stopped'}")
+    if plan.runs and plan.is_shared:
+        say("stack    keeps running, because other projects use it")
+    elif plan.runs and plan.is_registered:
+        say("stack    was stopped")
     _say_all(_about_data(plan, purge))
 
 

@@ -1,6 +1,7 @@
 """`hivepipe uninstall`: make a plan first, then carry it out."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hivepipe.archive.index import FILE as ARCHIVE_INDEX
@@ -38,7 +39,7 @@ class Removal:
 
     settings   an edit for each settings file; later edits of the user are kept
     is_shared  whether other projects use this home, so that it is kept
-    runs       whether the stack of this home runs
+    runs       whether the stack of this home is known to run
     plugin     the plugin whose hooks continue to run, or None
     copies     settings files in worktrees that contain the hooks and are not changed
     """
@@ -80,7 +81,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
         excludes=_exclude_edits(paths),
         is_registered=bool(read_record(place.project)) and not (user and is_shared),
         is_shared=is_shared,
-        runs=bool(stack_processes(Stack.of(place))),
+        runs=_runs(place),
         data=[] if is_shared else data_of(place),
         holds_nothing=is_unused,
         holdings=found,
@@ -88,6 +89,13 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
         plugin=claude_plugin.switched_on(place.project, real_path(".")),
         copies=[] if user else _copies(place, settings),
     )
+
+
+def _runs(place: Place) -> bool:
+    """Tell whether the stack runs; False without /proc, so that the hooks are removed even then."""
+    with suppress(StackError):
+        return bool(stack_processes(Stack.of(place)))
+    return False
 
 
 def _is_shared(place: Place) -> bool:

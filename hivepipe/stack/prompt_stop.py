@@ -35,6 +35,7 @@ def _end_waits(options: Any) -> None:
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     options.get_socket_map()[ready] = _Signals(ready)
     options.poller.register_readable(ready)  # the current pass has already read the map
+    os.write(write_end, b"!")  # a program may have ended before
 
 
 class _Signals:

@@ -5,6 +5,7 @@ import os
 import posix
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe import home
@@ -154,3 +155,13 @@ def test_a_plugin_of_one_project_is_not_the_users(project: Path) -> None:
     (project / ".claude" / "settings.json").unlink()
     (project / ".claude" / "settings.json").symlink_to("/dev/zero")
     assert claude_plugin.switched_on(str(project)) is None, "a device enables no plugin"
+
+
+def test_hooks_can_be_removed_where_no_process_is_visible(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError("no /proc")
+
+    monkeypatch.setattr(psutil, "process_iter", fail)
+    assert not removal.plan(user=False).runs
