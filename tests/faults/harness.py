@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -48,6 +49,13 @@ TOUCHING_CALLS = {
 }  # fmt: skip
 
 
+def touches_files(frame: FrameType, event: str, call: Any) -> bool:
+    """Return whether a call touches files. psutil only reads /proc, once for each process."""
+    if event not in ("c_call", "c_return") or call.__name__ not in TOUCHING_CALLS:
+        return False
+    return "/psutil/" not in frame.f_code.co_filename
+
+
 class Killer:
     """Counts calls that touch files, before and after each, and kills the process at one."""
 
@@ -55,8 +63,8 @@ class Killer:
         self.at = at
         self.seen = 0
 
-    def __call__(self, _frame: Any, event: str, call: Any) -> None:
-        if event in ("c_call", "c_return") and call.__name__ in TOUCHING_CALLS:
+    def __call__(self, frame: FrameType, event: str, call: Any) -> None:
+        if touches_files(frame, event, call):
             self.seen += 1
             if self.seen == self.at:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -73,6 +81,33 @@ def killed_at(at: int, work: Callable[[], object]) -> bool:
             os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def watched(work: Callable[[], object], watch: Callable[[FrameType], int]) -> list[int]:
+    """Do the work in a child; return what `watch` returns at each call that killed_at counts."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        seen: list[int] = []
+
+        def on(frame: FrameType, event: str, call: Any) -> None:
+            if touches_files(frame, event, call):
+                seen.append(watch(frame))
+
+        try:
+            sys.setprofile(on)
+            work()
+            sys.setprofile(None)
+            with open(writing, "w") as said:
+                json.dump(seen, said)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading) as said:
+        text = said.read()
+    os.waitpid(child, 0)
+    assert text, "the work failed"
+    return json.loads(text)
 
 
 class PausingWriter(Writer):

@@ -1,14 +1,17 @@
 """A killed `migrate`, and a killed undo of it, are finished by the next run.
 
-The kill -9 comes at random calls that touch files.
+The kill -9 comes at random calls that touch files, first at each line of the steps.
 """
 
+import itertools
 import json
 import os
 import shutil
 import sqlite3
+from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,7 +23,7 @@ from hivepipe.migration.carry_out import carry_out
 from hivepipe.migration.plan import ASIDE, plan
 from hivepipe.migration.undo import undo
 from tests.conftest import Home
-from tests.faults.harness import killed_at, random_of
+from tests.faults.harness import killed_at, random_of, watched
 from tests.old_project import OldProject, states
 from tests.rounds import rounds
 
@@ -99,13 +102,11 @@ def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(private_home)
 
 
-def calls_of(scene: Scene, work: Any) -> int:
-    """Return roughly how many calls the work makes, a power of two."""
-    low, high = 1, 2
-    while killed_at(high, work):
-        scene.reset()
-        low, high = high, high * 2
-    return low
+def step(frame: FrameType | None) -> int:
+    """Return the line of carry_out.py that makes a call; 0 for none, as during the plan."""
+    while frame and frame.f_code.co_filename != carry_out.__code__.co_filename:
+        frame = frame.f_back
+    return frame.f_lineno if frame else 0
 
 
 def test_a_killed_migration_ends_like_an_undisturbed_one(scene: Scene) -> None:
@@ -115,18 +116,20 @@ def test_a_killed_migration_ends_like_an_undisturbed_one(scene: Scene) -> None:
     assert undisturbed["record"]["is_complete"]
     random = random_of("migrate")
     scene.reset()
-    longest = calls_of(scene, scene.migrate)
+    calls: dict[int, list[int]] = defaultdict(list)
+    for call, line in enumerate(watched(scene.migrate, step), 1):
+        calls[line].append(call)
+    last = call
     killed = 0
-    for number in range(ROUNDS):
+    for line in itertools.islice(itertools.cycle(calls), max(ROUNDS, len(calls))):
         scene.reset()
-        call = 1 + int(longest * 2 * (number + random.random()) / ROUNDS)  # evenly, then anywhere
-        while killed_at(call, scene.migrate):
+        assert killed_at(random.choice(calls[line]), scene.migrate)
+        while killed_at(random.randrange(1, last * 2), scene.migrate):
             killed += 1
-            call = random.randrange(1, longest * 2)
         assert scene.state() == undisturbed
         scene.migrate()
         assert scene.state() == undisturbed
-    assert killed >= ROUNDS // 4
+    print(f"{killed} later kills; calls by line: { {k: len(v) for k, v in calls.items()} }")
 
 
 def test_a_killed_undo_restores_everything(scene: Scene) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hivepipe.archive import upkeep
 from tests.archive_scene import Scene, line, lines, use_small_chunks
-from tests.faults.harness import killed_at
+from tests.faults.harness import killed_at, watched
 from tests.learned_secrets import agent_lines, main_lines, secrets
 from tests.rounds import SEED, rounds
 from tests.unit.test_found_values import remaining_secrets
@@ -28,20 +28,6 @@ def settle(live: Path) -> None:
         scene.extend(path, settled=True)
 
 
-def calls_of(prepared: Path, live: Path) -> int:
-    """Return how many calls of a run can be killed."""
-    low, high = 1, 1 << 14
-    while low < high:
-        middle = (low + high) // 2
-        shutil.rmtree(live)
-        shutil.copytree(prepared, live)
-        if killed_at(middle, lambda: settle(live)):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 def test_a_killed_removal_of_later_secrets_is_repeated_exactly(tmp_path: Path) -> None:
     live, prepared = tmp_path / "live", tmp_path / "prepared"
     rng, of = random.Random(f"settling {SEED}"), secrets(SEED)
@@ -55,7 +41,7 @@ def test_a_killed_removal_of_later_secrets_is_repeated_exactly(tmp_path: Path) -
         grows.write(b"".join(main_lines(of)[8:]) + line(60, f"bye {of.queue}"))
     assert remaining_secrets(of, live / "shop")
     shutil.copytree(live, prepared)
-    calls = calls_of(prepared, live)
+    calls = len(watched(lambda: settle(live), lambda _frame: 0))
     assert calls > 200
 
     def begin() -> None:
