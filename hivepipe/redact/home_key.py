@@ -4,6 +4,7 @@ The file is made once, with mode 0600, outside of any work tree. Anyone who has 
 guesses of a secret.
 """
 
+import fcntl
 import os
 from contextlib import suppress
 from functools import cache
@@ -40,32 +41,25 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _made(path: Path) -> bytes:
-    """Make a key and return the stored one, which may be the key of a faster process."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            file.write(token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        _publish(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return _kept(path) or _of_process()
+    """Store a key and return it, or return that of a faster process.
 
-
-def _publish(temporary: Path, path: Path) -> None:
-    """Rename the file unless another process has stored a key. A damaged key is replaced."""
-    with suppress(FileExistsError):
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            if not path.exists():
-                os.rename(temporary, path)
-    if _kept(path) is None:
+    The new file is also the lock. A process that locks it after it was renamed finds the key.
+    """
+    temporary = path.with_name(f"{path.name}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        key = _kept(path)
+        if key:
+            temporary.unlink(missing_ok=True)
+            return key
+        key = token_bytes(KEY_BYTES)
+        file.truncate()  # a killed process may have written
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
         os.rename(temporary, path)
+    return key
 
 
 @cache

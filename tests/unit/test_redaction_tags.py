@@ -6,10 +6,12 @@ import multiprocessing
 import os
 import random
 import re
+import time
 from pathlib import Path
 
 import pytest
 
+from hivepipe.redact import home_key
 from hivepipe.redact.home_key import FILE, key_of
 from hivepipe.redact.redactor import Redactor
 from tests.redaction_corpus import expand
@@ -97,13 +99,26 @@ def test_json_stays_json_at_any_level() -> None:
     assert len(tags(" ".join([clean.pop("password"), *clean, *next(iter(clean.values()))]))) == 3
 
 
-def test_a_key_is_created_once_with_mode_0600(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"half")  # a damaged key is replaced
+@pytest.mark.parametrize("left", [{}, {FILE: b"half"}, {f"{FILE}.tmp": b"of a killed process" * 9}])
+def test_a_key_is_created_once_with_mode_0600(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: dict[str, bytes]
+) -> None:
+    """Processes that miss a key at once get the same one, also on a slow disk."""
+    for name, content in left.items():
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (time.sleep(0.1), fsync(file)))
     with multiprocessing.get_context("fork").Pool(8) as pool:
         keys = pool.map(key_of, [str(tmp_path)] * 64)
     assert {*keys} == {(tmp_path / FILE).read_bytes()}
     assert len(keys[0]) == 32
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == [FILE]
+
+
+def test_a_process_that_comes_late_returns_the_stored_key(tmp_path: Path) -> None:
+    assert home_key._made(tmp_path / FILE) == home_key._made(tmp_path / FILE)
     assert os.listdir(tmp_path) == [FILE]
 
 
