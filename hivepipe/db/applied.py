@@ -7,7 +7,7 @@ from hivepipe.times import now
 
 def mark_applied(db: Database, job: Origin) -> bool:
     """Record the job in the transaction of its effect; return False if it was applied before."""
-    return db.insert("applied", {"job_id": job.id}, trusted={"applied_at": now()[0]})
+    return db.insert("applied", {"job_id": job.id, "applied_at": now()[0]})
 
 
 def is_applied(db: Database, job_id: str) -> bool:

@@ -19,7 +19,7 @@ from hivepipe.db.migrations import WORDS, migrate
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
 from hivepipe.files.sqlite_file import open_to_write
-from hivepipe.redact import redact_text
+from hivepipe.redact.fields import redact_column
 
 Row = sqlite3.Row
 
@@ -28,7 +28,7 @@ PAGES_AT_ONCE = 2000  # 8 MB
 
 
 class Database:
-    """An open database. Every text that is written through it is redacted."""
+    """An open database. Every text that is written through it is redacted, but no key."""
 
     def __init__(
         self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS, number: int = 0
@@ -85,15 +85,13 @@ class Database:
         table: str,
         row: Mapping[str, object],
         on_conflict: str = "DO NOTHING",
-        trusted: Mapping[str, object] | None = None,
         **more: object,
     ) -> bool:
         """Insert a row, with every text redacted; return whether a row was written.
 
-        `on_conflict` is SQL for an existing row, `more` its parameters. Columns in `trusted`, such
-        as the current time, are not redacted.
+        `on_conflict` is SQL for an existing row, `more` its parameters.
         """
-        columns = {**_redacted(row), **(trusted or {})}
+        columns = _redacted(row)
         names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
         sql = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT {on_conflict}"
         return self._connection.execute(sql, {**columns, **_redacted(more)}).rowcount == 1
@@ -193,7 +191,7 @@ def new_values(columns: Iterable[str]) -> str:
 def _redacted(parameters: Mapping[str, object]) -> dict[str, object]:
     """Redact every text but the words of the schema, which a rule of the user may match."""
     return {
-        name: redact_text(value) if isinstance(value, str) and value not in WORDS else value
+        name: redact_column(name, value) if isinstance(value, str) and value not in WORDS else value
         for name, value in parameters.items()
     }
 

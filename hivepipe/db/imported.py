@@ -13,4 +13,4 @@ def is_imported(db: Database, id: str) -> bool:
 
 def mark_imported(db: Database, id: str) -> None:
     """Record an import, in the transaction of its effect."""
-    db.insert("imported", {"id": id}, trusted={"imported_at": now()[0]})
+    db.insert("imported", {"id": id, "imported_at": now()[0]})

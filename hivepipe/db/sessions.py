@@ -131,8 +131,8 @@ def describe_session(db: Database, session: str, column: str, value: str, order:
     found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
     row = dict(found) if found else {}
     if row and _set_newest(row, column, value, min(order, LATEST_NS)):
-        sql = f"UPDATE sessions SET {column} = :value, metadata = :metadata WHERE id = :id"
-        db.execute(sql, {"id": session, "value": value, "metadata": row["metadata"]})
+        sql = f"UPDATE sessions SET {column} = :{column}, metadata = :metadata WHERE id = :id"
+        db.execute(sql, {"id": session, column: value, "metadata": row["metadata"]})
 
 
 CLAUDE_CODE = "claude-code"  # the client of a session without a client
@@ -235,13 +235,13 @@ def save_checkpoint(db: Database, job: Origin, kind: str, trigger: str) -> None:
         "trigger": trigger,
     }
     newer = """
-        UPDATE sessions SET checkpoint_data = :data, checkpoint_time_ns = :time_ns,
+        UPDATE sessions SET checkpoint_data = :checkpoint_data, checkpoint_time_ns = :time_ns,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
         WHERE id = :id AND checkpoint_time_ns < :time_ns
     """
     parameters: dict[str, object] = {
         "id": job.session,
-        "data": orjson.dumps(data).decode(),
+        "checkpoint_data": orjson.dumps(data).decode(),
         "time": job.time,
         "time_ns": job.event_time_ns,
     }
@@ -256,8 +256,8 @@ def refresh_operation_count(db: Database, session: str) -> None:
         return
     data = _object_in(row["checkpoint_data"])
     data["operationCount"] = _operations(db, session)
-    sql = "UPDATE sessions SET checkpoint_data = :data WHERE id = :id"
-    db.execute(sql, {"id": session, "data": orjson.dumps(data).decode()})
+    sql = "UPDATE sessions SET checkpoint_data = :checkpoint_data WHERE id = :id"
+    db.execute(sql, {"id": session, "checkpoint_data": orjson.dumps(data).decode()})
 
 
 def _operations(db: Database, session: str) -> int:

@@ -21,7 +21,7 @@ from hivepipe.events.job_plan import (
 )
 from hivepipe.jobs.args import priority_of
 from hivepipe.jobs.origin import Origin
-from hivepipe.redact import redact_text
+from hivepipe.redact.fields import redact_fields
 from hivepipe.times import stored_time
 
 # version -> function that converts an envelope to the next version. Add a line when
@@ -62,19 +62,8 @@ def read_envelope(text: str | bytes) -> Envelope:
 
 
 def redacted(text: str) -> str:
-    """Return the envelope as ASCII with every text in it redacted."""
-    return json.dumps(redacted_value(orjson.loads(text)), separators=(",", ":"))
-
-
-def redacted_value(value: Any) -> Any:
-    """Return the value with every text in it redacted; the keys stay."""
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, dict):
-        return {key: redacted_value(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [redacted_value(item) for item in value]
-    return value
+    """Return the envelope as ASCII with every text in it redacted, except keys and times."""
+    return json.dumps(redact_fields(orjson.loads(text)), separators=(",", ":"))
 
 
 def _depth(value: object, limit: int = DEEPEST + 1) -> int:

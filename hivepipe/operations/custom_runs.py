@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from hivepipe.errors import OperationFailedError
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope, redacted_value
+from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.custom import EVENTS, Declaration, installed_names
 from hivepipe.operations.families.custom import RunCustom
@@ -20,6 +20,7 @@ from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
 from hivepipe.programs import end_group
 from hivepipe.redact import redact_text
+from hivepipe.redact.fields import redact_fields
 from hivepipe.settings import inherited
 
 LOAD_SECS = 30.0  # to import the package
@@ -32,7 +33,7 @@ def custom_jobs(job: Envelope) -> list[Job]:
     """Return the jobs of installed operations that follow from a committed job."""
     event = EVENTS.get(job.operation, "")
     names = installed_names() if event else ()
-    data = redacted_value(job.payload) if names else {}
+    data = redact_fields(job.payload) if names else {}
     return [RunCustom(name=name, event=event, data=data).job(name) for name in names]
 
 

@@ -27,6 +27,7 @@ from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 from hivepipe.redact import redact_text
+from hivepipe.redact.fields import redact_column
 
 UNREADABLE = "?"
 AT_A_TIME = 500
@@ -155,7 +156,7 @@ def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:
         operation=envelope.operation if envelope else UNREADABLE,
         description=redact_text((description or b"").decode("utf-8", "replace")),
         reason=redact_text(_reason(results) or problem or "no reason was recorded"),
-        session=redact_text(envelope.session) if envelope else "",
+        session=redact_column("session", envelope.session) if envelope else "",
         attempts=max(_number(attempts, 0) + 1, by_rq + 1, _number(deaths, 0)),
         failed_at=(ended_at or b"").decode("utf-8", "replace"),
         event_time=envelope.time if envelope else "",

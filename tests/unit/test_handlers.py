@@ -10,20 +10,34 @@ from typing import get_type_hints
 
 import pytest
 
+from hivepipe import redact
 from hivepipe.db.agents import AgentSignal, record_signal
+from hivepipe.db.applied import is_applied, mark_applied
 from hivepipe.db.assignments import note_instance
 from hivepipe.db.database import Database
+from hivepipe.db.forget import is_forgotten, remove_rows
+from hivepipe.db.history import insert_prompt
 from hivepipe.db.legacy_rows import import_row
 from hivepipe.db.profiles import add_profile, change_profile
 from hivepipe.db.session_state import note_signal
-from hivepipe.db.sessions import Start, upsert_session
+from hivepipe.db.sessions import (
+    Start,
+    raise_totals,
+    save_checkpoint,
+    session_exists,
+    upsert_session,
+)
+from hivepipe.db.summaries import Summary, record_summary
 from hivepipe.db.tasks import add_task, set_task_state
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.agent_expiry import moment
+from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.lazy_handler import Handler
 from hivepipe.operations.registry import execute
+from hivepipe.redact.user_rules import parse, redactor
 from hivepipe.worker.group_commit import commit_batch
 
 
@@ -128,7 +142,7 @@ def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
 def test_a_rule_that_matches_words_of_the_code_changes_no_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hivepipe.db.database.redact_text", lambda text: "***")
+    monkeypatch.setattr("hivepipe.redact.fields.redact_text", lambda text: "***")
     time = "2026-01-01T00:00:00.000Z"
     job = Origin(id="1", operation="pause", event_time_ns=10**18, session="***", instance="***")
     with closing(Database(tmp_path / "hive.db")) as db:
@@ -148,6 +162,85 @@ def test_a_rule_that_matches_words_of_the_code_changes_no_state(
             )
         ]
     assert states == ["active", "paused", "failed", "done", "active", "lead"]
+
+
+DIGITS = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacement = 'DIGITS'\n"
+
+
+@pytest.fixture
+def rule_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a rule of the user in force that matches ids, hashes, names of models and times."""
+    monkeypatch.setattr(redact, "_to_load", [])
+    monkeypatch.setattr(redact, "_in_force", [redactor([parse(DIGITS)])])
+
+
+@pytest.mark.usefixtures("rule_of_digits")
+def test_a_rule_of_the_user_changes_no_key_and_no_time(tmp_path: Path) -> None:
+    session, model = "12345678-1234-4234-8234-123456789012", "claude-opus-4-20250514"
+    job = Origin(
+        id="1234567890abcdef", operation="any", event_time_ns=1_790_000_000 * 10**9,
+        session=session, instance="instance-1234567890"
+    )  # fmt: skip
+    transcript = f"/home/1234/{session}.jsonl"
+    started = Start("swarm-12345678", "ask 1234", transcript, model, "startup")
+    with closing(Database(tmp_path / "hive.db")) as db:
+        assert mark_applied(db, job)
+        for step in range(3):
+            later = replace(job, event_time_ns=job.event_time_ns + step)
+            assert upsert_session(db, later, started)
+        note_instance(db, job)
+        raise_totals(db, job, 5, 1)
+        save_checkpoint(db, job, "auto", "1234")
+        record_signal(db, job, AgentSignal(agent_id="toolu_12345678", status="running"))
+        insert_prompt(db, job, "prompt-1234", "call 1234")
+        record_summary(db, session, Summary("compaction 1234", job.time, "plain", "told 1234"))
+        assert session_exists(db, session)
+        assert is_applied(db, job.id)
+        rows = {
+            table: dict(db.rows(f"SELECT * FROM {table}")[0])
+            for table in (
+                *("applied", "sessions", "instance_sessions", "agents", "prompts"),
+                "summaries",
+            )
+        }
+        remove_rows(db, [session])
+        assert is_forgotten(db, session)
+        assert not db.rows("SELECT 1 FROM prompts")
+    of_session, of_agent = rows["sessions"], rows["agents"]
+    assert of_session["model"] == model
+    assert of_session["objective"] == "ask DIGITS"
+    assert of_session["transcript_path"] == f"/home/DIGITS/{session}.jsonl"
+    assert rows["summaries"]["state"] == "compaction 1234"
+    assert rows["summaries"]["summary"] == "told DIGITS"
+    assert of_session["created_at"] == job.time
+    assert json.loads(of_session["metadata"])["said_ns"]["model"] == job.event_time_ns + 2
+    checkpoint = json.loads(of_session["checkpoint_data"])
+    assert checkpoint["timestamp"] == job.time
+    assert checkpoint["trigger"] == "DIGITS"
+    assert of_agent["id"] == "toolu_12345678"
+    assert of_agent["session_id"] == session
+    assert moment(json.loads(of_agent["metadata"])["lifecycle"]["expires_at"])
+    assert rows["instance_sessions"]["id"] == f"{job.instance}:{session}"
+    assert rows["prompts"]["prompt_id"] == "prompt-1234"
+    assert rows["prompts"]["prompt"] == "call DIGITS"
+    assert "DIGITS" not in rows["applied"]["applied_at"]
+
+
+@pytest.mark.usefixtures("rule_of_digits")
+def test_a_failed_job_can_be_retried_whatever_the_rules_of_the_user_match() -> None:
+    job = Origin(id="1", operation="any", event_time_ns=1_790_000_000 * 10**9, session="s-12345678")
+    prompt: dict[str, object] = {"prompt": "1234", "prompt_id": "p-1234"}
+    message = follow_up(job, Job("record_prompt", prompt, ""))
+    before, after = read_envelope(message.envelope), read_envelope(redacted(message.envelope))
+    assert after == replace(before, payload={"prompt": "DIGITS", "prompt_id": "p-1234"})
+
+
+@pytest.mark.usefixtures("rule_of_digits")
+def test_a_secret_in_place_of_a_key_is_redacted(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    with closing(Database(tmp_path / "hive.db")) as db:
+        db.insert("tasks", {"id": secret, "status": "open"})
+        assert secret not in db.rows("SELECT id FROM tasks")[0]["id"]
 
 
 def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
