@@ -32,14 +32,12 @@ from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, Tr
 from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
 from hivepipe.guard.shared_root import check_shared_root
-from hivepipe.home import Place, read_record
 from hivepipe.jobs import retry
 from hivepipe.jobs.args import HERE
-from hivepipe.jobs.envelope import Envelope, follow_ups, redacted
+from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
 from hivepipe.jobs.schedule_table import CLEANUP, TICK, job_of
 from hivepipe.operations.briefing_files import BriefingFiles
-from hivepipe.operations.custom_runs import custom_jobs
 from hivepipe.operations.follow_up import follow_up_job
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.job_context import JobContext
@@ -55,12 +53,12 @@ from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import QUEUES
-from hivepipe.queue.spool import keep_event
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, may_shut_down, shut_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.wake_up import WakeUp
-from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
+from hivepipe.worker.custom_jobs import enqueue_custom
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
 
@@ -214,36 +212,18 @@ class Writer(ClaimingWorker):
             self._store_failed(jobs, error)
             return
         self._set_trouble("")
-        for index in outcome.committed:
-            self._enqueue_custom(jobs[index][1])
-        self._claims.acknowledge(
-            [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
-        )
-        causes = filter(None, (cleanup_cause(jobs[index][1]) for index in outcome.committed))
+        done = [jobs[index] for index in outcome.committed]
+        kept = [pair for pair in done if enqueue_custom(self._job_context, pair[1])]
+        # The others stay claimed, and are put back and executed again after RECOVER_EVERY_SECS.
+        self._claims.acknowledge([(job, envelope.operation) for job, envelope in kept])
+        causes = filter(None, (cleanup_cause(envelope) for _, envelope in done))
         if cause := next(causes, ""):
             with unless_full():
                 ticks.trigger(self.connection, CLEANUP, cause)
         self._environment_works()
-        self._log_late(jobs, outcome.committed)
+        self._log_late(kept)
         for index, reason in outcome.failed.items():
             self._job_failed(*jobs[index], reason, batch.dead)
-
-    def _enqueue_custom(self, job: Envelope) -> None:
-        """Enqueue the jobs of installed operations for this event. If Redis is full, spool them.
-
-        This precedes the acknowledgement. After a kill in between, the event's job runs again and
-        enqueues jobs with the same ids.
-        """
-        jobs = custom_jobs(job)
-        if not jobs:
-            return
-        try:
-            self._job_context.follow_up(job, jobs)
-        except (redis.ResponseError, client.RefusedError) as error:
-            if not is_full(error):
-                raise
-            place = Place("", self._home, read_record(self._home))
-            keep_event(place, job.event_time_ns, follow_ups(job, jobs))
 
     def _open_slots(self, due: list[tuple[Claimed, Envelope]]) -> None:
         """Enqueue the jobs of ticks, except for slots that are already executed."""
@@ -318,10 +298,9 @@ class Writer(ClaimingWorker):
         data = client.job_data(redacted(envelope_text(job.data)))
         dead.append((job, reason, data, envelope.operation))
 
-    def _log_late(self, jobs: list[tuple[Claimed, Envelope]], committed: list[int]) -> None:
+    def _log_late(self, done: list[tuple[Claimed, Envelope]]) -> None:
         now_ns = time.time_ns()
-        for index in committed:
-            job, envelope = jobs[index]
+        for job, envelope in done:
             if job.attempts:
                 age_secs = (now_ns - envelope.event_time_ns) / 1e9
                 about_job(job.id, envelope.operation, envelope.session)

@@ -7,8 +7,10 @@ acknowledgement). At this point the batch after the first `after` ones writes a 
 `<point>.<pid>` and waits for the file `go`. Every process marks its first claim as
 `first-claim.<pid>`.
 poison: a prompt whose job kills its process.
+operations: names of installed operations. Their jobs are not spooled before the file `go` exists.
 """
 
+import errno
 import json
 import os
 import runpy
@@ -21,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.db.database import Database
-from hivepipe.operations import registry
+from hivepipe.operations import custom_runs, registry
+from hivepipe.queue import spool
 from hivepipe.queue.claims import Claim, Claims
-from hivepipe.worker import writer
+from hivepipe.worker import custom_jobs, writer
 
-OPTIONS = {"pause": "", "after": 0, "poison": "", **json.loads(sys.argv[1])}
+OPTIONS = {"pause": "", "after": 0, "poison": "", "operations": [], **json.loads(sys.argv[1])}
 FOLDER = Path(OPTIONS["folder"])
 come = {"": 0}
 batch = {"in commit": False}  # otherwise the transaction stores heartbeats
@@ -88,6 +91,16 @@ def deadly_prompt(db: Database, job: Any) -> None:
     record_prompt(db, job)
 
 
+def keep_event(*arguments: Any) -> str:
+    if not (FOLDER / "go").exists():
+        mark("refused")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    return spool.keep_event(*arguments)
+
+
+if OPTIONS["operations"]:
+    custom_runs.installed_names = lambda: tuple(OPTIONS["operations"])
+    custom_jobs.keep_event = keep_event
 Claims.claim = marked_claim  # type: ignore[method-assign]
 Claims.acknowledge = paused_acknowledge  # type: ignore[method-assign]
 Database.transaction = paused_transaction  # type: ignore[method-assign]

@@ -6,6 +6,7 @@ from hivepipe.jobs.schedule_table import slot_at, tick_of
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import client as wire
 from hivepipe.queue.connection import PERIODIC_KEY
+from hivepipe.queue.names import QUEUES
 from hivepipe.queue.spool import write_spool
 from tests.conftest import until
 from tests.faults import oracle
@@ -34,3 +35,29 @@ def test_a_full_redis_finishes_the_jobs_that_it_has(bench: Bench) -> None:
     bench.assert_tables(EVENTS)
     until(lambda: bench.redis.scard("rq:workers") == 1, "it never registers")
     assert writer.end() == 0
+
+
+def test_a_full_redis_and_a_full_disk_end_no_writer(bench: Bench) -> None:
+    """A job whose own operations cannot be kept stays claimed, and the next writer executes it."""
+    sent = oracle.messages(EVENTS, bench.project, bench.swarm)
+    count = sum(job.envelope.count('"start_session"') for messages in sent for job in messages)
+    for messages in sent:
+        bench.send(messages)
+    bench.redis.config_set("maxmemory", 1)
+    writer = bench.writer(operations=["own"])
+    writer.wait_for_point("refused")
+    until(lambda: bench.to_be_done() == claimed(bench) > 0, "the others are not acknowledged")
+    assert writer.end() == 0
+
+    writer.resume()
+    after = bench.writer(operations=["own"])
+    until(lambda: not claimed(bench) and bench.home.spool, "not spooled")
+    bench.redis.config_set("maxmemory", 0)
+    until(lambda: not bench.home.spool and not claimed(bench), "not enqueued")
+    assert bench.redis.llen("rq:queue:slow") >= count > 0
+    bench.assert_tables(EVENTS)
+    assert after.end() == 0
+
+
+def claimed(bench: Bench) -> int:
+    return sum(bench.redis.zcard(f"rq:wip:{queue}") for queue in QUEUES)
