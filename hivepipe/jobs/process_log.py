@@ -1,6 +1,6 @@
 """Logging of a stack's processes: lines of text, or JSON objects with the current job.
 
-Every line is redacted, because error texts may contain user data.
+Every line is redacted, because error texts may contain user data. Its time and its job stay.
 
 HIVEPIPE_LOG_FORMAT=json    at, level, process, logger, text; job, operation, session; traceback
 """
@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from hivepipe.redact import redact_text
+from hivepipe.redact.fields import redact_fields
 from hivepipe.settings import variable
 
 _TEXT = "%(asctime)s %(levelname)s %(message)s"
@@ -32,7 +33,8 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the formatted line."""
-        return redact_text(super().format(record))
+        head = f"{self.formatTime(record)} {record.levelname} "
+        return head + redact_text(super().format(record).removeprefix(head))
 
 
 class JsonLines(logging.Formatter):
@@ -56,7 +58,7 @@ class JsonLines(logging.Formatter):
         fields |= {name: value for name, value in zip(_NAMES, _about.get(), strict=True) if value}
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps({name: redact_text(value) for name, value in fields.items()})
+        return json.dumps(redact_fields(fields))
 
 
 def set_up(process: str) -> None:

@@ -16,7 +16,7 @@ _KEYS = {
     *("id", "job", "session", "instance", "agent", "profile", "worker", "swarm", "key", "state"),
     *("sha256", "snapshot", "respawn_of", "operation", "periodic", "seq", "model"),
     *("host", "machine", "boot", "pid_space", "pid_started"),
-    *("time", "before", "ahead", "last_seen", "last_active", "last_used", "timestamp"),
+    *("at", "time", "before", "ahead", "last_seen", "last_active", "last_used", "timestamp"),
     *("sessionId", "savedBy", "spawnedAt"),
 }
 _TRANSCRIPTS = ("transcript_path", "path", "agent_transcript_path")

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from hivepipe import redact
 from hivepipe.db.database import Database
 from hivepipe.jobs.process_log import JsonLines, TextLines, about_job
+from hivepipe.redact.user_rules import parse, redactor
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import POST_AGENT_COMPLETED, SESSION, SESSION_START, changed
 
@@ -79,3 +81,19 @@ def test_every_line_is_redacted(formatter: logging.Formatter) -> None:
     line = formatter.format(record)
     assert TOKEN not in line
     assert line.count("***REDACTED***") >= 2
+
+
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines("writer")])
+def test_a_rule_of_the_user_leaves_the_time_and_the_job_of_a_line(
+    formatter: logging.Formatter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`forget` finds the lines of a session by its id."""
+    rule = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacement = 'DIGITS'\n"
+    monkeypatch.setattr(redact, "_to_load", [])
+    monkeypatch.setattr(redact, "_in_force", [redactor([parse(rule)])])
+    record = logging.LogRecord("x", logging.ERROR, "", 1, "not 1234", (), None)
+    about_job("1234abcd", "insert_log", "s-1234")
+    line = formatter.format(record)
+    assert "not DIGITS" in line
+    assert line.count("DIGITS") == 1
+    assert isinstance(formatter, TextLines) or json.loads(line)["session"] == "s-1234"
