@@ -29,14 +29,15 @@ def raise_alerts(context: JobContext, job: Origin, _args: RaiseAlerts) -> None:
     with connect(context.address) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(context.home, found, connection))
-        add_sample(connection, found.operations, zero_rows(effectless(context.home)))
         known = alert_counts.load(connection)
         if known is None:
             known = dict.fromkeys(stored.active_alerts(database_path(context.home)), 0)
         change = compare(seen, known)
         _report(context, job, change)
         alert_counts.save(connection, change.standing)
-        latencies.add_sample(connection)  # last, because a full Redis refuses it
+        # Last, because a full Redis refuses them
+        add_sample(connection, found.operations, zero_rows(effectless(context.home)))
+        latencies.add_sample(connection)
         hook_times.add_sample(connection)
 
 

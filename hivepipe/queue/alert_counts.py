@@ -4,8 +4,12 @@ from typing import Any
 
 from redis import Redis
 
+from hivepipe.queue.scripts import script
+
 ALERTS_KEY = "hivepipe:alerts"
 _CHECKED = b""  # a field that every check sets: without it, no check was made yet
+
+_SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
@@ -17,10 +21,6 @@ def load(client: Redis) -> dict[str, int] | None:
 
 
 def save(client: Redis, misses: dict[str, int]) -> None:
-    """Store the state that the next check compares with."""
-    with client.pipeline() as pipe:  # one transaction
-        pipe.delete(ALERTS_KEY)
-        pipe.hset(ALERTS_KEY, _CHECKED, 0)
-        for name, count in misses.items():
-            pipe.hset(ALERTS_KEY, name, count)
-        pipe.execute()
+    """Store the state that the next check compares with, also if the memory of Redis is full."""
+    fields = [part for pair in misses.items() for part in pair]
+    client.eval(_SAVE, 1, ALERTS_KEY, _CHECKED, 0, *fields)

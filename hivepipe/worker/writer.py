@@ -57,7 +57,7 @@ from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, may_shut_down, shut_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.wake_up import WakeUp
-from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
 from hivepipe.worker.custom_jobs import enqueue_custom
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
@@ -241,9 +241,12 @@ class Writer(ClaimingWorker):
         try:
             execute_slow(self._job_context, envelope)
         except Exception as error:  # a handler's bug must not stop the others
-            if is_away(error):
+            if is_full(error):
+                delay = retry.store_delay_secs(job.attempts + 1)
+                self._claims.retry([(job, job.queue, delay)], held_up=True)
+            elif is_away(error):
                 raise
-            if retry.is_store_error(error):
+            elif retry.is_store_error(error):
                 self._store_failed([(job, envelope)], error)
             else:
                 self._job_failed(job, envelope, error, dead)

@@ -2,7 +2,7 @@
 
 import time
 
-from hivepipe.jobs.schedule_table import slot_at, tick_of
+from hivepipe.jobs.schedule_table import extra_job, slot_at, tick_of
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import client as wire
 from hivepipe.queue.connection import PERIODIC_KEY
@@ -61,3 +61,18 @@ def test_a_full_redis_and_a_full_disk_end_no_writer(bench: Bench) -> None:
 
 def claimed(bench: Bench) -> int:
     return sum(bench.redis.zcard(f"rq:wip:{queue}") for queue in QUEUES)
+
+
+def test_a_full_redis_raises_its_alerts_once_and_holds_up_no_other_job(bench: Bench) -> None:
+    """The check itself cannot store its samples, and is tried again later."""
+    bench.redis.hset("hivepipe:alerts", mapping={"": 0, "uplink": 1})
+    now = time.time_ns()
+    checks = [extra_job("alerts", "raise_alerts", "test", now + n) for n in range(2)]
+    wire.push(bench.server.address, checks, 5.0, PERIODIC_KEY)
+    bench.redis.config_set("maxmemory", 1)
+    writer = bench.plain_writer()
+    until(lambda: bench.accounts["retrying"] == 2, "they hold up each other", 10)
+    until(lambda: not bench.redis.hexists("hivepipe:alerts", "uplink"), "it is not over")
+    bench.redis.config_set("maxmemory", 0)
+    until(lambda: bench.redis.llen("hivepipe:samples") == 2, "not repeated", 40)
+    assert writer.end() == 0

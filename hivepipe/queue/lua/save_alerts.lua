@@ -1,0 +1,8 @@
+-- Replace the state of the alerts. A Redis whose memory is full takes the new state too, because
+-- the script has removed the old one first.
+-- KEYS[1]  the state
+-- ARGV     field and value, one after the other
+-- Returns  nothing
+
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], unpack(ARGV))
