@@ -9,6 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 MOST_BYTES = 2 << 20
+MOST_PARTS = 64  # a part without text keeps its object alive, too
 
 
 class _Part(NamedTuple):
@@ -38,6 +39,10 @@ class FragmentCache:
         text = caller()
         with self._lock:
             self._parts[next(self._numbers)] = _Part(shown, filters, text)
-            while sum(len(part.text) for part in self._parts.values()) > MOST_BYTES:
+            while self._is_full():
                 self._parts.popitem(last=False)
         return text
+
+    def _is_full(self) -> bool:
+        size = sum(len(part.text) for part in self._parts.values())
+        return size > MOST_BYTES or len(self._parts) > MOST_PARTS

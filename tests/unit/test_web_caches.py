@@ -121,6 +121,13 @@ def test_the_oldest_parts_are_evicted_and_a_part_that_is_too_large_is_not_cached
     assert [once(parts, {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
 
 
+def test_parts_without_text_are_bounded_too() -> None:
+    once = FragmentCache()
+    for number in range(3 * fragment_cache.MOST_PARTS):
+        once([number], {}, lambda: Markup(""))
+    assert len(once._parts) == fragment_cache.MOST_PARTS
+
+
 def test_new_rows_are_shown_beside_cached_parts(
     client_with_archive: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
