@@ -48,15 +48,19 @@ class ViewCache:
             made = make()
             slot.answer = made if made.is_cacheable and made.status == 200 else None
             slot.state, slot.until = state, time.monotonic() + LASTS_SECS
-        self._drop_oldest()
+        self._drop_unused()
         return made
 
-    def _drop_oldest(self) -> None:
+    def _drop_unused(self) -> None:
+        """Drop the oldest answers beyond MOST_BYTES, and slots without an answer or a request."""
         with self._lock:
-            sizes = [len(slot.answer.text) if slot.answer else 0 for slot in self._slots.values()]
-            left = sum(sizes)
-            for key, size in zip([*self._slots], sizes, strict=True):
-                if left <= MOST_BYTES and self._slots[key].answer:
-                    return
-                left -= size
-                del self._slots[key]
+            sizes = {
+                key: len(slot.answer.text) if slot.answer else 0
+                for key, slot in self._slots.items()
+            }
+            left = sum(sizes.values())
+            for key, size in sizes.items():
+                is_used = left <= MOST_BYTES if size else self._slots[key].lock.locked()
+                if not is_used:
+                    left -= size
+                    del self._slots[key]

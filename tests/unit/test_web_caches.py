@@ -91,6 +91,29 @@ def test_the_cache_is_bounded() -> None:
     assert cache.get(0, lambda: Answer(b"new")).text == b"new"
 
 
+@pytest.mark.parametrize("more", [{"status": 404}, {"is_cacheable": False}], ids=["error", "part"])
+def test_requests_without_a_cached_answer_leave_nothing(more: dict[str, Any]) -> None:
+    counted = Counted()
+    counted.get()
+    counted.more = more
+    for number in range(20):
+        counted.get(f"/search?q={number}")
+    assert len(counted.cache._slots) == 1
+    assert counted.get() == "1"
+
+
+def test_a_request_does_not_forget_one_that_is_being_answered() -> None:
+    cache, made = ViewCache(lambda: 0), iter("ab")
+
+    def make() -> Answer:
+        cache.get("other", lambda: Answer(b"", 404))
+        return Answer(next(made).encode())
+
+    cache.get("now", make)
+    assert cache.get("now", make).text == b"a"
+    assert len(cache._slots) == 1
+
+
 def test_a_change_of_the_database_is_shown_at_once(client: Any, home: Path) -> None:
     assert client.get("/now.json").json()["sessions"][0]["title"] != "changed"
     with closing(Database(home / "hive.db")) as db:
