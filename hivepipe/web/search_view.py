@@ -1,5 +1,6 @@
 """The view Search: lines with all words, counts by facet, and the conversation of one hit."""
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
 HITS = 50
 MOST_HITS = 1000
-INDEXING_SECS = 2.0  # per request; the next request continues
+INDEXING_SECS = 2.0  # of all homes together; the next request continues
 FACETS = ("day", "project", "agent", "role", "tool")
 MOST_VALUES = 12  # of one facet
 
@@ -48,10 +49,11 @@ def _answer(query: ViewQuery) -> Content:
     question = question_of(query)
     question.terms()  # raises SearchError for an invalid query, before any home is searched
     there = [known for known in query.homes if Path(known.home).is_dir()]
+    until = time.monotonic() + INDEXING_SECS
     found, troubles = [], []
     for known in there:
         try:
-            found.append((known, _find(known, question, limit)))
+            found.append((known, _find(known, question, limit, until - time.monotonic())))
         except SearchError as error:
             troubles.append(str(error))
     hits = [(known, line) for known, each in found for line in each.lines]
@@ -86,9 +88,9 @@ def question_of(query: ViewQuery) -> Question:
     )
 
 
-def _find(known: KnownHome, question: Question, limit: int) -> Found:
+def _find(known: KnownHome, question: Question, limit: int, secs: float) -> Found:
     with settings_of(known.home):
-        return find(known.home, question, limit, indexing_secs=INDEXING_SECS, with_facets=True)
+        return find(known.home, question, limit, indexing_secs=secs, with_facets=True)
 
 
 def hit_of(line: Line, home: str | int, ref: str) -> Content:

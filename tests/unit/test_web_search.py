@@ -2,13 +2,19 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from hivepipe.cli.main import main
+from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.search import Found
+from hivepipe.web import search_view
+from hivepipe.web.view_query import ViewQuery
 from tests.web_scene import HOSTILE, LONG, SESSION
 
 CART = {"q": "cart"}
@@ -149,3 +155,19 @@ def test_a_home_whose_index_is_broken_is_named_and_a_deleted_one_is_ignored(
     shutil.rmtree(home)
     assert json_of(client_with_archive, q="cart again")["total"] == 0
     assert not home.exists()
+
+
+def test_all_homes_share_the_time_for_indexing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    def find(*_: object, indexing_secs: float, **__: object) -> Found:
+        given.append(indexing_secs)
+        time.sleep(0.02)
+        return Found([], 0, 1, {})
+
+    monkeypatch.setattr(search_view, "find", find)
+    homes = [KnownHome(f"{number}", str(tmp_path), "") for number in range(3)]
+    assert search_view.search(ViewQuery(homes, CART))["not_indexed_bytes"] == 3
+    assert search_view.INDEXING_SECS >= given[0] >= given[1] + 0.02 >= given[2] + 0.04
