@@ -49,9 +49,9 @@ class BackgroundCache(Generic[Value]):
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             if not slot.is_computing and time.monotonic() >= slot.expires:
-                slot.is_computing = True
-                slot.is_done.clear()
                 Thread(target=self._compute, args=(slot, compute), daemon=True).start()
+                slot.is_computing = True  # the thread waits for the lock before it ends
+                slot.is_done.clear()
             if on_ready and slot.is_computing:
                 slot.callbacks.add(on_ready)
         if not on_ready:

@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
 from hivepipe.reading.state_cache import StateCache
-from hivepipe.web import fragment_cache, view_cache
+from hivepipe.web import background_cache, fragment_cache, view_cache
+from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.fragment_cache import FragmentCache
 from hivepipe.web.view_cache import Answer, ViewCache
 from tests.web_scene import SESSION, insert
@@ -112,6 +113,19 @@ def test_a_request_does_not_forget_one_that_is_being_answered() -> None:
     cache.get("now", make)
     assert cache.get("now", make).text == b"a"
     assert len(cache._slots) == 1
+
+
+def test_a_value_is_computed_once_a_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache: BackgroundCache[int] = BackgroundCache()
+
+    def refuse(**_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(background_cache, "Thread", refuse)
+        with pytest.raises(RuntimeError):
+            cache.get("home", lambda: 1)
+    assert cache.get("home", lambda: 1) == 1
 
 
 def test_a_change_of_the_database_is_shown_at_once(client: Any, home: Path) -> None:
