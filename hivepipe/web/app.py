@@ -154,8 +154,8 @@ class _Page:
 
         if name in OF_STACKS:
             return make()
-        url = request.url
-        return self.cache.get((url.path, url.query, request.state.may_change), make)
+        asked = (request.scope["path"], request.scope["query_string"])
+        return self.cache.get((*asked, request.state.may_change), make)
 
     def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> str:
         """Return a page with an error message."""

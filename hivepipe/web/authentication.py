@@ -47,7 +47,7 @@ class Authentication:
 
     def _judge(self, request: Request) -> Response | None:
         """Return the response to a refused request, or None for an admitted one."""
-        host = request.headers.get("Host", "")
+        host, path = request.headers.get("Host", ""), request.scope["path"]
         if self._is_local and not is_loopback(host):
             return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
         # SameSite ignores ports: a page of another server on this machine is the "same site".
@@ -55,10 +55,10 @@ class Authentication:
             return PlainTextResponse("another page sent this: it is refused\n", 403)
         bearer = _BEARER.sub("", request.headers.get("Authorization", ""))
         known = [each for each in self._tokens if is_token(bearer, each)]
-        if request.url.path == TOOLS:  # cookies are not accepted, so no other page can send it
+        if path == TOOLS:  # cookies are not accepted, so no other page can send it
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
-            if request.method != "POST" or not request.url.path.startswith(FORMS):
+            if request.method != "POST" or not path.startswith(FORMS):
                 return PlainTextResponse("this address can only be read\n", 405)
             if "Origin" not in request.headers:
                 return PlainTextResponse("another page sent this: it is refused\n", 403)

@@ -24,7 +24,7 @@ def monitoring(here: Place, request: Request) -> Response:
     place = known.place()
     try:
         with settings_of(known.home), damage_named():
-            if request.url.path == "/metrics":
+            if request.scope["path"] == "/metrics":
                 return PlainTextResponse(exposition(status_report(place, Stack.of(place))))
             return Response(json_of(whole_report(place)), media_type="application/json")
     except HivepipeError as error:

@@ -217,6 +217,14 @@ def test_changes_and_other_hosts_are_refused() -> None:
     assert client.get("/healthy", headers={"Host": "127.0.0.1"}).text == "yes\n"
 
 
+@pytest.mark.parametrize("path", ["/heal%09thy", "/now"])
+def test_the_path_that_is_judged_is_the_path_that_is_answered(path: str) -> None:
+    """An URL is made of the header Host too, and leaves out tabs."""
+    stranger = behind_proxy("10.0.1.7")
+    for host in ("hive.example", "hive.example/healthy?", "hive.example/static/?"):
+        assert stranger.get(path, headers={"Host": host}).status_code == 403, host
+
+
 # ---- OpenID Connect
 
 

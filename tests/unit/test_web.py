@@ -24,7 +24,7 @@ from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left
 from hivepipe.web.folders import PAGES
 from hivepipe.web.views import VIEWS
-from tests.web_scene import AT, HOSTILE, SESSION, TOKEN, insert
+from tests.web_scene import AT, BASE, HOSTILE, SESSION, TOKEN, insert
 
 
 def paths(home: Path) -> list[str]:
@@ -62,6 +62,12 @@ def test_other_hosts_and_other_pages_are_refused(client: TestClient) -> None:
         assert client.get("/now", headers={"Origin": origin}).status_code == 403, origin
     own = {"Origin": "http://127.0.0.1:9182"}
     assert client.get("/now", headers=own).status_code == 200
+
+
+def test_the_path_that_is_judged_is_the_path_that_is_answered(client: TestClient) -> None:
+    """An URL is made of the header Host too, and leaves out tabs."""
+    assert client.get("/m%09cp").status_code == 404
+    assert client.post("/que%09ues/x", headers={"Origin": BASE}).status_code == 405
 
 
 def test_no_view_accepts_a_form(client: TestClient, home: Path) -> None:
