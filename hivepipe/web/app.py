@@ -32,7 +32,7 @@ from hivepipe.web.view_cache import Answer, ViewCache
 from hivepipe.web.view_content import content_of, damage_named
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
-from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
+from hivepipe.web.views import OF_STACKS, SESSION, UNKNOWN, VIEWS, WITH_TEAM, View, view_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,7 +81,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         routes.append(Route(f"{path}.json", partial(page.json, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=STATIC))
-    app = Starlette(routes=[*routes, static])
+    app = Starlette(routes=[*routes, static], exception_handlers={404: page.unknown})
     return Authentication(app, token, reader_token, is_local=is_local)
 
 
@@ -161,6 +161,10 @@ class _Page:
         """Return a page with an error message."""
         heading = "Nothing to show" if status == 404 else "Not done"
         return self.text(request, name, "error.html", {"error": str(error), "heading": heading})
+
+    def unknown(self, request: Request, _error: Exception) -> Response:
+        """Answer a request for a path that no view has."""
+        return HTMLResponse(self.text(request, SESSION, "error.html", UNKNOWN), 404)
 
     def text(self, request: Request, name: str, file: str, content: Content) -> str:
         """Render a template with the variables that all pages need."""

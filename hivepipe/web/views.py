@@ -18,6 +18,7 @@ VIEWS = (
 )  # in the order of the navigation
 SESSION = "session"
 OF_STACKS = ("queues", "health")  # their content changes without the databases
+UNKNOWN = {"heading": "No such page", "error": "No view has this address.", "json_url": ""}
 WITH_TEAM = ("now", "agents", "costs", "search", SESSION)
 
 

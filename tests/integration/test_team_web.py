@@ -225,6 +225,13 @@ def test_the_path_that_is_judged_is_the_path_that_is_answered(path: str) -> None
         assert stranger.get(path, headers={"Host": host}).status_code == 403, host
 
 
+def test_an_unknown_path_has_a_page_with_title_and_navigation() -> None:
+    answer = behind_proxy().get("/nothing")
+    assert answer.status_code == 404
+    assert "<title>No such page · hivepipe</title>" in answer.text
+    assert '<a href="/now">Now</a>' in answer.text
+
+
 # ---- OpenID Connect
 
 

@@ -110,6 +110,15 @@ def test_the_tools_accept_the_token_as_bearer_only(client: TestClient) -> None:
 # ---- views
 
 
+def test_an_unknown_path_has_a_page_with_title_and_navigation(client: TestClient) -> None:
+    for path in ("/nothing", "/session/x", "/static/nothing.js"):
+        answer = client.get(path)
+        assert answer.status_code == 404, path
+        assert "<title>No such page · hivepipe</title>" in answer.text
+        assert '<a href="/now">Now</a>' in answer.text
+        assert "JSON</a>" not in answer.text
+
+
 def test_hostile_texts_stay_texts(client: TestClient, home: Path) -> None:
     """No page has a script or a style of its own."""
     shown = ""

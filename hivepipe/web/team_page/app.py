@@ -29,6 +29,7 @@ from hivepipe.web.templates import templates
 from hivepipe.web.view_content import content_of
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
+from hivepipe.web.views import UNKNOWN
 
 View = Callable[[ViewQuery], Content]
 MOST_READS = 500
@@ -63,7 +64,8 @@ def team_page(here: Place, identity: Identity, url: str) -> ASGIApp:
         routes.append(Route(f"{path}.json", partial(page.json, name)))
         routes.append(Route(path, partial(page.view, name)))
     routes.append(Mount("/static", StaticFiles(directory=STATIC)))
-    return _Gate(Starlette(routes=routes), identity, url)
+    app = Starlette(routes=routes, exception_handlers={404: page.unknown})
+    return _Gate(app, identity, url)
 
 
 class _Gate:
@@ -116,6 +118,10 @@ class _Page:
     async def json(self, name: str, request: Request) -> Response:
         """Return the JSON of a view."""
         return await run_in_threadpool(self._json, name, request)
+
+    def unknown(self, request: Request, _error: Exception) -> Response:
+        """Answer a request for a path that no view has."""
+        return HTMLResponse(self._text(request, "session", "error.html", UNKNOWN), 404)
 
     def _shown(self, name: str, request: Request) -> Response:
         try:
