@@ -159,7 +159,7 @@ class _Page:
 
     def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> str:
         """Return a page with an error message."""
-        heading = "Nothing to show" if status == 404 else "Not done"
+        heading = "Not done" if request.method == "POST" else "Nothing to show"
         return self.text(request, name, "error.html", {"error": str(error), "heading": heading})
 
     def unknown(self, request: Request, _error: Exception) -> Response:

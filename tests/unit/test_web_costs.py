@@ -50,7 +50,10 @@ def test_shares_of_the_cache_and_filters(client: TestClient, home: Path) -> None
     for day in ("2026-11-22", "20261122", "2026-W47-7"):
         assert client.get(f"/costs.json?until={day}").json()["cache_share"] == 0, day
     for wrong in ("since=soon", "until=soon", "since=9999-12-31T23:59:59-12:00"):
-        assert client.get(f"/costs?{wrong}").status_code == 400, wrong
+        refused = client.get(f"/costs?{wrong}")
+        assert refused.status_code == 400, wrong
+        assert "<h1>Nothing to show</h1>" in refused.text
+        assert "Back to the queues" not in refused.text
     assert "No message matches" in client.get("/costs?since=2030-01-01").text
     assert '<svg class="trend"' in client.get("/costs").text
 
