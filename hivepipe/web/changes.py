@@ -79,4 +79,7 @@ class Changes:
             before = now
 
     def _state(self) -> tuple[int, Signature]:
-        return self._notifications, signature(self._databases())
+        found: Signature = ()
+        with suppress(OSError):  # such as too many open files; the next poll may succeed
+            found = signature(self._databases())
+        return self._notifications, found

@@ -1,12 +1,14 @@
 """`hivepipe web`: authentication, hostile texts, and JSON that equals the output of commands."""
 
 import asyncio
+import errno
 import json
 import re
 import subprocess
 import sys
 import time
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +311,30 @@ def test_followers_are_notified_and_without_them_nothing_is_watched(
         await follower.aclose()  # type: ignore[attr-defined]
         assert changes._watcher is not None
         await asyncio.wait_for(changes._watcher, 20)
+
+    asyncio.run(play())
+
+
+def test_open_pages_are_told_after_a_poll_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hivepipe.web.changes.POLL_SECS", 0.01)
+    polls, is_later = count(), asyncio.Event()
+
+    def databases() -> list[Path]:
+        number = next(polls)
+        if number > 3:
+            is_later.set()
+        if number < 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return []
+
+    async def play() -> None:
+        changes = Changes(databases)
+        follower = changes.follow()
+        await anext(follower)
+        await asyncio.wait_for(is_later.wait(), 5)
+        changes.notify()
+        assert await asyncio.wait_for(anext(follower), 5) == "data: changed\n\n"
+        await follower.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(play())
 
