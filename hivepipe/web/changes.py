@@ -58,10 +58,9 @@ class Changes:
         try:
             yield _ALIVE
             while True:
-                text = _ALIVE
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), KEEP_ALIVE_SECS)
-                    text = _CHANGED
+                text = _CHANGED if changed.is_set() else _ALIVE
                 changed.clear()
                 yield text
         finally:

@@ -339,6 +339,24 @@ def test_open_pages_are_told_after_a_poll_that_failed(monkeypatch: pytest.Monkey
     asyncio.run(play())
 
 
+def test_a_change_in_the_moment_of_the_keep_alive_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hivepipe.web.changes.KEEP_ALIVE_SECS", 0.05)
+
+    async def play() -> str:
+        changes = Changes(list)
+        follower = changes.follow()
+        await anext(follower)
+        waiting = asyncio.ensure_future(anext(follower))
+        await asyncio.sleep(0)
+        (changed,) = changes._followers
+        # The loop is held up until the time is over, and the change is noticed then.
+        asyncio.get_running_loop().call_later(0.05, changed.set)
+        time.sleep(0.1)
+        return await waiting
+
+    assert asyncio.run(play()) == "data: changed\n\n"
+
+
 ALL_VIEWS = """
 from importlib import import_module
 from hivepipe.web.views import VIEWS
