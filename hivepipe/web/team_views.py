@@ -15,6 +15,8 @@ from hivepipe.web.team_session_view import session
 from hivepipe.web.trend import first_day
 from hivepipe.web.view_query import Content, FilterError, ViewQuery, day_begins
 
+_OF_LINES = ("role", "agent", "tool", "project")  # filters that a team's search does not know
+
 
 def choice_of(query: ViewQuery, since: str = "", until: str = "") -> Choice:
     """Return the choice by the filters `person`, `machine` and `team_project`."""
@@ -76,6 +78,8 @@ def search(query: ViewQuery) -> Content:
     if not query.filter("q"):
         return empty_content()
     try:
+        if unknown := [name for name in _OF_LINES if query.filter(name)]:
+            raise FilterError(f"the search of a team has no filter {', '.join(unknown)}")
         question = question_of(query)
         limit = query.number("limit", HITS, MOST_HITS)
         with opened(query.reader) as source:

@@ -189,6 +189,15 @@ def test_hostile_texts_are_escaped_on_the_page(own_page: Members) -> None:
         assert "default-src 'none'" in shown.headers["Content-Security-Policy"]
 
 
+@pytest.mark.parametrize("name", ["role", "agent", "tool", "project"])
+def test_the_search_of_a_team_refuses_a_filter_that_it_does_not_know(name: str) -> None:
+    client = behind_proxy()
+    found = client.get(f"/search.json?q=cart&{name}=user").json()
+    assert found["error"] == f"the search of a team has no filter {name}"
+    assert f'id="{name}"' not in client.get("/search").text
+    assert 'id="person"' in client.get("/search").text
+
+
 # ---- the header of a proxy
 
 
