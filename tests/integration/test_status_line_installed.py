@@ -80,6 +80,7 @@ def test_invalid_settings_of_all_projects_do_not_prevent_the_line(user: User) ->
     user_settings = user.home / ".claude" / "settings.json"
     user_settings.parent.mkdir()
     for other in ("{", "[]", '{"statusLine": "none"}', "\ufeff{}", "\x00"):
+        user_settings.unlink(missing_ok=True)
         user_settings.write_text(other)
         user_settings.chmod(0o400)
         user.own(user.home)
