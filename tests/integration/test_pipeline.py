@@ -145,6 +145,8 @@ def run_through_the_queue(
 
 def run_directly(home: Home, events: Iterable[Payload], times: int = 1, **env: str) -> None:
     _fire(home, events, times, {**env, "USE_QUEUE": "false"})
+    if times == 1:
+        assert home.spool == []
     report = direct.drain(str(home.path))  # two hooks at once may both meet a busy database
     assert (report.failed, report.set_aside, home.spool) == ({}, {}, [])
 
@@ -504,6 +506,26 @@ def test_an_event_with_an_invalid_folder_is_kept(private_home: Home, cwd: str) -
 
 
 # ---- the spool without Redis
+
+
+def test_the_process_with_the_lock_applies_an_event_that_is_spooled_meanwhile(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fire("SessionStart", SESSION_START, private_home.env)
+    events = wave(1)
+    late = iter(events)
+
+    def apply_late(*arguments: Any) -> direct.Report:
+        for event in late:  # its own process finds the spool locked
+            fire(event["hook_event_name"], event, private_home.with_env(USE_QUEUE="false"))
+            assert len(private_home.spool) == 2
+        return apply_files(*arguments)
+
+    apply_files = direct.apply_files
+    monkeypatch.setattr(direct, "apply_files", apply_late)
+    direct.apply_in_turn(str(private_home.path), private_home.spool[0])
+    assert private_home.spool == []
+    assert_rows_of_wave(private_home, events)
 
 
 def test_a_spool_is_drained_directly_and_bad_files_are_set_aside(
