@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from tests.archive_scene import line
@@ -143,6 +144,13 @@ ON_TERMINAL = (
 
 def test_every_call_is_of_a_command() -> None:
     assert set(CALLS) <= set(CALLABLE)
+
+
+def test_every_command_with_an_argument_is_among_the_calls() -> None:
+    """A call without it would be refused before the command runs."""
+    unlisted = [path for path in CALLABLE if path not in CALLS]
+    kinds = {path: [*map(type, CALLABLE[path].params)] for path in unlisted}
+    assert [path for path in unlisted if click.Argument in kinds[path]] == []
 
 
 @pytest.fixture
