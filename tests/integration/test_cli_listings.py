@@ -72,8 +72,11 @@ def unchanged_day() -> Iterator[Home]:
     """The same for all tests that only read it."""
     with made_home() as home, servers() as new_server:
         writer = Writer(home)
-        play_day(home, new_server(home), writer)
-        writer.end()
+        try:
+            play_day(home, new_server(home), writer)
+        finally:
+            if writer.is_running:
+                writer.end()
         yield home
 
 
