@@ -400,7 +400,9 @@ def imported_agents(home: Home, column: str, values: Iterable[str]) -> list[Any]
     """Import an agent for each SQL value of a column of the old table; return the new values."""
     path = old_database(home, "claude-flow")
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("CREATE TABLE copied AS SELECT * FROM agents WHERE 0")  # without types
+        # Columns without a type store a number as it is.
+        columns = [name for _, name, *_ in db.execute("PRAGMA table_info(agents)")]
+        db.execute(f"CREATE TABLE copied ({', '.join(columns)})")
         for number, value in enumerate(values):
             db.execute("INSERT INTO copied SELECT * FROM agents")
             db.execute(
