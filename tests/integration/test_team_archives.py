@@ -136,19 +136,21 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize(
+    ("shared", "is_encrypted"), [("s3", False), ("database", True)], indirect=["shared"]
+)
 @pytest.mark.usefixtures("small_segments")
 def test_an_export_has_only_the_archives_of_its_member(
-    in_database: Team, tmp_path: Path, is_encrypted: bool
+    shared: Team, tmp_path: Path, is_encrypted: bool
 ) -> None:
     if is_encrypted:
         write_credential(TEAM_ARCHIVE_KEY, cipher.new_key())
-    ann, bob = Member(tmp_path, in_database), Member(tmp_path, in_database, "bob")
+    ann, bob = Member(tmp_path, shared), Member(tmp_path, shared, "bob")
     for each in (ann, bob):
         each.grow(40)
         each.send()
     folder = tmp_path / "out"
-    with connected(in_database.admin) as connection:
+    with connected(shared.admin) as connection:
         rows = [*deletion.exported(connection, "ann", folder)]
         (listed,) = [row for row in rows if row["table"] == "archives"]
         assert len(listed["segments"]) > 1
@@ -164,7 +166,7 @@ def test_an_export_has_only_the_archives_of_its_member(
             with pytest.raises(TeamError, match="encrypted with the key"):
                 [*deletion.exported(connection, "ann", tmp_path / "other")]
             assert not [*(tmp_path / "other").iterdir()]
-    assert {row[0] for row in in_database.rows("SELECT owner FROM hivepipe.audit")} == {"1"}
+    assert {row[0] for row in shared.rows("SELECT owner FROM hivepipe.audit")} == {"1"}
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])
