@@ -4,7 +4,9 @@ The code of 1.0.0 comes from the history of this repository.
 """
 
 import io
+import os
 import shutil
+import signal
 import subprocess
 import tarfile
 import tempfile
@@ -103,6 +105,16 @@ def test_a_stack_of_1_0_0_is_upgraded(old: User, first: str) -> None:
     old.hivepipe("uninstall", "--purge", "--yes")
     assert not list(old.project.rglob("*"))
     assert not old.processes()
+
+
+def test_events_in_the_redis_of_a_killed_1_0_0_are_applied(old: User) -> None:
+    os.kill(old.pid("writer"), signal.SIGSTOP)
+    upgrade(old)
+    fire(old, "between")
+    assert any(b"between" in path.read_bytes() for path in old.project.rglob("*.aof"))
+    old.end_all()  # as a reboot does
+    record(old, "after")
+    until(lambda: "between" in recorded_sessions(old), "the events were lost")
 
 
 def spool_an_event_of_a_resting_home(old: User) -> None:
