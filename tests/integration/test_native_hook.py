@@ -46,7 +46,7 @@ def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None
 def test_the_python_hook_handles_events_with_output_and_all_if_it_is_set(
     hook_home: HookHome,
 ) -> None:
-    """Without an intake; with one it answers."""
+    """There is no intake. An intake would answer itself."""
     python = {"HIVEPIPE_HOOK": "python"}
     for event, env in (("SessionStart", {}), ("UserPromptSubmit", {}), ("Stop", python)):
         hook_home.forget(None)

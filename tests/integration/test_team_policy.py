@@ -161,7 +161,7 @@ def test_a_question_that_is_on_an_older_server_is_replaced(older_team: Team) -> 
 
 @pytest.fixture
 def shipped(team: Team, tmp_path: Path) -> HomeOfTeam:
-    """A home that sent a session of a project for each level, which have the same names."""
+    """A home that sent four sessions. Each session and its project are named after a level."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     for level in LEVELS:

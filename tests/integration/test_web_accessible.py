@@ -1,4 +1,7 @@
-"""axe-core finds no serious violation on any view, in light and wide or dark and narrow."""
+"""axe-core finds no serious violation on any view.
+
+Each view is shown in light colours on a wide page and in dark ones on a narrow page.
+"""
 
 from contextlib import closing
 from pathlib import Path
