@@ -12,6 +12,7 @@ from hivepipe.archive import scope, upkeep
 from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
+from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.tables import (
     Column,
     json_option,
@@ -187,7 +188,12 @@ def rebuild_index() -> None:
     say(f"{counted(len(archives.index.entries()), 'archive')}; the index {result}")
 
 
-@archive.command()
+def _check(*, folder: str | None, stop: bool, **_: Any) -> None:
+    if stop and not folder:
+        raise click.UsageError("--stop needs DIR")
+
+
+@archive.command(cls=CheckedCommand, check=_check)
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option("--stop", is_flag=True, help="Stop following DIR; its archives are kept.")
 @json_option
@@ -204,8 +210,6 @@ def follow(folder: str | None, stop: bool, as_json: bool) -> None:
         scope.follow(home, folder)
         if not os.path.exists(folder):
             say(f"{folder} does not exist; transcripts of sessions in it are archived", err=True)
-    elif stop:
-        raise click.UsageError("--stop needs DIR")
     found = scope.followed_folders(home)
     if as_json:
         show_json(folders=found)

@@ -2,9 +2,11 @@
 
 import os
 from dataclasses import asdict
+from typing import Any
 
 import click
 
+from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import Column, output_options, show_entries, show_json, show_table
 from hivepipe.cli.terminal import say
@@ -28,7 +30,12 @@ _OF_LOG: dict[str, Column] = {
 }
 
 
-@click.command()
+def _check(*, prune: bool, with_log: bool, **_: Any) -> None:
+    if prune and with_log:
+        raise click.UsageError("--prune and --log exclude each other")
+
+
+@click.command(cls=CheckedCommand, check=_check)
 @click.option("--prune", is_flag=True, help="Delete expired data first.")
 @click.option(
     "--log", "with_log", is_flag=True, help="Show what retention deleted, and by which rule."
@@ -36,8 +43,6 @@ _OF_LOG: dict[str, Column] = {
 @output_options
 def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
     """Show the size and the retention of every store."""
-    if prune and with_log:
-        raise click.UsageError("--prune and --log exclude each other")
     place = locate(".")
     if with_log:
         found = [asdict(each) for each in deletions(place.home)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.tables import (
     Column,
     output_options,
@@ -49,6 +50,11 @@ def selection_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def _check(*, job_id: str | None, everything: bool, operation: str | None, **_: Any) -> None:
+    if sum((bool(job_id), everything, bool(operation))) != 1:
+        raise click.UsageError("one of ID, --all and --operation OP is required")
 
 
 @failed.command("list")
@@ -110,13 +116,13 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
         say(line)
 
 
-@failed.command()
+@failed.command(cls=CheckedCommand, check=_check)
 @selection_options
-def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
+def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
     """Requeue failed jobs: one (ID), all, or those of an operation."""
     place = locate(".")
     with _failed_jobs(place) as store:
-        jobs = _selected(store, job_id, everything, operation)
+        jobs = _selected(store, job_id, operation)
         retried = (
             retry_or_discard(store, place.home, "retry", jobs, BY).done if store and jobs else 0
         )
@@ -129,14 +135,14 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
         click.get_current_context().exit(1)
 
 
-@failed.command()
+@failed.command(cls=CheckedCommand, check=_check)
 @selection_options
 @yes_option
-def discard(job_id: str | None, everything: bool, operation: str | None, yes: bool) -> None:
+def discard(job_id: str | None, operation: str | None, yes: bool, **_: Any) -> None:
     """Delete failed jobs: one (ID), all, or those of an operation."""
     place = locate(".")
     with _failed_jobs(place) as store:
-        jobs = _selected(store, job_id, everything, operation)
+        jobs = _selected(store, job_id, operation)
         if jobs:
             confirm_or_end(f"Discard {_named(jobs)}?", yes)
         done = (
@@ -188,10 +194,8 @@ def _found(store: FailedJobs | None, job_id: str) -> FailedJob:
 
 
 def _selected(
-    store: FailedJobs | None, job_id: str | None, everything: bool, operation: str | None
+    store: FailedJobs | None, job_id: str | None, operation: str | None
 ) -> list[FailedJob]:
-    if sum((bool(job_id), everything, bool(operation))) != 1:
-        raise click.UsageError("one of ID, --all and --operation OP is required")
     if job_id:
         return [_found(store, job_id)]
     return store.jobs(operation or "") if store else []

@@ -11,6 +11,7 @@ from functools import partial
 
 import click
 
+from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.tables import DAY, json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.home_database import opened
@@ -23,7 +24,29 @@ from hivepipe.text.plurals import counted
 SHORTEST_TEXT = 4
 
 
-@click.command()
+def _check(
+    *,
+    session: str | None,
+    before: datetime | None,
+    matching: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    if sum(choice is not None for choice in (session, before, matching)) != 1:
+        raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
+    if as_json and not (dry_run or yes):
+        raise click.UsageError("--json cannot ask: add --dry-run or --yes")
+
+
+def _text(_context: click.Context, _option: click.Parameter, matching: str | None) -> str | None:
+    text = sys.stdin.read().rstrip("\n") if matching == "-" else matching
+    if text is not None and len(text) < SHORTEST_TEXT:
+        raise click.UsageError(f"the text needs at least {SHORTEST_TEXT} characters")
+    return text
+
+
+@click.command(cls=CheckedCommand, check=_check)
 @click.argument("session", metavar="[SESSION]", required=False)
 @click.option(
     "--before",
@@ -34,6 +57,7 @@ SHORTEST_TEXT = 4
 @click.option(
     "--matching",
     metavar="TEXT",
+    callback=_text,
     help="Every session that contains exactly this text; `-` reads it from stdin, which keeps it"
     " out of the shell's history.",
 )
@@ -52,11 +76,7 @@ def forget(
 
     Later events of the session are dropped. Claude Code's own transcript is not changed.
     """
-    if sum(choice is not None for choice in (session, before, matching)) != 1:
-        raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
-    if as_json and not (dry_run or yes):
-        raise click.UsageError("--json cannot ask: add --dry-run or --yes")
-    wanted = ForgetQuery(frozenset()) if matching is None else ForgetQuery.text(_text(matching))
+    wanted = ForgetQuery(frozenset()) if matching is None else ForgetQuery.text(matching)
     place = locate(".")
     if not os.path.isdir(place.home):
         raise HivepipeError(f"nothing is recorded here: {place.home} does not exist")
@@ -77,13 +97,6 @@ def forget(
                 _forget(forgetting, wanted, dry_run, yes)
         except (OSError, sqlite3.Error) as error:
             raise HivepipeError(f"some data is not deleted yet, run it again: {error}") from error
-
-
-def _text(matching: str) -> str:
-    text = sys.stdin.read().rstrip("\n") if matching == "-" else matching
-    if len(text) < SHORTEST_TEXT:
-        raise click.UsageError(f"the text needs at least {SHORTEST_TEXT} characters")
-    return text
 
 
 def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> None:

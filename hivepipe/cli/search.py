@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import click
 from rich.progress import Progress
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from hivepipe.archive.search.passages import ROLES
 from hivepipe.archive.search.query import query_of
+from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import (
@@ -33,7 +35,24 @@ from hivepipe.text.sizes import size
 _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 
 
-@click.command()
+def _check(
+    *,
+    whole_words: bool,
+    agent: str,
+    role: str | None,
+    tool: str,
+    project: str,
+    of_team: bool,
+    person: str,
+    machine: str,
+    **_: Any,
+) -> None:
+    wanted = choice(of_team=of_team, person=person, machine=machine)
+    if wanted and any((whole_words, agent, role, tool, project)):
+        raise click.UsageError("--team knows words, --session, --since, --until and --limit")
+
+
+@click.command(cls=CheckedCommand, check=_check)
 @click.argument("words", nargs=-1, required=True)
 @click.option(
     "--word", "-w", "whole_words", is_flag=True, help="Match whole words only, as grep -w."
@@ -102,9 +121,6 @@ def _here(question: Question, limit: int) -> Found:
 
 
 def _in_team(question: Question, wanted: Wanted, limit: int) -> Found:
-    unknown = (question.project, question.agent, question.role, question.tool)
-    if any(unknown) or question.whole_words:
-        raise click.UsageError("--team knows words, --session, --since, --until and --limit")
     with opened() as source:
         return team_search(source, wanted, question, limit)
 
