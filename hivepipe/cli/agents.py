@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 import click
 
+from hivepipe.cli.dates import DAY
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import DAY, Column, output_options, show_entries, show_entry, stored
+from hivepipe.cli.tables import Column, output_options, show_entries, show_entry, stored
 from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
 from hivepipe.errors import StoreError
 from hivepipe.reading.team.agents import MOST_AGENTS, team_agents

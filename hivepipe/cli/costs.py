@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import DAY, local_day, output_options, show_json, show_table, stored
+from hivepipe.cli.dates import DAY
+from hivepipe.cli.tables import local_day, output_options, show_json, show_table, stored
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.costs.bill import Bill, Cost

@@ -12,7 +12,8 @@ from functools import partial
 import click
 
 from hivepipe.cli.checked import CheckedCommand
-from hivepipe.cli.tables import DAY, json_option, printable, show_json, stored
+from hivepipe.cli.dates import DAY
+from hivepipe.cli.tables import json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.home_database import opened
 from hivepipe.errors import HivepipeError

@@ -14,6 +14,7 @@ from hivepipe.archive.search.passages import ROLES
 from hivepipe.archive.search.query import query_of
 from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.choice import Choice
+from hivepipe.cli.dates import DAY_OR_TIME
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import (
     limit_option,
@@ -31,8 +32,6 @@ from hivepipe.reading.team.search import TeamLine, team_search
 from hivepipe.reading.team.source import Choice as Wanted
 from hivepipe.reading.team.source import opened
 from hivepipe.text.sizes import size
-
-_day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 
 
 def _check(
@@ -64,8 +63,10 @@ def _check(
 @click.option(
     "--project", metavar="DIR", default="", help="Only sessions in this folder or below it."
 )
-@click.option("--since", metavar="DAY", type=_day, help="Only this day (2026-11-21) and later.")
-@click.option("--until", metavar="DAY", type=_day, help="Only before this day.")
+@click.option(
+    "--since", metavar="DAY", type=DAY_OR_TIME, help="Only this day (2026-11-21) and later."
+)
+@click.option("--until", metavar="DAY", type=DAY_OR_TIME, help="Only before this day.")
 @limit_option(20, "Maximum number of results.")
 @team_options
 @output_options

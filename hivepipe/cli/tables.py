@@ -28,9 +28,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 
 
-DAY = click.DateTime(["%Y-%m-%d"])
-
-
 def output_options(command: _Command) -> _Command:
     """Add --json and --utc: the command takes `as_json` and `utc`."""
     return json_option(utc_option(command))
