@@ -16,7 +16,7 @@ from hivepipe.home import locate
 from hivepipe.stack.processes import PROCESSES
 
 FOLLOW_SECS = 0.2
-_MOST_BYTES = 16 << 20
+_MOST_BYTES = 2 << 20  # supervisord begins a new file at 1 MB
 PROGRAMS = tuple(entry.name for entry in PROCESSES)
 NAMES = ("supervisord", *PROGRAMS)
 
@@ -50,7 +50,7 @@ def logs(follow: bool, lines: int, process: str | None, as_json: bool) -> None:
 
 
 class _Look(NamedTuple):
-    """What was read of a log: which file it is, its size, and its data from an offset."""
+    """What was read of a log: which file it is, its size, and data from an offset or its end."""
 
     inode: int = 0
     size: int = 0
@@ -72,15 +72,15 @@ class Tail:
         logs = [Path(home, "logs", f"{name}.log") for name in names]
         self._seen = dict.fromkeys(logs, _Place())
         if from_end:
-            looks = {log: _look(log, 0) for log in logs}
+            looks = {log: _look(log) for log in logs}
             self._seen = {log: _Place(look.inode, look.size) for log, look in looks.items()}
 
     def last_lines(self, count: int) -> list[tuple[str, str]]:
         """Return the last lines of each log as (process, line)."""
         lines = []
         for log in self._seen:
-            before, now = _look(_rotated(log), 0), _look(log, 0)
-            self._seen[log] = _Place(now.inode, len(now.data))
+            before, now = _look(_rotated(log)), _look(log)
+            self._seen[log] = _Place(now.inode, now.size)
             read = (before.data + now.data).decode("utf-8", "replace").splitlines()
             lines += [(log.stem, line) for line in read[max(len(read) - count, 0) :]]
         return lines
@@ -118,12 +118,14 @@ def _rotated(log: Path) -> Path:
     return log.with_name(f"{log.name}.1")
 
 
-def _look(log: Path, start: int) -> _Look:
+def _look(log: Path, start: int | None = None) -> _Look:
+    """Read a log from an offset, or its end."""
     try:
-        with open(log, "rb", opener=regular) as stream:
+        with open(log, "rb", buffering=0, opener=regular) as stream:
             status = os.fstat(stream.fileno())
-            stream.seek(start)
-            data = stream.read(_MOST_BYTES)  # supervisord begins a new file at 1 MB
+            begin = max(status.st_size - _MOST_BYTES, 0) if start is None else start
+            length = max(min(status.st_size - begin, _MOST_BYTES), 0)
+            data = os.pread(stream.fileno(), length, begin)
             return _Look(status.st_ino, status.st_size, data)
     except FileNotFoundError:
         return _Look()
