@@ -411,6 +411,7 @@ def write_small(path: str, text: str) -> None:
         finally:
             posix.close(descriptor)
         posix.rename(temporary, path)
-    except OSError:
+    except OSError as error:
         posix.unlink(temporary)
+        error.filename = path
         raise

@@ -21,7 +21,7 @@ from hivepipe.cli.terminal import (
 )
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError
-from hivepipe.files.file_size import raise_limit
+from hivepipe.files.file_size import raise_limit, with_limit_if_hit
 from hivepipe.home import locate, state_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
 from hivepipe.stack.root import refuse_root
@@ -96,7 +96,7 @@ class _Commands(click.Group):
             if not isinstance(error, MemoryError) and _NO_ROOM not in str(error):
                 raise
             message = "not enough memory (ulimit -v, or the limit of a container)"
-        say(f"hivepipe: {message}", err=True)
+        say(f"hivepipe: {with_limit_if_hit(message)}", err=True)
         return ctx.exit(1)
 
     def main(self, *words: Any, **options: Any) -> Any:

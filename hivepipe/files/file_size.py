@@ -3,15 +3,24 @@
 SQLite then reports "disk I/O error" for an intact database.
 """
 
+import os
 import resource
+from errno import EFBIG
 
 ENOUGH_BYTES = 1_000_000_000
+_HIT = (os.strerror(EFBIG), "disk I/O error")  # in the words of the system, of SQLite
 
 
 def small_limit() -> int | None:
     """Return this process's limit in bytes if it is too small for a database, else None."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if soft == resource.RLIM_INFINITY or soft >= ENOUGH_BYTES else soft
+
+
+def with_limit_if_hit(message: str) -> str:
+    """Return the message of a failed command, and the limit if it was the reason."""
+    is_hit = any(reason in message for reason in _HIT) and "ulimit -f" not in message
+    return with_limit(message) if is_hit else message
 
 
 def raise_limit() -> None:
