@@ -22,12 +22,19 @@ from typing import Any, NamedTuple
 from hivepipe import settings
 from hivepipe.config import request, trust
 from hivepipe.config.keyword_rules import CONTEXT, keyword_rules
-from hivepipe.config.setting_table import BY_NAME, SECTIONS, SETTINGS, Setting, files, variables
-from hivepipe.files.regular_file import read_text
+from hivepipe.config.setting_table import (
+    BY_NAME,
+    LIMIT_BYTES,
+    SECTIONS,
+    SETTINGS,
+    Setting,
+    files,
+    text_of,
+    variables,
+)
 from hivepipe.home import Place, locate, read_small, write_small
 
 COMPILED = "hook-settings.json"
-LIMIT_BYTES = 1 << 20
 
 UNUSABLE = "?"  # the value of an unreadable setting with `limits_spending`
 
@@ -93,7 +100,7 @@ class Config:
 
     def _read(self, path: str) -> Iterator[tuple[str, str]]:
         try:
-            found = tomllib.loads(read_text(path, limit=LIMIT_BYTES))
+            found = tomllib.loads(text_of(path))
         except FileNotFoundError:
             return
         except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from hivepipe.config import setting_table
 from hivepipe.errors import RetentionError
-from hivepipe.files.regular_file import read_text
 
 
 class Limits(NamedTuple):
@@ -59,7 +58,7 @@ def _section(path: str) -> dict[str, float]:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        section = tomllib.loads(read_text(path)).get("retention", {})
+        section = tomllib.loads(setting_table.text_of(path)).get("retention", {})
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from hivepipe.files.regular_file import read_text
 from hivepipe.home import absolute, user_config_folder
 from hivepipe.settings import DEFAULTS
 from hivepipe.text import urls
 
 NAME = "config.toml"
+LIMIT_BYTES = 1 << 20
 
 Reader = Callable[[Any], str | None]  # TOML value -> text of the variable, or None if invalid
 
@@ -198,6 +201,11 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 def files(home: str) -> tuple[str, str]:
     """Return the path of the user's file and of the home's, which takes precedence."""
     return f"{user_config_folder()}/{NAME}", f"{home}/{NAME}"
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of one of these files. Raises OSError or UnicodeDecodeError."""
+    return read_text(path, limit=LIMIT_BYTES)
 
 
 def variables(values: dict[str, str]) -> dict[str, str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from hivepipe import redact
 from hivepipe.config import setting_table
 from hivepipe.errors import RedactionRuleError
-from hivepipe.files.regular_file import read_text
 
 
 def files_of_rules(home: str) -> dict[Path, str]:
@@ -16,7 +15,7 @@ def files_of_rules(home: str) -> dict[Path, str]:
     found = {}
     for path in map(Path, setting_table.files(home)):
         try:
-            found[path] = read_text(path)
+            found[path] = setting_table.text_of(path)
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:

@@ -133,6 +133,13 @@ def test_a_file_that_is_not_toml_is_reported(home_file: Path, data: bytes) -> No
     assert config.for_settings() == {}
 
 
+def test_a_file_above_a_megabyte_is_reported_by_every_reader(home_file: Path) -> None:
+    home_file.write_text('[redaction]\ndisable = ["email"]\n' + "#" * (1 << 20))
+    reports = [fault(str(home_file.parent)), use_rules(str(home_file.parent))]
+    reports += Config(str(home_file.parent)).problems
+    assert ["larger than 1 MB" in report for report in reports] == [True] * 3
+
+
 def test_extreme_nesting_is_reported_by_every_reader(home_file: Path) -> None:
     home_file.write_bytes(DEEP)
     assert "cannot be read" in fault(str(home_file.parent))
