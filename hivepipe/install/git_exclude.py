@@ -2,14 +2,18 @@
 
 Claude Code adds such a line when it makes a `settings.local.json`, and hivepipe does the same. A
 comment above the line marks it as hivepipe's. A line without the comment is the user's and is kept.
+A file that hivepipe makes begins with a comment that says so, and is deleted with its last line.
 """
 
 import os
 import re
 
 from hivepipe import git
+from hivepipe.install.edits import Edit, make, remove_if_empty
 
 _MARK = "# hivepipe init"
+_MADE = "# hivepipe made this file"
+_MADE_BOTH = f"{_MADE} and its folder"
 
 
 def is_ignored(path: str) -> bool:
@@ -46,6 +50,26 @@ def without_line(text: str, line: str) -> str:
     if text.endswith(f"\n{ours}"):
         return text.removesuffix(f"\n{ours}")
     return text.replace(f"{ours}\n", "")
+
+
+def start_of(exclude: str) -> str:
+    """Return the first line of an exclude file that hivepipe makes."""
+    return f"{_MADE if os.path.isdir(os.path.dirname(exclude)) else _MADE_BOTH}\n"
+
+
+def left_of(text: str) -> str | None:
+    """Return a text that lost lines of hivepipe, or None if the file is to be deleted."""
+    others = re.sub(rf"^{_MADE}.*\n", "", text, flags=re.MULTILINE)
+    if others == text or _MARK in others:
+        return text
+    return others or None
+
+
+def undo(edit: Edit) -> None:
+    """Make an edit that removes lines of hivepipe; delete the folder if hivepipe made it."""
+    make(edit)
+    if edit.after is None and _MADE_BOTH in (edit.before or ""):
+        remove_if_empty(os.path.dirname(edit.path))
 
 
 def _folder(path: str) -> str:

@@ -232,7 +232,8 @@ def _exclusion(settings: str) -> edits.Edit | None:
     if path is None:
         return None
     text = edits.read(path)
-    return edits.Edit(path, text, git_exclude.with_line(text or "", git_exclude.line_for(settings)))
+    before = git_exclude.start_of(path) if text is None else text
+    return edits.Edit(path, text, git_exclude.with_line(before, git_exclude.line_for(settings)))
 
 
 def _refuse_home_folder(here: str) -> None:

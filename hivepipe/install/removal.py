@@ -118,7 +118,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     for edit in removal.settings:
         edits.undo(edit)
     for edit in removal.excludes:
-        edits.make(edit)
+        git_exclude.undo(edit)
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
@@ -233,5 +233,5 @@ def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
         for line in ours:
             after = git_exclude.without_line(after, line)
         if after != before:
-            found.append(edits.Edit(exclude, before, after))
+            found.append(edits.Edit(exclude, before, git_exclude.left_of(after)))
     return found

@@ -380,6 +380,34 @@ def test_git_add_adds_no_file_of_hivepipe(user: User, form: tuple[str, ...]) -> 
     assert user.git("status", "--short", "--ignored") == ignored
 
 
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_an_exclude_file_that_init_made_is_deleted(user: User, has_folder: bool) -> None:
+    user.git("init", "-q")
+    folder = user.project / ".git" / "info"
+    user.do("rm", "-r", str(folder))
+    if has_folder:
+        user.do("mkdir", str(folder))
+    user.hivepipe("init")
+    assert "?? .claude" not in user.git("status", "--short")
+    below = user.project / "below"
+    user.do("mkdir", str(below))
+    user.hivepipe("init", cwd=below)
+    user.hivepipe("uninstall")
+    assert "/below/.claude/settings.local.json" in (folder / "exclude").read_text()
+    user.hivepipe("uninstall", cwd=below)
+    assert [folder.exists(), (folder / "exclude").exists()] == [has_folder, False]
+
+
+def test_an_exclude_file_that_init_made_keeps_the_lines_of_others(user: User) -> None:
+    user.git("init", "-q")
+    exclude = user.project / ".git" / "info" / "exclude"
+    exclude.unlink()
+    user.hivepipe("init")
+    exclude.write_text(f"{exclude.read_text()}*.tmp\n")
+    user.hivepipe("uninstall")
+    assert exclude.read_text() == "*.tmp\n"
+
+
 def test_an_exclude_file_is_restored_exactly(user: User) -> None:
     user.git("init", "-q")
     exclude = user.project / ".git" / "info" / "exclude"
