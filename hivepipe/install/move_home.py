@@ -77,13 +77,12 @@ def adopt_old_home(project: str, old: str) -> str:
         raise TreeError(f"{project} has a home, {place.home}: `hivepipe uninstall` leaves it")
     tree = project if record.get("tree") == old or recorded_tree(project, home) else ""
     stack = Stack.prepared(home)
-    # `off` of the project and `down` of the stack were set by the user, unlike this stop.
-    state, of_stack = (found.get("state", "on") for found in (record, read_record(home)))
-    lifecycle.take_down(stack)
-    registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
-    registration.set_state(home, of_stack)
-    edits.follow_rename(old, project)
-    registration.forget(old, home)
+    # Only a project can be off. The stack may be down.
+    state = "off" if record.get("state") == "off" else read_record(home).get("state", "on")
+    with lifecycle.at_rest(stack):
+        registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
+        edits.follow_rename(old, project)
+        registration.forget(old, home)
     return home
 
 

@@ -73,12 +73,25 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
-        kernel.refuse_another(stack.home)
-        supervisor.stop(stack)
-        finish_interrupted_move(stack.home)
+        _stop_to_move(stack)
         yield stack
         if ran:
             _start(stack)
+
+
+@contextmanager
+def at_rest(stack: Stack) -> Iterator[None]:
+    """Stop the stack and keep it from starting in the context. Its state stays as recorded."""
+    with _turn(stack):
+        _stop_to_move(stack)
+        kernel.release(stack.home)
+        yield
+
+
+def _stop_to_move(stack: Stack) -> None:
+    kernel.refuse_another(stack.home)
+    supervisor.stop(stack)
+    finish_interrupted_move(stack.home)
 
 
 def restart(project: str, stack: Stack) -> Stack:

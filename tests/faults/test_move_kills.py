@@ -1,5 +1,6 @@
 """A move or conversion of a home that is killed at any step ends like an undisturbed one."""
 
+import json
 import os
 import posix
 import random
@@ -18,7 +19,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
-from hivepipe.install.move_home import move_home
+from hivepipe.install.move_home import adopt_old_home, move_home
 from hivepipe.stack import registration
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import finish_interrupted_move
@@ -207,6 +208,52 @@ def test_a_killed_move_of_the_data_is_finished(
         assert recorded(home) == wanted
         assert tree_of(home) == places[1]
         assert len(everywhere(project, home)) == 3
+
+
+def test_a_killed_adoption_by_a_renamed_project_is_finished(project: Path, tmp_path: Path) -> None:
+    home = home_of_project(str(project))
+    register(project, home)
+    fill(home)
+    wanted, renamed = recorded(home), project.with_name("renamed")
+    project.rename(renamed)
+    restore = snapshot(project.parent, tmp_path / "kept")
+
+    def work() -> None:
+        adopt_old_home(str(renamed), str(project))
+
+    for _ in range(2):
+        restore()
+        steps = killed(0, work)
+    hit = 0
+    for step in spread(steps, KILLS // 2 * rounds(1)):
+        restore()
+        hit += not killed(step, work)
+        assert read_record(home)["state"] == "on", "hooks do not start the stack"
+        work()
+        assert [read_record(each)["state"] for each in (home, str(renamed))] == ["on", "on"]
+        assert read_record(str(renamed))["home"] == home
+        assert not read_record(str(project))
+        assert recorded(home) == wanted
+    assert hit > KILLS // 4
+
+
+def test_an_interrupted_move_is_finished_before_a_renamed_project_adopts_its_home(
+    project: Path,
+) -> None:
+    """Later, the data in the renamed work tree would be taken for unfinished copies."""
+    home = home_of_project(str(project))
+    register(project, home, tree=str(project))
+    fill(home)
+    wanted, renamed = recorded(home), project.with_name("renamed")
+    names = ["hive.db", f"backups/{COPY}"]
+    plan = {"from": "", "to": str(project), "names": list(EXPORTS), "database": names}
+    Path(home, "moving").write_text(json.dumps(plan))
+    project.rename(renamed)
+    project.symlink_to(renamed)
+    adopt_old_home(str(renamed), str(project))
+    finish_interrupted_move(home)
+    assert tree_of(home) == str(renamed)
+    assert recorded(home) == wanted
 
 
 def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path, tmp_path: Path) -> None:
