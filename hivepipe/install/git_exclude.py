@@ -7,13 +7,39 @@ A file that hivepipe makes begins with a comment that says so, and is deleted wi
 
 import os
 import re
+from collections.abc import Iterable
 
 from hivepipe import git
-from hivepipe.install.edits import Edit, make, remove_if_empty
+from hivepipe.install.edits import Edit, make, read, remove_if_empty
 
 _MARK = "# hivepipe init"
 _MADE = "# hivepipe made this file"
 _MADE_BOTH = f"{_MADE} and its folder"
+
+
+def to_ignore(path: str) -> Edit | None:
+    """Return the edit that makes git ignore this file, or None if it is not needed."""
+    exclude = None if is_ignored(path) else exclude_file(path)
+    if exclude is None:
+        return None
+    text = read(exclude)
+    before = _start_of(exclude) if text is None else text
+    return Edit(exclude, text, with_line(before, line_for(path)))
+
+
+def to_stop_ignoring(exclude: str, lines: Iterable[str]) -> Edit | None:
+    """Return the edit that removes these lines of hivepipe, or None if there are none."""
+    before = after = read(exclude) or ""
+    for line in lines:
+        after = without_line(after, line)
+    return None if after == before else Edit(exclude, before, _left_of(after))
+
+
+def undo(edit: Edit) -> None:
+    """Make an edit that removes lines of hivepipe; delete the folder if hivepipe made it."""
+    make(edit)
+    if edit.after is None and _MADE_BOTH in (edit.before or ""):
+        remove_if_empty(os.path.dirname(edit.path))
 
 
 def is_ignored(path: str) -> bool:
@@ -52,24 +78,17 @@ def without_line(text: str, line: str) -> str:
     return text.replace(f"{ours}\n", "")
 
 
-def start_of(exclude: str) -> str:
+def _start_of(exclude: str) -> str:
     """Return the first line of an exclude file that hivepipe makes."""
     return f"{_MADE if os.path.isdir(os.path.dirname(exclude)) else _MADE_BOTH}\n"
 
 
-def left_of(text: str) -> str | None:
+def _left_of(text: str) -> str | None:
     """Return a text that lost lines of hivepipe, or None if the file is to be deleted."""
     others = re.sub(rf"^{_MADE}.*\n", "", text, flags=re.MULTILINE)
     if others == text or _MARK in others:
         return text
     return others or None
-
-
-def undo(edit: Edit) -> None:
-    """Make an edit that removes lines of hivepipe; delete the folder if hivepipe made it."""
-    make(edit)
-    if edit.after is None and _MADE_BOTH in (edit.before or ""):
-        remove_if_empty(os.path.dirname(edit.path))
 
 
 def _folder(path: str) -> str:

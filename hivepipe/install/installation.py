@@ -115,8 +115,8 @@ def plan(
     except SettingsError as error:
         raise SettingsError(f"{path} {error}; nothing was changed") from None
     is_own = scope in (Scope.LOCAL, Scope.CODEX)
-    exclude = _exclusion(path) if is_own else None
     committed = is_own and git_exclude.is_tracked(path)
+    exclude = git_exclude.to_ignore(path) if is_own and not committed else None
     settings = edits.Edit(path, text, after)
     return Plan(project, home, form, settings, exclude, committed, None, tree, claude)
 
@@ -222,18 +222,6 @@ def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str
             f"HIVEPIPE_HOME={override} holds this project: name a folder of its own"
         )
     return project, home
-
-
-def _exclusion(settings: str) -> edits.Edit | None:
-    """Return the edit that keeps our settings file out of `git add -A`, or None."""
-    if git_exclude.is_ignored(settings) or git_exclude.is_tracked(settings):
-        return None
-    path = git_exclude.exclude_file(settings)
-    if path is None:
-        return None
-    text = edits.read(path)
-    before = git_exclude.start_of(path) if text is None else text
-    return edits.Edit(path, text, git_exclude.with_line(before, git_exclude.line_for(settings)))
 
 
 def _refuse_home_folder(here: str) -> None:

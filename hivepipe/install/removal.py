@@ -227,11 +227,5 @@ def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
         exclude = git_exclude.exclude_file(path)
         if exclude and os.path.exists(exclude):
             lines.setdefault(exclude, set()).add(git_exclude.line_for(path))
-    found = []
-    for exclude, ours in lines.items():
-        before = after = edits.read(exclude) or ""
-        for line in ours:
-            after = git_exclude.without_line(after, line)
-        if after != before:
-            found.append(edits.Edit(exclude, before, git_exclude.left_of(after)))
-    return found
+    found = (git_exclude.to_stop_ignoring(exclude, ours) for exclude, ours in lines.items())
+    return [edit for edit in found if edit]

@@ -196,12 +196,9 @@ def _move(move: Move, aside: str) -> None:
 
 def _keep_out_of_git(aside: str) -> None:
     """Make git ignore the new name of the old home; usually only the old name is ignored."""
-    folder = f"{aside}/"
-    path = None if git_exclude.is_ignored(folder) else git_exclude.exclude_file(folder)
-    if path:
-        text = edits.read(path)
-        line = git_exclude.line_for(folder)
-        edits.make(edits.Edit(path, text, git_exclude.with_line(text or "", line)))
+    edit = git_exclude.to_ignore(f"{aside}/")
+    if edit:
+        edits.make(edit)
 
 
 def _install(plan: Plan, record: Record) -> None:

@@ -102,11 +102,10 @@ def _is_folder(path: str) -> bool:
 
 
 def _take_out_of_exclude(aside: str) -> None:
-    path = git_exclude.exclude_file(f"{aside}/")
-    text = edits.read(path) if path else None
-    if path and text is not None:
-        line = git_exclude.line_for(f"{aside}/")
-        edits.make(edits.Edit(path, text, git_exclude.without_line(text, line)))
+    exclude, line = git_exclude.exclude_file(f"{aside}/"), git_exclude.line_for(f"{aside}/")
+    edit = git_exclude.to_stop_ignoring(exclude, [line]) if exclude else None
+    if edit:
+        git_exclude.undo(edit)
 
 
 def _restore_settings(settings: Settings) -> None:
