@@ -6,6 +6,7 @@ moved aside, hivepipe is installed, and the rows are imported; the import is ide
 
 import hashlib
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from hivepipe.migration.plan import plan as planned
 from hivepipe.migration.record import Move, Record, Settings
 from hivepipe.migration.rows import ImportResult, import_homes
 from hivepipe.operations.found_exports import Row
-from hivepipe.stack import lifecycle, registration
+from hivepipe.stack import lifecycle
 from hivepipe.stack.lock import Stack, make_private
 
 _MOVED_WITH_ITS_DATABASE = "/hive.db"
@@ -164,23 +165,23 @@ def _refuse_processes(plan: Plan) -> None:
 def _move_aside(plan: Plan, record: Record) -> Record:
     if not plan.moves:
         return record
-    if any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
-        _stop_stack(plan)
     asides = [*record.asides, *([] if plan.aside in record.asides else [plan.aside])]
     new = [move for move in plan.moves if move not in record.moves]
     record = replace(record, moves=[*record.moves, *new], asides=asides, is_complete=False)
     records.write(record)
     _keep_out_of_git(plan.aside)
-    for move in plan.moves:
-        _move(move, plan.aside)
+    with _stack_at_rest(plan):
+        for move in plan.moves:
+            _move(move, plan.aside)
     return record
 
 
-def _stop_stack(plan: Plan) -> None:
+def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
     """Stop a stack that could not store anything; the next event starts it again."""
-    record = read_record(plan.project)
-    lifecycle.take_down(Stack.of(Place(plan.project, plan.home, record)))
-    registration.set_state(plan.home, record.get("state", "on"))
+    if not any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
+        return nullcontext()
+    place = Place(plan.project, plan.home, read_record(plan.project))
+    return lifecycle.at_rest(Stack.of(place))
 
 
 def _move(move: Move, aside: str) -> None:

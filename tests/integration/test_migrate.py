@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.home import short_hash
 from hivepipe.install.hook_entries import events_of
 from tests.conftest import until
 from tests.installed import AS_USER, UID, Installation, User
@@ -455,6 +456,19 @@ def test_an_old_home_that_1_0_0_adopted_is_migrated(user: User, old: OldProject)
     user.hivepipe("drain")
     assert counts(user)["sessions"] == 2
     assert "no problem found" in user.hivepipe("doctor")
+
+
+def test_a_project_that_was_off_can_be_switched_on_after_migrate(
+    user: User, old: OldProject
+) -> None:
+    user.has_a_home_of_1_0()
+    user.hivepipe("off")
+    old.database()
+    user.own(user.project)
+    user.hivepipe("migrate", "--yes")
+    user.hivepipe("on")
+    record = user.home / ".local/state/hivepipe/projects" / short_hash(str(user.project))
+    assert "state=on\n" in record.read_text()
 
 
 def test_a_home_of_hivepipe_is_not_moved(user: User, old: OldProject) -> None:
