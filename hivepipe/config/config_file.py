@@ -16,6 +16,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator
+from errno import EFBIG
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,7 +177,10 @@ def compile_for_hooks(config: Config) -> None:
             project: {"values": variables(requested.values), CONTEXT: requested.keyword_rules}
             for project, requested in config.requests.items()
         }
-    text = json.dumps(compiled) + "\n" if any([*compiled.values()][1:]) else ""
+    is_needed = any([*compiled.values()][1:])
+    text = json.dumps(compiled, ensure_ascii=False) + "\n" if is_needed else ""
+    if len(text.encode()) > LIMIT_BYTES:  # a hook reads no more, and would ignore all of it
+        raise OSError(EFBIG, f"its texts of [[{CONTEXT}]] make more than 1 MB", path)
     if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
         return
     if text:

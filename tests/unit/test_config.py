@@ -12,6 +12,7 @@ from hivepipe.config.asking import files_asking
 from hivepipe.config.config_file import Config, compile_for_hooks, load, load_and_use
 from hivepipe.config.retention import fault, limits_of
 from hivepipe.config.setting_table import SETTINGS
+from hivepipe.hook.compiled_settings import compiled_settings, text_of
 from hivepipe.install.user_config import put_setting
 from hivepipe.redact import edition
 from hivepipe.redact.configured import use_rules
@@ -138,6 +139,24 @@ def test_a_file_above_a_megabyte_is_reported_by_every_reader(home_file: Path) ->
     reports = [fault(str(home_file.parent)), use_rules(str(home_file.parent))]
     reports += Config(str(home_file.parent)).problems
     assert ["larger than 1 MB" in report for report in reports] == [True] * 3
+
+
+def test_long_texts_for_prompts_reach_the_hooks_or_are_reported(home_file: Path) -> None:
+    compiled = home_file.parent / "hook-settings.json"
+
+    def write(character: str, rules: int) -> None:
+        text = f"\n[[context]]\nkeywords = ['x']\ntext = '{character * 9_000}'"
+        home_file.write_text("use_queue = false" + text * rules)
+
+    write("€", 25)
+    compile_for_hooks(Config(str(home_file.parent)))
+    before = compiled.read_bytes()
+    values, rules = compiled_settings(text_of(str(compiled)), "")
+    assert (values, len(rules)) == ({"HIVEPIPE_USE_QUEUE": "false"}, 25)
+    write('"', 80)  # twice as long in JSON
+    with pytest.raises(OSError, match="more than 1 MB"):
+        compile_for_hooks(Config(str(home_file.parent)))
+    assert compiled.read_bytes() == before
 
 
 def test_extreme_nesting_is_reported_by_every_reader(home_file: Path) -> None:
