@@ -15,7 +15,7 @@ from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.git_tracked import refusal
 from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path, is_on_shared_file_system
+from hivepipe.db.location import SUFFIXES, database_path, is_on_shared_file_system
 from hivepipe.db.tree import replaced
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import StoreError, TreeError
@@ -108,9 +108,15 @@ def database(facts: Facts) -> Iterator[Finding]:
             return
         trouble = str(error)
     if trouble:
-        what = shlex.quote(str(path))
         text = f"the database is damaged ({trouble}); backups are in {facts.home}/backups"
-        yield Finding(text, f"hivepipe down; mv {what} {what}.damaged; {facts.up}")
+        yield Finding(text, f"hivepipe down; {_moving_aside(path, facts.now)}; {facts.up}")
+
+
+def _moving_aside(database: Path, now: float) -> str:
+    """Return the shell command that renames a database with its log, which may have rows, too."""
+    old, new = (shlex.quote(f"{database}{end}") for end in ("", f".damaged-{now:.0f}"))
+    ends = " ".join(map(shlex.quote, SUFFIXES))
+    return f'for end in {ends}; do [ ! -e {old}"$end" ] || mv {old}"$end" {new}"$end"; done'
 
 
 def _is_damage(error: BaseException | None) -> bool:

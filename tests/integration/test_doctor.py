@@ -286,6 +286,21 @@ def test_a_failure_of_the_whole_home_is_named_and_repaired(healthy: User, name: 
     until(lambda: findings_of(healthy).keys() == unrelated_findings(), "it was not repaired")
 
 
+def test_a_damaged_database_is_moved_aside_with_its_log(healthy: User) -> None:
+    """SQLite would delete the log of a missing database, with the rows that are only there."""
+    damage_database(healthy)
+    _, *move, _ = findings_of(healthy)["database"]["mend"].split("; ")
+    damaged = (home(healthy) / "hive.db").read_bytes()
+    (home(healthy) / "hive.db-wal").write_text("log")
+    (home(healthy) / "hive.db.damaged").write_text("an earlier one")
+    healthy.own(healthy.home)
+    assert healthy.do("sh", "-c", "; ".join(move)).returncode == 0
+    contents = {path.read_bytes() for path in home(healthy).glob("hive.db.damaged*")}
+    assert contents >= {damaged, b"log", b"an earlier one"}
+    assert [path for path in home(healthy).glob("hive.db.damaged-*-wal")]
+    assert not list(home(healthy).glob("hive.db-*"))
+
+
 # ---- failures of a stack that runs
 
 
