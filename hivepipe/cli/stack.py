@@ -6,7 +6,7 @@ import time
 
 import click
 
-from hivepipe.cli.logs import FOLLOW_SECS, PROGRAMS, Tail, show_lines
+from hivepipe.cli.log_tail import FOLLOW_SECS, PROGRAMS, Tail, show_lines
 from hivepipe.cli.terminal import say
 from hivepipe.config.config_file import unseen
 from hivepipe.db.tree import recorded_tree

@@ -224,3 +224,8 @@ def test_bash_completes_what_was_typed() -> None:
     assert (done.returncode, done.stderr) == (0, ""), done
     offered = [{*line.split()} for line in done.stdout.splitlines()]
     assert dict(zip(COMPLETED, offered, strict=True)) == COMPLETED
+
+
+def test_the_commands_around_the_stack_do_not_import_tables() -> None:
+    script = "import sys, hivepipe.cli.stack; sys.exit('rich' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], timeout=60, check=True)

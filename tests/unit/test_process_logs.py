@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hivepipe.cli.logs import Tail
+from hivepipe.cli.log_tail import Tail
 
 
 def test_the_last_lines_of_a_huge_log_are_its_newest(tmp_path: Path) -> None:
