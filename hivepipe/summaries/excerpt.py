@@ -4,6 +4,7 @@ Tool results are shortened, and thinking is left out, because messages say more 
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
@@ -38,7 +39,7 @@ class Excerpt(NamedTuple):
 
 def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
     """Return the end of a transcript, in whole paragraphs, at most 20 kB of UTF-8."""
-    kept: list[str] = []
+    kept: deque[str] = deque()
     size = messages = 0
     for raw in lines:
         for paragraph in _paragraphs(raw):
@@ -46,7 +47,7 @@ def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
             kept.append(paragraph)
             size += len(paragraph.encode()) + 2
         while size > LIMIT_BYTES and len(kept) > 1:
-            size -= len(kept.pop(0).encode()) + 2
+            size -= len(kept.popleft().encode()) + 2
     return Excerpt(last_bytes("\n\n".join(kept)), messages)
 
 

@@ -26,7 +26,7 @@ class OpenMessage:
 
     rate: Rate
     tokens: Tokens
-    calls: list[str]
+    calls: dict[str, None]
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class MessageCounts:
         known = self._find(mark)
         if known is None:
             place = self._subagents if usage and usage.is_sidechain else self._open
-            place[mark] = OpenMessage(rate, tokens, [])
+            place[mark] = OpenMessage(rate, tokens, {})
             if len(self._open) > OPEN_MESSAGES:
                 self._close_oldest()
             return True
@@ -70,7 +70,7 @@ class MessageCounts:
         message = self._find(mark)
         if message is None or call in message.calls:
             return False
-        message.calls.append(call)
+        message.calls[call] = None
         return True
 
     def sums(self, but_for: "MessageCounts | None" = None) -> Sums:
@@ -118,12 +118,12 @@ def mark_of(*names: str) -> str:
 
 
 def _packed(messages: dict[str, OpenMessage]) -> dict[str, list[Any]]:
-    return {mark: [[*it.rate], [*it.tokens], it.calls] for mark, it in messages.items()}
+    return {mark: [[*it.rate], [*it.tokens], [*it.calls]] for mark, it in messages.items()}
 
 
 def _unpacked(state: dict[str, list[Any]]) -> dict[str, OpenMessage]:
     return {
-        mark: OpenMessage(Rate(*rate), Tokens(*tokens), calls)
+        mark: OpenMessage(Rate(*rate), Tokens(*tokens), dict.fromkeys(calls))
         for mark, (rate, tokens, calls) in state.items()
     }
 

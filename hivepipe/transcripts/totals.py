@@ -46,6 +46,7 @@ OPEN_CALLS = 200
 MOST_AGENTS = 1000
 RECENT_LINES = 500  # a summary may name one of these lines
 WAITING_SUMMARIES = 50
+_NAMES = ("skills", "files", "models")
 
 _PATHS = {
     "Write": "file_path",
@@ -64,7 +65,7 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 @dataclass(slots=True)
 class Totals:
-    """The totals so far. Lists hold each name once, in the order of first use."""
+    """The totals so far. `_NAMES` hold each name once, in the order of first use."""
 
     lines: int = 0
     broken_lines: int = 0
@@ -89,9 +90,9 @@ class Totals:
     agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
     recent: list[str] = field(default_factory=list)  # marks of the last lines
     summaries: dict[str, str] = field(default_factory=dict)  # mark of an expected line -> title
-    skills: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)
+    skills: dict[str, None] = field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
+    models: dict[str, None] = field(default_factory=dict)
     message_counts: MessageCounts = field(default_factory=MessageCounts)
     _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
     _facts: SessionFacts = field(default_factory=SessionFacts, compare=False)
@@ -106,6 +107,7 @@ class Totals:
         if version != VERSION:
             return None
         counts = MessageCounts.of_state(state.pop("ledger"))
+        state |= {name: dict.fromkeys(state[name]) for name in _NAMES}
         return cls(**state, message_counts=counts)
 
     def dump(self) -> bytes:
@@ -115,6 +117,7 @@ class Totals:
         """
         state = {it.name: getattr(self, it.name) for it in fields(self) if it.name[0] != "_"}
         state["ledger"] = state.pop("message_counts").state()
+        state |= {name: list(state[name]) for name in _NAMES}
         return orjson.dumps([VERSION, state])
 
     def feed(self, raw: bytes) -> None:
@@ -322,9 +325,9 @@ def _mark_of_message(line: Fields) -> str:
     return mark_of("message", id) if line.get("type") == "assistant" and id else ""
 
 
-def _add(names: list[str], name: str) -> None:
-    if name and name not in names:
-        names.append(name)
+def _add(names: dict[str, None], name: str) -> None:
+    if name:
+        names[name] = None
 
 
 def _skill_at_work(line: Fields) -> str:

@@ -66,7 +66,7 @@ def totals(lines: list[bytes]) -> Totals:
 def test_the_totals_of_a_session() -> None:
     found = totals(SESSION_LINES)
     assert (found.session, found.cwd) == (SESSION, "/home/ana/shop")
-    assert (found.claude_version, found.models) == ("0.169.0", ["gpt-5.5"])
+    assert (found.claude_version, found.models) == ("0.169.0", {"gpt-5.5": None})
     assert found.tools == {"Bash": [1, 0, 1], "apply_patch": [1, 1, 0]}
     assert (found.answer, found.outcome) == ("Done.", "success")
     assert found.messages == 4  # the user's, two calls, the answer
@@ -88,7 +88,7 @@ def test_restored_totals_keep_the_model() -> None:
     assert again is not None
     for raw in SESSION_LINES[5:]:
         again.feed(raw)
-    assert again.models == ["gpt-5.5"]
+    assert again.models == {"gpt-5.5": None}
 
 
 def test_an_aborted_turn_counts_as_interrupted_and_a_compaction_is_counted() -> None:

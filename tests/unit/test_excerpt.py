@@ -1,6 +1,7 @@
 """The end of a conversation, as a language model gets it."""
 
 import json
+import time
 
 from hivepipe.summaries.excerpt import LIMIT_BYTES, excerpt_of
 
@@ -44,3 +45,12 @@ def test_half_an_emoji_in_an_answer_is_replaced() -> None:
     answer = {"type": "tool_result", "tool_use_id": "t", "content": "cut \ud83d"}
     line = json.dumps({"type": "user", "message": {"role": "user", "content": [answer]}}).encode()
     assert excerpt_of([*CONVERSATION, line]).text.endswith("[answer: cut \ufffd]")
+
+
+def test_the_time_is_linear_in_the_calls_of_a_line() -> None:
+    calls = [{"type": "tool_use", "name": "Read"}] * 100_000
+    raw = json.dumps({"type": "assistant", "message": {"content": calls}}).encode()
+    begun = time.thread_time()
+    excerpt = excerpt_of([raw])
+    assert time.thread_time() - begun < 1
+    assert LIMIT_BYTES - 100 < len(excerpt.text) <= LIMIT_BYTES

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,25 @@ def test_a_session_of_a_thousand_edits() -> None:
     small = totals_of(edits(100)).dump()
     assert len(large.dump()) - len(small) < 900 * 12
     assert len(small) < 12_000
+
+
+def test_the_time_is_linear_in_calls_and_files() -> None:
+    many, at_once = 30_000, 200
+    calls = [
+        {"type": "tool_use", "id": f"t{n}", "name": "Write", "input": {"file_path": f"/p/{n}"}}
+        for n in range(many)
+    ]
+    raw = []
+    for start in range(0, many, at_once):
+        some = calls[start : start + at_once]
+        results = [{"type": "tool_result", "tool_use_id": call["id"]} for call in some]
+        raw.append(json.dumps(answer(0, "one message", 1, *some)).encode())
+        raw.append(json.dumps({"type": "user", "message": {"content": results}}).encode())
+    begun = time.thread_time()
+    totals = totals_of(raw)
+    assert time.thread_time() - begun < 1
+    assert len(describe(totals, PRICES)["files_modified"]) == many
+    assert Totals.load(totals.dump()) == totals
 
 
 @pytest.mark.parametrize("again", [1, 2, 5])
