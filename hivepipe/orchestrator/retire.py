@@ -71,6 +71,8 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
     """
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
+    with opened(hive.home) as db:  # before the folders are listed: a spawn makes its folder first
+        recorded = store.live_workers(db, hive.stored_root)
     at_work = []
     for worker in hive.without_folder():
         run = worker.last_run()
@@ -78,13 +80,9 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
             at_work.append(worker)
         else:
             _sync_moved_worker(hive, worker)
-    there = {worker.id for worker in (*hive.workers(), *at_work)}
-    with opened(hive.home) as db:
-        gone = store.live_workers(db, hive.stored_root) - there
-        if not gone:
-            return at_work
+    if gone := recorded - {worker.id for worker in (*hive.workers(), *at_work)}:
         archived = {worker.id for worker in hive.archived()}
-        with db.transaction():
+        with opened(hive.home) as db, db.transaction():
             for id in gone:
                 column = "archived_at" if id in archived else "deleted_at"
                 store.end_worker(db, id, column)
@@ -94,6 +92,8 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
 def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
     with suppress(HiveError), locked(worker, 0):  # or its runner holds the lock
         moved = hive.archived_worker(worker.id)
+        if worker.folder.is_dir():  # it was made after the folders were listed
+            return
         if not moved.folder.is_dir():
             _record_end(hive, worker, "deleted_at")
             shutil.rmtree(worker.state)

@@ -18,7 +18,8 @@ from click.testing import CliRunner
 
 from hivepipe.cli.main import main
 from hivepipe.orchestrator import orchestrator
-from hivepipe.orchestrator.folder import running_workers
+from hivepipe.orchestrator.folder import Hive, running_workers
+from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script
 
@@ -365,6 +366,30 @@ def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> Non
     shutil.rmtree(scene.folder(worker))
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.75"
     assert not scene.state(worker).exists()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_worker_that_is_made_during_a_check_is_kept(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    listed, left = Hive.workers, [number]
+    made: list[str] = []
+
+    def listed_too_early(hive: Hive) -> list[Worker]:
+        found = listed(hive)
+        left[0] -= 1
+        if not left[0]:
+            monkeypatch.undo()
+            made.append(scene.finish())
+        return found
+
+    monkeypatch.setattr(Hive, "workers", listed_too_early)
+    scene.run("check")
+    (worker,) = made
+    assert (scene.state(worker) / "runs/1.json").exists()
+    assert [row["id"] for row in scene.check()] == [worker]
+    kept = scene.home.rows("SELECT id FROM hive_workers WHERE deleted_at IS NULL")
+    assert [row["id"] for row in kept] == [worker]
 
 
 def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
