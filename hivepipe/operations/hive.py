@@ -1,6 +1,7 @@
 """record_status stores a worker's status; check_hives checks all hives periodically."""
 
 import logging
+import time
 
 from hivepipe.db import hive as store
 from hivepipe.db.database import Database
@@ -11,7 +12,7 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.orchestrator import policy_steps
 from hivepipe.orchestrator.command import unset_variables
 from hivepipe.orchestrator.folder import Hive, hives
-from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.orchestrator import RECORD_SECS, Orchestrator
 from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.orchestrator.worker_state import CheckedWorker
 
@@ -30,14 +31,15 @@ def check_hives(context: JobContext, _job: Origin, _args: CheckHives) -> None:
     if unset and policy.mode != "report":  # without them no worker can be resumed
         obstacle = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
         policy = policy._replace(mode="report")
+    deadline = time.monotonic() + RECORD_SECS
     for hive in hives(context.home):
         context.check_stop()
-        _check(hive, policy, obstacle)
+        _check(hive, policy, obstacle, deadline)
 
 
-def _check(hive: Hive, policy: Policy, obstacle: str) -> None:
+def _check(hive: Hive, policy: Policy, obstacle: str, deadline: float) -> None:
     orchestrator = Orchestrator(hive)
-    for checked in orchestrator.check():
+    for checked in orchestrator.check(deadline=deadline):
         try:
             step = policy_steps.take_next_step(orchestrator, checked, policy)
         except (HiveError, OSError) as error:  # go on with the other workers

@@ -30,7 +30,7 @@ from hivepipe.settings import hive_stale_secs
 from hivepipe.times import now
 
 _START_SECS = 10.0
-_RECORD_SECS = 10.0  # of a check, for the runners of processes that have just ended
+RECORD_SECS = 10.0  # of a check, for the runners of processes that have just ended
 _LOOK_SECS = 0.05
 
 
@@ -154,13 +154,17 @@ class Orchestrator:
 
     # ---- checks
 
-    def check(self, workers: Iterable[Worker] | None = None) -> list[CheckedWorker]:
+    def check(
+        self, workers: Iterable[Worker] | None = None, *, deadline: float | None = None
+    ) -> list[CheckedWorker]:
         """Check the given workers, or all workers, and return the results.
 
-        Also record the end of runs whose runner did not, and update the store.
+        Also record the end of runs whose runner did not, and update the store. Runners are waited
+        for until `deadline` on the monotonic clock, by default ten seconds.
         """
         looked_at = list(self._all() if workers is None else workers)
-        deadline = time.monotonic() + _RECORD_SECS
+        if deadline is None:
+            deadline = time.monotonic() + RECORD_SECS
         for worker in looked_at:
             try:
                 self._record_unrecorded_end(worker, deadline)

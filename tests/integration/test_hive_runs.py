@@ -17,11 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.operations import hive as hive_operations
 from hivepipe.orchestrator import orchestrator
 from hivepipe.orchestrator.folder import Hive, running_workers
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, played, script
+from tests.hive_scene import DONE, Scene, played, script, tick
 
 KEY = "uH7fJ2q" + "Zt9xB4m" * 3  # a secret without a recognisable form
 QUESTION = (
@@ -163,7 +164,7 @@ def test_a_check_waits_until_the_end_of_a_run_is_recorded(scene: Scene) -> None:
 def test_a_check_waits_once_for_all_runners_that_hang(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orchestrator, "_RECORD_SECS", 2)
+    monkeypatch.setattr(orchestrator, "RECORD_SECS", 2)
     go = scene.home.root / "go"
     workers = [scene.spawn(script([f"wait {go}"])) for _ in range(3)]
     until(lambda: len(scene.played()) == len(workers), "they did not begin")
@@ -178,6 +179,35 @@ def test_a_check_waits_once_for_all_runners_that_hang(
     for run in runs:
         os.kill(run["runner_pid"], signal.SIGCONT)
     assert took < 2 * len(workers)
+
+
+def test_the_periodic_check_waits_once_for_the_runners_of_all_hives(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hive_operations, "RECORD_SECS", 2)
+    folders = [scene.home.project, *scene.projects.values()]
+    for folder in folders[1:]:
+        scene.run("init", cwd=folder)
+        scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=folder)
+    go = scene.home.root / "go"
+    for folder in folders:
+        scene.run("spawn", "project-a", script([f"wait {go}"]), cwd=folder)
+    until(lambda: len(scene.played()) == len(folders), "they did not begin")
+    runs = [
+        json.loads(path.read_text())
+        for path in scene.records.parent.glob("*/workers/*/runs/1.json")
+    ]
+    for run in runs:
+        os.kill(run["runner_pid"], signal.SIGSTOP)
+    go.touch()
+    until(lambda: not {run["pid"] for run in runs} & set(scene.processes()), "they run on")
+    begun = time.monotonic()
+    tick(scene)
+    took = time.monotonic() - begun
+    for run in runs:
+        os.kill(run["runner_pid"], signal.SIGCONT)
+    assert len(runs) == len(folders)
+    assert 1.5 < took < 4
 
 
 def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
