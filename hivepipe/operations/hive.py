@@ -34,7 +34,10 @@ def check_hives(context: JobContext, _job: Origin, _args: CheckHives) -> None:
     deadline = time.monotonic() + RECORD_SECS
     for hive in hives(context.home):
         context.check_stop()
-        _check(hive, policy, obstacle, deadline)
+        try:
+            _check(hive, policy, obstacle, deadline)
+        except (HiveError, OSError) as error:  # go on with the other hives
+            logger.warning("%s: %s", hive.root, error)
 
 
 def _check(hive: Hive, policy: Policy, obstacle: str, deadline: float) -> None:

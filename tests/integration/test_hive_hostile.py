@@ -19,7 +19,7 @@ from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.faults.test_store_faults import mounted
-from tests.hive_scene import DONE, Scene, played, script
+from tests.hive_scene import DONE, Scene, played, script, tick
 
 
 @pytest.fixture
@@ -41,6 +41,20 @@ def test_named_pipes_instead_of_files_block_nothing(scene: Scene) -> None:
     scene.run("monitor", "--once")
     assert "no plain file" in scene.result("resume", worker, "go on", expect=1).stderr
     assert len(scene.played()) == 1
+
+
+def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) -> None:
+    other = scene.projects["project-a-b"]
+    scene.run("init", cwd=other)
+    scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=other)
+    scene.run("spawn", "project-a", script([DONE]), cwd=other)
+    until(lambda: not scene.processes(), "its runner still runs")
+    (scene.hive / "workers").rename(scene.hive / "aside")
+    (scene.hive / "workers").write_text("")
+    log = tick(scene)
+    assert f"{scene.hive}: " in log
+    assert "Not a directory" in log
+    assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
 
 
 def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
