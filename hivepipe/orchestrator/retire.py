@@ -191,7 +191,7 @@ def _redact(path: Path, redactor: Redactor) -> None:
         data = whole(file, path, MOST_BYTES)
     if b"\0" in data:
         return
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "surrogateescape")  # `write_small` restores the other bytes
     clean = redactor.redact_text(text)
     if clean != text:
         write_small(str(path), clean)

@@ -57,6 +57,19 @@ def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) 
     assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
 
 
+def test_archiving_redacts_a_file_in_another_encoding_and_keeps_its_other_bytes(
+    scene: Scene,
+) -> None:
+    token = b"ghp_" + b"a1B2c3D4e5" * 3 + b"F6g7H8"
+    worker = scene.finish()
+    (scene.folder(worker) / "notes.md").write_bytes(b"caf\xe9: " + token + b" \xff\xfe\n")
+    scene.run("archive", worker)
+    kept = (scene.hive / "archive" / worker / "notes.md").read_bytes()
+    assert kept.startswith(b"caf\xe9: ***")
+    assert kept.endswith(b"*** \xff\xfe\n")
+    assert token not in kept
+
+
 def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     own = scene.home.root / "notes.md"
