@@ -150,10 +150,11 @@ def _show_found(found: Found, utc: bool) -> None:
         screen.print(_line(line, utc), soft_wrap=True)
         say(f"    {line.opened_by}")
     shown, total = len(found.lines), found.total
-    say(f"{total} found" if total == shown else f"{shown} of {total} found")
+    so_far = " so far" if found.not_indexed_bytes else ""
+    say(f"{total} found{so_far}" if total == shown else f"{shown} of {total} found{so_far}")
     if found.not_indexed_bytes:
-        left = size(found.not_indexed_bytes)
-        say(f"{left} of older transcripts are not indexed yet: search again", err=True)
+        left = f"{size(found.not_indexed_bytes)} of older transcripts are not indexed yet"
+        say(f"The result is incomplete: {left}. Search again.", err=True)
 
 
 def _line(line: Line, utc: bool) -> Text:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from hivepipe.cli.search import _show_found
+from hivepipe.reading.search import Question, find
 from tests.archive_scene import SESSION, TOKEN, line
 from tests.conftest import Home, made_home, untagged
 from tests.integration.test_cli_listings import command
@@ -104,6 +106,18 @@ def test_lines_added_later_are_found(home: Home) -> None:
         file.write(transcript_line(home, OTHER, 4, "afterwards"))
     command(home, "archive", "sweep")
     assert [hit["session_id"] for hit in hits(home, "afterwards")] == [OTHER]
+
+
+def test_an_incomplete_result_is_called_so(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    for secs, number, words in (
+        (-1, "0 found so far\n", "The result is incomplete"),
+        (9, "2 found\n", ""),
+    ):
+        _show_found(find(str(home.path), Question("cart"), 20, indexing_secs=secs), utc=True)
+        said = capsys.readouterr()
+        assert said.out.endswith(number)
+        assert said.err.startswith(words)
+        assert bool(said.err) == bool(words)
 
 
 def test_a_lone_surrogate_is_searchable_and_doctor_names_skipped_lines(home: Home) -> None:
