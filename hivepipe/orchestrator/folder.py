@@ -95,9 +95,12 @@ class Hive:
         """Copy the list of projects into `.hive`, where other programs read it."""
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
 
-    def migrated(self) -> "Hive":
-        """Migrate the state that an earlier version kept in this `.hive`, and return the hive."""
-        self.notes += trusted_state.migrate_state(self.root)
+    def migrated(self, *, is_new: bool = False) -> "Hive":
+        """Migrate the state that an earlier version kept in this `.hive`, and return the hive.
+
+        `is_new` means that the `.hive` was made just now, so it was not moved here.
+        """
+        self.notes += trusted_state.migrate_state(self.root, is_new=is_new)
         return self
 
 
@@ -118,7 +121,7 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
     root = Path(os.path.realpath(parent)) / NAME
     if "\n" in str(root):  # the list of trusted hives has one line per path
         raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder has a line break")
-    is_known = str(root) in known(home)
+    is_known, is_new = str(root) in known(home), not root.exists()
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise HiveError(f"{root} is not a folder: remove it")
     if root.exists() and not is_known and not adopt:
@@ -136,7 +139,7 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
     make_folders(str(root / "prompts"))
     for name, text in DEFAULTS.items():
         _write_new(root / "prompts" / f"{name}.md", text)
-    hive.migrated()
+    hive.migrated(is_new=is_new)
     add(home, str(root))
     return hive, not is_known
 

@@ -52,10 +52,11 @@ def folder_of(root: Path) -> Path:
     return Path(trusted_state_folder(str(root)))
 
 
-def migrate_state(root: Path) -> list[str]:
+def migrate_state(root: Path, *, is_new: bool) -> list[str]:
     """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
 
-    HiveError: the state folder cannot be written.
+    A new `.hive` may have the inode of a deleted one, and takes no other state. HiveError: the
+    state folder cannot be written.
     """
     folder = folder_of(root)
     if (folder / _MARK).exists():
@@ -65,7 +66,8 @@ def migrate_state(root: Path) -> list[str]:
         with locked_file(f"{folder}.lock", _LOCK_SECS):
             if (folder / _MARK).exists():
                 return []
-            _follow_moved(root, folder)
+            if not is_new:
+                _follow_moved(root, folder)
             notes = _migrate(root, folder)
             write_typed(folder / _MARK, _identity(root))
             return notes

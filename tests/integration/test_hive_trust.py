@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from hivepipe.errors import HiveError
+from hivepipe.files.typed_file import write_typed
 from hivepipe.orchestrator import trusted_state
 from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.trusted_state import Identity
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script, tick
 
@@ -229,3 +231,20 @@ def test_a_hive_that_was_moved_finds_its_state(scene: Scene) -> None:
     scene.result("init", "--adopt", cwd=moved)
     assert json.loads((scene.state(worker) / "worker.json").read_text())["flags"] == flags
     scene.result("answer", worker, "--option", "1", cwd=moved)
+
+
+def test_a_new_hive_with_the_inode_of_a_deleted_one_does_not_take_its_state(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reused(root: Path) -> Identity:
+        return Identity(str(root), 1, 1)
+
+    write_typed(scene.records / "hive", reused(scene.hive))
+    worker = scene.finish()
+    shutil.rmtree(scene.hive)
+    other = scene.home.root / "other"
+    other.mkdir()
+    monkeypatch.setattr(trusted_state, "_identity", reused)
+    scene.run("init", cwd=other)
+    assert "project-a" not in scene.run("projects", cwd=other)
+    assert (scene.state(worker) / "worker.json").exists()
