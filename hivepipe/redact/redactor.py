@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import chain, islice
 from typing import BinaryIO
 
 from hivepipe.redact import built_in_rules
@@ -30,6 +31,7 @@ _NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
 _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
 _DEEPEST = 4  # levels of escapes that are decoded
 _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
+_LEAVES_IN_MEMORY = 1000
 # An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
 _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")
 
@@ -172,14 +174,17 @@ class Redactor:
         self, line: bytes, quoted: bytes, suspects: Sequence[int]
     ) -> Iterator[tuple[Leaf, Sequence[int]]]:
         """Yield each leaf that may hold a secret, with its suspects."""
-        found = [leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES]
+        others: Iterator[Leaf] = (
+            leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES
+        )
+        found = list(islice(others, _LEAVES_IN_MEMORY))
         # One leaf is often most of a line. The others are checked together, as most hold nothing.
         most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
         if most:
             rest = line[: most.start] + line[most.end :]
             if not self._may_hold(rest, self._scanner.suspects(rest, suspects)):
-                found = [most]
-        for leaf in found:
+                found, others = [most], iter(())
+        for leaf in chain(found, others):
             text = line[leaf.start : leaf.end]
             known = suspects if leaf is most else self._scanner.suspects(text, suspects)
             if self._may_hold(text, known):

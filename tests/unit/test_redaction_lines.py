@@ -6,6 +6,7 @@ import io
 import json
 import random
 import signal
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -236,6 +237,21 @@ def test_a_line_that_takes_too_long_is_replaced_as_a_whole(
     digest = hashlib.sha256(line).hexdigest()
     assert clean == b'"***UNREDACTABLE sha256=%s bytes=%d***"\r\n' % (digest.encode(), len(line))
     assert rules == (UNREDACTABLE,)
+
+
+def test_the_memory_does_not_grow_with_the_strings_of_a_line() -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    line = json.dumps([*(f"word {number}" for number in range(60_000)), secret]).encode()
+    redact_line(line[:100])
+    tracemalloc.start()
+    try:
+        redacted, rules = redact_line(line)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(rules) == 1
+    assert redacted.startswith(line[: line.index(b"ghp_")])
+    assert peak < 8 * len(line)
 
 
 def test_a_line_that_is_too_long_for_the_memory_is_left_out(
