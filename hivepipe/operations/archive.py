@@ -89,12 +89,14 @@ def _was_unused(home: str, session: str) -> bool:
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
     """Archive the transcripts of subagents, because a killed client does not report their end."""
+    archives = archives_of(context.home)
     for path in transcripts_of_agents(args.path):
         with (
             suppress(FileNotFoundError, RefusedTranscriptError),
             open_source(path, args.claude, job.session, "") as source,
         ):
-            archives_of(context.home).extend(source, callbacks_of(context, job), settled=True)
+            if not archives.has_all_of(source):
+                archives.extend(source, callbacks_of(context, job), settled=True)
 
 
 def _is_over(home: str, session: str) -> bool:

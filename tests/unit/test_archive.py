@@ -7,13 +7,20 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hivepipe.archive import append, reading, totals
+from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.reading import LineReader
+from hivepipe.archive.sources import Source
 from hivepipe.errors import StoppedError
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.archive import archive_transcript
+from hivepipe.operations.families.archive import ArchiveTranscript
+from hivepipe.operations.job_context import JobContext
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
 from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
@@ -456,6 +463,29 @@ def test_a_session_counts_the_tokens_of_its_subagents(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend()
     assert scene.meta["tokens"]["output"] == 1 + 2 + 3 + 71
+
+
+def test_the_end_of_a_session_extends_only_the_subagents_that_have_grown(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extend, extended = Archives.extend, []
+
+    def counted(archives: Archives, source: Source, *more: Any, **settled: bool) -> int:
+        extended.append(source.agent)
+        return extend(archives, source, *more, **settled)
+
+    monkeypatch.setattr(Archives, "extend", counted)
+    scene.path.write_bytes(lines(2))
+    for agent in ("a0", "b1"):
+        scene.agent_path(agent).write_bytes(lines(1))
+    context = JobContext(str(scene.home), "", lambda _parent, _jobs: None)
+    job = Origin(id="1", operation="archive_transcript", event_time_ns=1, session=SESSION)
+    args = ArchiveTranscript(path=str(scene.path), ends=True, settle_s=5)
+    archive_transcript(context, job, args)
+    assert extended == ["", "a0", "b1"]
+    scene.agent_path("b1").write_bytes(lines(2))
+    archive_transcript(context, job, args)
+    assert extended[3:] == ["", "b1"]
 
 
 def test_the_agent_type_is_read_beside_the_transcript_if_no_event_has_it(scene: Scene) -> None:
