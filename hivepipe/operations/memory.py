@@ -32,6 +32,7 @@ AT_ONCE = 64  # texts per request
 WORDS_WEIGHT = 1.0
 RATED_WEIGHT = 0.1
 LATEST_NS = 2**63 - 1  # the largest number of SQLite, in the year 2262
+_PRIMARY_CODE = 0xFF  # of an extended result code of SQLite
 
 CheckStop = Callable[[], None]
 
@@ -68,9 +69,13 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
 
 
 def _may_end(error: BaseException) -> bool:
-    """Tell whether a lock or the disk caused an error. SQLITE_ERROR: a table is missing."""
+    """Tell whether a lock or the disk caused an error.
+
+    SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: no file, or one of another user.
+    """
     if isinstance(error, sqlite3.OperationalError):
-        return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
+        lasting = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CANTOPEN)
+        return error.sqlite_errorcode & _PRIMARY_CODE not in lasting
     return isinstance(error, OSError)
 
 

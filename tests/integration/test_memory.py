@@ -206,6 +206,15 @@ def test_a_job_is_retried_while_the_index_is_locked(
             index_folders(context, [Folder(str(scene.folder), SWARM, "")])
 
 
+def test_an_index_that_cannot_be_opened_holds_up_no_job(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = scene.home.path / "memory.db"
+    path.mkdir(parents=True)
+    index_folders(JobContext(str(scene.home.path), "", lambda _job, _jobs: None))
+    assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
+
+
 def test_a_job_is_retried_while_the_index_cannot_be_created(scene: Scene) -> None:
     scene.home.path.write_text("")  # no folder
     context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
