@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -108,6 +109,19 @@ def watched(work: Callable[[], object], watch: Callable[[FrameType], int]) -> li
     os.waitpid(child, 0)
     assert text, "the work failed"
     return json.loads(text)
+
+
+def state(folder: Path) -> int:
+    """Return a number that differs after a change of any file."""
+    paths = [f"{inner}/{name}" for inner, _, names in os.walk(folder) for name in (".", *names)]
+    found = [(path, os.lstat(path)) for path in paths]
+    return hash(tuple((path, s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns) for path, s in found))
+
+
+def changing_calls(folder: Path, work: Callable[[], object]) -> list[int]:
+    """Return the calls at which files differ from those at the call before."""
+    states = watched(work, lambda _frame: state(folder))
+    return [call for call, (before, now) in enumerate(pairwise(states), 2) if before != now]
 
 
 class PausingWriter(Writer):

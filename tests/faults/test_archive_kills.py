@@ -1,15 +1,13 @@
 """kill -9 of an archiver after each call that changes a file: a retry gives the same bytes."""
 
-import os
 import shutil
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.archive_scene import TOKEN, Scene, line, lines, use_small_chunks
-from tests.faults.harness import killed_at, watched
+from tests.faults.harness import changing_calls, killed_at
 
 
 @pytest.fixture(autouse=True)
@@ -60,19 +58,6 @@ def a_subagent(scene: Scene) -> Callable[[], object]:
     path = scene.agent_path()
     path.write_bytes(lines(6, 50))
     return both_jobs(scene, path, agent_type="Explore")
-
-
-def state(folder: Path) -> int:
-    """Return a number that differs after a change of any file."""
-    paths = [f"{inner}/{name}" for inner, _, names in os.walk(folder) for name in (".", *names)]
-    found = [(path, os.lstat(path)) for path in paths]
-    return hash(tuple((path, s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns) for path, s in found))
-
-
-def changing_calls(folder: Path, work: Callable[[], object]) -> list[int]:
-    """Return the calls at which files differ from those at the call before."""
-    states = watched(work, lambda _frame: state(folder))
-    return [call for call, (before, now) in enumerate(pairwise(states), 2) if before != now]
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,27 @@
 
 import json
 import os
-import random
-import signal
+import shutil
 import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hivepipe.archive.archives import Archives
 from hivepipe.archive.upkeep import verify
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
+from hivepipe.files.manifest import Manifest
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.found_archives import import_found, unimported_archives
 from hivepipe.operations.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, import_exports
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import at_once, manual_origin
 from tests import predecessor_logs as old
-from tests.conftest import ROOT, Home
+from tests.conftest import Home
+from tests.faults.harness import changing_calls, killed_at
 from tests.rounds import rounds
 
 
@@ -294,34 +293,31 @@ def test_an_invalid_export_is_refused(home: Home, text: bytes, reason: str) -> N
     assert reason in refused.reason
 
 
-CHILD = """
-import sys
-from hivepipe.operations.found_archives import import_archives
-from hivepipe.operations.slow import manual_origin, at_once
-from hivepipe.operations.skill_exports import SkillExports
-home, folder = sys.argv[1:]
-with at_once(home) as context:
-    SkillExports(home).write()
-    list(import_archives(context, manual_origin("sweep_transcripts"), folder))
-"""
-
-
-def test_an_import_killed_at_any_moment_is_continued(home: Home) -> None:
-    chance = random.Random(16)
+def test_an_import_killed_at_any_moment_is_continued(home: Home, tmp_path: Path) -> None:
     before = old.make(logs(home))
     add_skill_use(home)
-    command = [sys.executable, "-c", CHILD, str(home.path), str(logs(home))]
-    started = time.monotonic()
-    words = "import hivepipe.operations.skill_exports"
-    subprocess.run([sys.executable, "-c", words], check=True)
-    import_secs = time.monotonic() - started
-    for _ in range(rounds(4)):
-        child = subprocess.Popen(command, cwd=ROOT, env=home.env)
-        time.sleep(chance.uniform(0.5, 2) * import_secs)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    subprocess.run(command, cwd=ROOT, env=home.env, check=True)
-    archives = archives_of(str(home.path))
+    shutil.copytree(home.root, tmp_path / "kept")
+
+    def reset() -> None:
+        shutil.rmtree(home.root)
+        shutil.copytree(tmp_path / "kept", home.root)
+
+    def work() -> None:
+        SkillExports(str(home.path)).write()
+        import_folder(home, logs(home))
+
+    calls = changing_calls(home.root, work)
+    assert calls
+    for call in calls[:: max(len(calls) // rounds(12), 1)]:
+        reset()
+        assert killed_at(call, work)
+        assert not killed_at(0, work)  # not in this process, whose caches would save calls
+        assert_imported(home, before)
+
+
+def assert_imported(home: Home, before: old.State) -> None:
+    """Assert that everything was imported once and that the predecessor's files are unchanged."""
+    archives = Archives(str(home.kept), Manifest(str(home.path)))
     assert archives.index.entries().keys() == {"abc123", "abc123/task-xyz", "fresh1", "xmas"}
     assert all(not problems for _, problems in verify(archives))
     export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
