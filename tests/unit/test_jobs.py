@@ -387,10 +387,12 @@ def test_no_content_of_a_tool_call_leaves_the_hook(label: str) -> None:
 
 DESCRIPTIONS = {
     "SessionStart": ["start_session 7b1f0c9e"],
+    "UserPromptSubmit": ["activate_session 7b1f0c9e", "record_prompt 7b1f0c9e"],
     "UserPromptExpansion": ["record_skill acme:release-notes"],
     "SubagentStop": ["finish_agent Explore", *["archive_transcript Explore"] * 2],
     "PostToolUse-Edit": [f"{operation} checkout.py" for operation, *_ in CHECKPOINT],
     "Stop": [f"{operation} 7b1f0c9e" for operation, *_ in STOPPED],
+    "SessionEnd": [f"{operation} 7b1f0c9e" for operation, *_ in TABLE["SessionEnd"]],
 }
 
 
@@ -505,9 +507,15 @@ def test_ids_do_not_depend_on_instance_process_or_folder() -> None:
 
 
 @pytest.mark.parametrize("label", ["PostToolUse-Edit", "PostToolUse-Agent-async", "PostToolUse"])
-def test_another_tool_call_or_session_has_other_ids(label: str) -> None:
+def test_another_tool_call_has_other_ids(label: str) -> None:
     payload = payloads.ALL[label]
     assert not set(ids(payload)) & set(ids(changed(payload, tool_use_id="toolu_another")))
+
+
+@pytest.mark.parametrize("label", ["PostToolUse-Edit", "SubagentStart", "Stop"])
+def test_another_session_has_other_ids(label: str) -> None:
+    """Whether an event is identified by its call, its agent or its bytes."""
+    payload = payloads.ALL[label]
     assert not set(ids(payload)) & set(ids(payload, session="another"))
 
 
@@ -558,7 +566,7 @@ def test_a_generated_prompt_opens_the_turn_and_is_not_recorded() -> None:
     prompts = [changed(payloads.USER_PROMPT_SUBMIT, source=source) for source in generated]
     for payload in (payloads.TASK_NOTIFICATION, *prompts):
         operations = {job.operation for job in plan(parse(payload), context())}
-        assert operations - {"finish_agent"} == {"activate_session"}
+        assert operations - {"finish_agent"} == {"activate_session"}, payload
     text = "What is <task-notification>?"  # a prompt of the user may quote a tag
     for source in ("user", "sdk", ...):
         payload = changed(payloads.USER_PROMPT_SUBMIT, source=source, prompt=text)
