@@ -185,12 +185,12 @@ def test_a_line_of_nothing_but_images_does_not_hang() -> None:
     """Searching the whole line for each of its strings would take minutes."""
 
     def hangs(*_: object) -> None:
-        raise AssertionError("not done within a minute")
+        raise AssertionError("not done in time")
 
     images = [json.dumps(image(""))] * 20_000
     line = f'["{TOKEN}",{",".join(images)}]'
     before = signal.signal(signal.SIGALRM, hangs)
-    signal.alarm(60)
+    signal.alarm(15)
     try:
         assert redacted(line) == line.replace(TOKEN, "***REDACTED***")
     finally:
