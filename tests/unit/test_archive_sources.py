@@ -69,7 +69,7 @@ def test_a_link_out_of_claudes_folders_is_refused(scene: Scene, target: str) -> 
     (scene.project.parent / "-linked").symlink_to(scene.root)
     for path in (scene.path, scene.project.parent / "-linked" / "secret.jsonl"):
         with pytest.raises(RefusedTranscriptError):
-            scene.extend(path)
+            pytest.fail(f"archived {path}: {scene.extend(path)}")
     assert not scene.kept.exists()
 
 

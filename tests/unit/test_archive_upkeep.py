@@ -319,7 +319,7 @@ def test_damaged_metadata_are_a_fault(scene: Scene) -> None:
     for source in (None, 5, {}, {"path": 7}):
         path.write_text(json.dumps({**json.loads(whole), "source": source}))
         (problem,) = problems(scene)
-        assert problem.startswith("its metadata are missing or damaged")
+        assert problem.startswith("its metadata are missing or damaged"), source
     path.write_bytes(whole.replace(b"{", b'{"x":%s,' % (b"[" * 300 + b"]" * 300), 1))
     assert problems(scene) == ["its metadata were changed"]
     scene.path.write_bytes(lines(5))

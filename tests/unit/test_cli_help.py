@@ -154,7 +154,7 @@ SUGGESTIONS = {
 def test_a_mistyped_word_gets_a_suggestion() -> None:
     for typed, meant in SUGGESTIONS.items():
         result = CliRunner().invoke(main, typed.split())
-        assert result.exit_code == 64
+        assert result.exit_code == 64, typed
         message = " ".join(result.stderr.split())
         assert re.search(rf"Did you mean( one of)?:? [^?]*{re.escape(meant)}", message), message
     unlike = CliRunner().invoke(main, ["xyzzy"])

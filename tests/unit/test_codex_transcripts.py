@@ -119,13 +119,13 @@ def test_an_odd_payload_breaks_nothing() -> None:
         raw = item("function_call_output", call_id="call_1", output=0).replace(b":0}", b":%s}")
         found = read_line(raw % output)
         assert found is not None
-        assert found["message"]["content"][0]["content"] == ""
+        assert found["message"]["content"][0]["content"] == "", output[:20]
 
 
 def test_invalid_token_counts_are_zero() -> None:
     for usage in (None, [], {"input_tokens": "many"}, {"input_tokens": -1}):
         raw = line("token_usage_record", {"response_id": "r", "usage": usage})
-        assert all(not any(each.tokens) for each in totals([raw]).take_usages())
+        assert all(not any(each.tokens) for each in totals([raw]).take_usages()), usage
 
 
 def test_a_line_of_claude_code_stays_as_it_is() -> None:

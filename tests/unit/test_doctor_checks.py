@@ -55,7 +55,7 @@ def test_managed_settings_that_disable_hooks_are_reported(
         (finding,) = findings_of("managed-settings", facts)
         assert f"your hooks will not run, because {path} says {setting}" in finding.text
         path.write_text(json.dumps({setting: False}))
-        assert findings_of("managed-settings", facts) == []
+        assert findings_of("managed-settings", facts) == [], setting
 
 
 @pytest.mark.parametrize("value", [True, ["skills", "hooks"]])

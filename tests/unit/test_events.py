@@ -222,7 +222,7 @@ def test_all_fields_wrong_at_once_still_make_an_event(label: str) -> None:
     for wrong in (7, [], {}, True, "", "\0"):
         event = parse({**dict.fromkeys(payload, wrong), "hook_event_name": name})
         all_fields(event)
-        assert event.name == name
+        assert event.name == name, wrong
 
 
 @pytest.mark.parametrize("field", ["file_path", "subagent_type", "model", "description", "skill"])

@@ -20,8 +20,8 @@ def test_a_truncated_status_is_reported() -> None:
     whole = json.dumps(DONE).encode()
     for cut in range(1, len(whole)):
         status = parse(whole[:cut])
-        assert status.problems
-        assert status.word in ("", "done")
+        assert status.problems, whole[:cut]
+        assert status.word in ("", "done"), whole[:cut]
 
 
 def test_a_complete_status_keeps_unknown_fields_and_no_time_of_tomorrow() -> None:

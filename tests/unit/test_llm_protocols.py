@@ -259,7 +259,7 @@ INVALID = [
 def test_an_invalid_answer_is_refused_and_lists_hold_each_text_once() -> None:
     for reply in INVALID:
         with pytest.raises(AnswerError):
-            read_answer(reply)
+            pytest.fail(f"accepted {reply}: {read_answer(reply)}")
     long = {**SUMMARY, "files": [" a ", "a", "", *(f"f{n}" for n in range(40))]}
     assert read_answer(long).files == ("a", *(f"f{n}" for n in range(19)))
 

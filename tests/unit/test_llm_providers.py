@@ -181,7 +181,7 @@ def test_an_invalid_key_is_refused_and_not_sent(environ: Environ) -> None:
     """The error of a request that cannot be sent would contain it in escaped form."""
     for secret in ("", "two\nlines", "\x1b[0m", "käse"):
         with pytest.raises(CredentialsError):
-            write_credential("OPENAI_API_KEY", secret)
+            pytest.fail(f"accepted {secret!r}: {write_credential('OPENAI_API_KEY', secret)}")
     assert read_credentials() == {}
     environ[b"OPENAI_API_KEY"] = b" of-the-environment\n"
     assert (found_offer().secret, found_offer().trouble) == ("of-the-environment", "")

@@ -55,10 +55,10 @@ EMPTY_HOOKS = ['{\n  "hooks": {}\n}\n', '{\n  "hooks": {\n    "Stop": []\n  }\n}
 def test_removing_the_added_entries_restores_the_bytes(text: str) -> None:
     for form in FORMS:
         ours = with_entries(text, our_entries(form))
-        assert ours != text
-        assert has_entries(ours, our_entries(form))
+        assert ours != text, form
+        assert has_entries(ours, our_entries(form)), form
         assert with_entries(ours, our_entries(form)) == ours, "adding twice equals adding once"
-        assert without_entries(ours) == (text if text.strip() else "{}\n")
+        assert without_entries(ours) == (text if text.strip() else "{}\n"), form
     assert with_entries(ours, our_entries()) == with_entries(text, our_entries()), "replaced"
 
 

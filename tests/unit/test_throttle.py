@@ -167,7 +167,7 @@ def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(
 def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Path) -> None:
     path.parent.mkdir(mode=0o700)
     forking = multiprocessing.get_context("fork")
-    start, answers = forking.Barrier(20), forking.SimpleQueue()
+    start, answers = forking.Barrier(20), forking.Queue()
 
     def count_five(number: int) -> None:
         start.wait()
@@ -177,9 +177,10 @@ def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Pat
     started = [forking.Process(target=count_five, args=(number,)) for number in range(20)]
     for process in started:
         process.start()
-    found = [answers.get() for _ in range(100)]
+    found = [answers.get(timeout=60) for _ in range(100)]
     for process in started:
         process.join(60)
+    assert {process.exitcode for process in started} == {0}
     assert sorted(operations for _, operations, _ in found) == list(range(1, 101))
     assert sum(due for due, _, _ in found) == 1
     assert values(read_totals(str(path), SESSION)) == (False, 100, 1)

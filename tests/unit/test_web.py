@@ -194,7 +194,7 @@ def test_health_can_be_limited_to_problems(
         monkeypatch.setattr("hivepipe.web.health_view._health", lambda *_, it=health: it)
         assert len(client.get("/health.json").json()["stacks"]) == 1
         answer = client.get("/health.json?only=problems").json()
-        assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown)
+        assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown), stack
 
 
 def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Path) -> None:

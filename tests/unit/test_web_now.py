@@ -50,9 +50,9 @@ def test_a_malformed_or_foreign_transcript_gives_nothing(transcript: Path) -> No
     odd = (b"", b"\n\n", b"{", b"[]\n", b"\x00" * 100, b'{"message": 7}\n', b"x" * 3_000_000)
     for content in odd:
         transcript.write_bytes(content)
-        assert latest(str(transcript)) == Latest()
+        assert latest(str(transcript)) == Latest(), content[:20]
     for path in ("", "/etc/passwd", "/dev/zero", "/nothing/x.jsonl", "\x00"):
-        assert latest(path) == Latest()
+        assert latest(path) == Latest(), path
     # Only the end of a large one is read.
     early = call(1, "Early", "t1", command="x" * TAIL_BYTES)
     transcript.write_bytes(early + call(2, "Late", "t2", command="ls"))
