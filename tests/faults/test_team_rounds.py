@@ -1,7 +1,7 @@
 """Many homes, one team, and every fault between them, in seeded rounds.
 
 At the end the team has the sum of the homes: no row is lost, doubled or withheld by policy.
-HIVEPIPE_TEST_ROUNDS sets the number of rounds over 100 homes.
+HIVEPIPE_TEST_ROUNDS sets the number of rounds, at least 60, over 100 homes.
 """
 
 import inspect
@@ -35,7 +35,12 @@ from tests.rounds import ASKED_ROUNDS, SEED
 from tests.team_scene import HomeOfTeam, Team
 
 HOMES = 100 if ASKED_ROUNDS else 12
-STEPS = ASKED_ROUNDS or 60
+STEPS = max(60, ASKED_ROUNDS)
+EFFECTS = (
+    *("kill_an_uplink: while it ran", "crash_the_server: TeamAwayError"),
+    *("kill_a_connection: while it was connected", "cut_the_connection: TeamAwayError"),
+    *("change_the_policy: stricter", "change_the_policy: looser"),
+)
 DISK = "size=600m"
 SMALL_LOG = ("-c", "max_wal_size=64MB", "-c", "min_wal_size=32MB")
 SECRET = "/p/secret"  # pragma: allowlist secret
@@ -67,7 +72,10 @@ class Scene:
         return joined.writes._replace(host="127.0.0.1", port=self.proxy.port)
 
     def steps(self) -> None:
-        """Do each action once, then random ones, each with a random home."""
+        """Do each action once and check its home, then random ones, each with a random home.
+
+        A later change of the policy sends all rows again, so it would hide a lost row.
+        """
         actions = {
             self.work: 10,
             self.ship: 6,
@@ -80,24 +88,33 @@ class Scene:
             self.delete_rows: 2,
             self.forget: 1,
             self.set_a_clock_ahead: 1,
-            self.restore_a_home: 1,
+            self.restore_a_home: 2,
             self.restore_the_server: 1,
             self.revoke_a_machine: 2,
-            self.change_the_policy: 1,
+            self.change_the_policy: 2,
             self.rewrite: 2,
         }
         once = [act for act, weight in actions.items() if weight]
         more = self.dice.choices([*actions], [*actions.values()], k=STEPS - len(once))
-        for act in self.dice.sample(once + more, STEPS):
-            act(self.dice.choice(self.homes))
+        for number, act in enumerate((*self.dice.sample(once, len(once)), *more)):
+            home = self.dice.choice(self.homes)
+            act(home)
             self.hits[act.__name__] += 1
+            if number < len(once):
+                self.check(home)
 
     def work(self, home: HomeOfTeam) -> None:
         self.sessions += 1
         project = self.dice.choice(["/p/blue", "/p/green", SECRET])
         home.work(f"session-{self.sessions}", self.dice.randrange(1, 40), project)
 
+    def ship_work(self, home: HomeOfTeam) -> None:
+        """Write rows that the team has too, so that a change of them must arrive there."""
+        self.work(home)
+        self.until_shipped(home)
+
     def rewrite(self, home: HomeOfTeam) -> None:
+        self.ship_work(home)
         home.sql(f"UPDATE usage SET output = output + {self.dice.randrange(1, 9)}")
 
     def ship(self, home: HomeOfTeam) -> str:
@@ -182,7 +199,10 @@ class Scene:
         home.login = self.joined(number)
 
     def change_the_policy(self, _home: HomeOfTeam) -> None:
-        self.green = self.dice.choice(["nothing", "metadata", "everything"])
+        levels = ["nothing", "metadata", "everything"]
+        before = levels.index(self.green)
+        self.green = self.dice.choice([level for level in levels if level != self.green])
+        self.note("stricter" if levels.index(self.green) < before else "looser")
         self.team.query("SELECT hivepipe.set_policy('green', %s)", self.green)
 
     def cut_the_connection(self, home: HomeOfTeam) -> None:
@@ -198,9 +218,11 @@ class Scene:
         self.proxy.delay = 0.0
 
     def delete_rows(self, home: HomeOfTeam) -> None:
+        self.ship_work(home)
         home.sql("DELETE FROM prompts WHERE id IN (SELECT id FROM prompts ORDER BY id LIMIT 3)")
 
     def forget(self, home: HomeOfTeam) -> None:
+        self.ship_work(home)
         with closing(Database(home.path)) as db:
             row = db.row("SELECT id FROM sessions ORDER BY random()", {})
             if row:
@@ -212,11 +234,12 @@ class Scene:
                 }
 
     def set_a_clock_ahead(self, home: HomeOfTeam) -> None:
-        """Continue with versions of a clock that was a year ahead."""
-        self.ship(home)
+        """Continue with versions of a clock that was a year ahead, which the team has too."""
+        self.ship_work(home)
         with closing(Database(home.path)) as db:
-            if db.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}):
-                raise_version(db, int((time.time() + 31_536_000) * 1e6))
+            raise_version(db, int((time.time() + 31_536_000) * 1e6))
+        self.until_shipped(home)
+        self.work(home)
 
     def restore_a_home(self, home: HomeOfTeam) -> None:
         stale = home.path.with_name("stale.db")
@@ -224,7 +247,8 @@ class Scene:
         self.until_shipped(home)
         with closing(sqlite3.connect(home.path)) as db:
             db.execute("VACUUM INTO ?", (str(stale),))
-        self.work(home)
+        self.delete_rows(home)
+        self.set_a_clock_ahead(home)
         self.until_shipped(home)
         name = home.path.parent.name
         kept = self.kept.setdefault(name, set())
@@ -232,13 +256,14 @@ class Scene:
         for suffix in ("-wal", "-shm"):
             Path(f"{home.path}{suffix}").unlink(missing_ok=True)
         shutil.copy(stale, home.path)
-        self.until_shipped(home)
+        self.ship_work(home)
+        self.work(home)
 
     def restore_the_server(self, _home: HomeOfTeam) -> None:
         backup = self.folder / "backup"
         self.team.server.dump(self.team.database, backup)
         for home in self.homes:
-            self.work(home)
+            self.dice.choice([self.work, self.rewrite, self.delete_rows, self.forget])(home)
             self.ship(home)
         self.team.server.restore(self.team.database, backup)
 
@@ -248,6 +273,23 @@ class Scene:
                 home.ship()
                 return
         home.ship()
+
+    def check(self, home: HomeOfTeam) -> int:
+        """Ship, and compare the team's rows of a home; return their number."""
+        self.until_shipped(home)
+        kept = self.kept.get(home.path.parent.name, set())
+        prompts = [row[0] for row in self.of_team(home, "t.job_id FROM hivepipe.prompts t")]
+        assert len(prompts) == len({*prompts}), "twice"
+        mine = self.shared_prompts(home)
+        assert mine <= {*prompts}, "lost"
+        assert {*prompts} <= mine | kept, "more than there was"
+        usage = self.of_team(home, "t.message_id, t.output FROM hivepipe.usage t")
+        found = {(message, int(output)) for message, output in usage}
+        assert len(found) == len(usage), "twice"
+        assert self.shared_usage(home) <= found, "lost"
+        more = {row for row in found - self.shared_usage(home) if row[0] not in kept}
+        assert not more, "more than there was"
+        return len(prompts) + len(usage)
 
     def hidden(self, *levels: str) -> str:
         """Return the hidden projects; green is one of them at these policy levels."""
@@ -318,20 +360,8 @@ def test_the_team_has_the_sum_of_the_homes(scene: Scene) -> None:
     scene.steps()
     rows = 0
     for home in scene.homes:
-        scene.until_shipped(home)
-        kept = scene.kept.get(home.path.parent.name, set())
-        prompts = [row[0] for row in scene.of_team(home, "t.job_id FROM hivepipe.prompts t")]
-        assert len(prompts) == len({*prompts}), "twice"
-        mine = scene.shared_prompts(home)
-        assert mine <= {*prompts}, "lost"
-        assert {*prompts} <= mine | kept, "more than there was"
-        usage = scene.of_team(home, "t.message_id, t.output FROM hivepipe.usage t")
-        found = {(message, int(output)) for message, output in usage}
-        assert len(found) == len(usage), "twice"
-        assert scene.shared_usage(home) <= found, "lost"
-        more = {row for row in found - scene.shared_usage(home) if row[0] not in kept}
-        assert not more, "more than there was"
-        rows += len(prompts) + len(usage)
+        rows += scene.check(home)
+    assert min(scene.hits[effect] for effect in EFFECTS) > 0, scene.hits
     secret = "', '".join(scene.secret_sessions())
     for table, column in (("sessions", "id"), ("prompts", "session_id"), ("usage", "session_id")):
         assert scene.team.count(table, f"{column} IN ('{secret}')") == 0
