@@ -1,6 +1,8 @@
 """The outcome of a session's summary job for each way in which a provider can fail."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -201,7 +203,7 @@ def test_a_call_of_a_killed_worker_is_not_repeated(scene: Scene, llm: Provider) 
 
     def answer(handler: Handler) -> None:
         called.append(handler.path)
-        scene.llm.end(9)
+        os.kill(scene.llm.pid, signal.SIGKILL)
         success()(handler)
 
     llm.otherwise = answer
