@@ -86,7 +86,7 @@ class Archives(Catalog):
         if settled:
             self._clear_others(source, callbacks)
         if source.agent and (is_described or settled):
-            self._describe_again(source.session, callbacks)
+            self.describe_again(source.session, callbacks)
         self.index.tidy()
         return lines
 
@@ -234,7 +234,7 @@ class Archives(Catalog):
                 if kept.path != entry["path"]:
                     self.index.change({key: {**entry, "path": kept.path}})
             if changed:
-                self._describe_again(key, callbacks)
+                self.describe_again(key, callbacks)
 
     # ---- metadata
 
@@ -259,7 +259,7 @@ class Archives(Catalog):
         self._write_meta(kept, {**new_meta, **offsets.as_meta(clean(source.path))})
         return True
 
-    def _describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
+    def describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
         """Update the metadata of an archive after a later redaction or new lines of a subagent.
 
         The tokens and files of a session include those of its subagents.

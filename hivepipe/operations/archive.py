@@ -88,15 +88,19 @@ def _was_unused(home: str, session: str) -> bool:
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
-    """Archive the transcripts of subagents, because a killed client does not report their end."""
-    archives = archives_of(context.home)
+    """Archive the transcripts of subagents, because a killed client does not report their end.
+
+    The session is described once more, because an earlier attempt may have ended before that.
+    """
+    archives, callbacks = archives_of(context.home), callbacks_of(context, job)
     for path in transcripts_of_agents(args.path):
         with (
             suppress(FileNotFoundError, RefusedTranscriptError),
             open_source(path, args.claude, job.session, "") as source,
         ):
             if not archives.has_all_of(source):
-                archives.extend(source, callbacks_of(context, job), settled=True)
+                archives.extend(source, callbacks, settled=True)
+    archives.describe_again(job.session, callbacks)
 
 
 def _is_over(home: str, session: str) -> bool:

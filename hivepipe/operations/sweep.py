@@ -22,6 +22,7 @@ from hivepipe.operations.unindexed import update_search_index
 
 DAY_SECS = 86_400.0
 QUIET_SECS = 3600.0  # a transcript that has not grown for so long is complete
+RECENT_SECS = 2 * DAY_SECS  # more than the time between two sweeps
 
 logger = logging.getLogger("hivepipe.archive")
 
@@ -36,6 +37,8 @@ class SweepResult:
     foreign: int = 0  # of other projects, or of no project
     expired: int = 0  # older than the oldest archive that is kept
     failed: dict[str, str] = field(default_factory=dict)
+    # Sessions with a recent subagent that is unchanged; their metadata may lack it after a kill.
+    to_describe: set[str] = field(default_factory=set)
 
 
 def sweep_transcripts(context: JobContext, job: Origin, _args: SweepTranscripts) -> None:
@@ -77,6 +80,12 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
                 continue
             except OSError as error:
                 result.failed[path] = error.strerror or str(error)
+    for session in sorted(result.to_describe):
+        callbacks.check_stop()
+        try:
+            archives.describe_again(session, callbacks)
+        except OSError as error:
+            result.failed[session] = error.strerror or str(error)
     upkeep.rebuild_index(archives)
     return result
 
@@ -98,6 +107,8 @@ def _take(
 ) -> None:
     if archives.has_all_of(source):
         result.unchanged += 1
+        if source.agent and time.time() - source.status.st_mtime < RECENT_SECS:
+            result.to_describe.add(source.session)
         return
     cwd = source.head().cwd or _cwd_of_session(archives, source)
     if not cwd or not scope.may_take(home, cwd, followed):

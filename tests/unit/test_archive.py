@@ -1,9 +1,11 @@
 """An archive grows with its transcript: new lines, replaced files, restarts, totals and modes."""
 
+import errno
 import json
 import os
 import stat
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -21,6 +23,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archive_transcript
 from hivepipe.operations.families.archive import ArchiveTranscript
 from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.sweep import sweep
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
 from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
@@ -468,6 +471,22 @@ def test_a_session_counts_the_tokens_of_its_subagents(scene: Scene) -> None:
     assert scene.meta["tokens"]["output"] == 1 + 2 + 3 + 71
 
 
+JOB = Origin(id="1", operation="archive_transcript", event_time_ns=1, session=SESSION)
+
+
+def context_of(scene: Scene) -> JobContext:
+    return JobContext(str(scene.home), "", lambda _parent, _jobs: None)
+
+
+def end_session(scene: Scene) -> None:
+    args = ArchiveTranscript(path=str(scene.path), ends=True, settle_s=5)
+    archive_transcript(context_of(scene), JOB, args)
+
+
+def sweep_all(scene: Scene) -> None:
+    sweep(context_of(scene), JOB, [str(scene.root / ".claude")])
+
+
 def test_the_end_of_a_session_extends_only_the_subagents_that_have_grown(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -481,14 +500,28 @@ def test_the_end_of_a_session_extends_only_the_subagents_that_have_grown(
     scene.path.write_bytes(lines(2))
     for agent in ("a0", "b1"):
         scene.agent_path(agent).write_bytes(lines(1))
-    context = JobContext(str(scene.home), "", lambda _parent, _jobs: None)
-    job = Origin(id="1", operation="archive_transcript", event_time_ns=1, session=SESSION)
-    args = ArchiveTranscript(path=str(scene.path), ends=True, settle_s=5)
-    archive_transcript(context, job, args)
+    end_session(scene)
     assert extended == ["", "a0", "b1"]
     scene.agent_path("b1").write_bytes(lines(2))
-    archive_transcript(context, job, args)
+    end_session(scene)
     assert extended[3:] == ["", "b1"]
+
+
+@pytest.mark.parametrize("again", [end_session, sweep_all])
+def test_a_session_that_was_not_described_after_its_subagent_is_described_later(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, again: Callable[[Scene], None]
+) -> None:
+    def fail(*_any: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    scene.path.write_bytes(lines(2))
+    scene.agent_path().write_bytes(lines(1, 70))
+    with monkeypatch.context() as full, pytest.raises(OSError, match="No space"):
+        full.setattr(Archives, "describe_again", fail)
+        end_session(scene)
+    assert scene.meta["tokens"]["output"] == 1 + 2
+    again(scene)
+    assert scene.meta["tokens"]["output"] == 1 + 2 + 71
 
 
 def test_the_agent_type_is_read_beside_the_transcript_if_no_event_has_it(scene: Scene) -> None:
