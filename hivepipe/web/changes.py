@@ -43,6 +43,7 @@ class Changes:
         self._databases = databases
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None
+        self._signature: Signature = ()
         self._notifications = 0
 
     def notify(self) -> None:
@@ -78,7 +79,6 @@ class Changes:
             before = now
 
     def _state(self) -> tuple[int, Signature]:
-        found: Signature = ()
         with suppress(OSError):  # such as too many open files; the next poll may succeed
-            found = signature(self._databases())
-        return self._notifications, found
+            self._signature = signature(self._databases())
+        return self._notifications, self._signature

@@ -339,6 +339,27 @@ def test_open_pages_are_told_after_a_poll_that_failed(monkeypatch: pytest.Monkey
     asyncio.run(play())
 
 
+def test_a_failed_poll_tells_open_pages_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hivepipe.web.changes.POLL_SECS", 0.01)
+    monkeypatch.setattr("hivepipe.web.changes.KEEP_ALIVE_SECS", 0.3)
+    polls = count()
+
+    def databases() -> list[Path]:
+        if next(polls) % 2:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return [home / "hive.db"]
+
+    async def play() -> None:
+        follower = Changes(databases).follow()
+        assert [await anext(follower) for _ in range(2)] == [": alive\n\n"] * 2
+        assert next(polls) > 3
+        await follower.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(play())
+
+
 def test_a_change_in_the_moment_of_the_keep_alive_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hivepipe.web.changes.KEEP_ALIVE_SECS", 0.05)
 
