@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
 
 from hivepipe.archive.search.index import Archived, Hit, SearchIndex
 from hivepipe.archive.search.passages import passage_of
@@ -15,6 +16,7 @@ from hivepipe.reading.state_cache import StateCache
 
 AROUND = 60  # characters on either side of a match
 INDEXING_SECS = 10.0  # after that, only indexed lines are searched; newest sessions go first
+LEAST_INDEXING_SECS = 0.02  # each search indexes something, so that repeated ones end
 SUMMARY = "summary"  # the role of hivepipe's summaries
 # The only letter that is longer in lower case, where it is two characters.
 _DOTTED_I, _DOT = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "\N{COMBINING DOT ABOVE}"
@@ -131,15 +133,18 @@ _LAST: StateCache[Found] = StateCache(8)
 def _index(
     index: SearchIndex, new: Unindexed, progress: Callable[[int, int], None], secs: float
 ) -> int:
-    """Index for a limited time; return the bytes left for the sweep and later searches."""
-    until = time.monotonic() + secs
+    """Index for a limited time; return the bytes left for the sweep and later searches.
+
+    The time begins at the first archive with new lines, so that some of it is indexed.
+    """
+    until = cache(lambda: time.monotonic() + max(secs, LEAST_INDEXING_SECS))
     missing = new.missing_bytes(index)
     progress(0, missing)
     return index_new(
         index,
         new,
         lambda done: progress(done, missing),
-        lambda: time.monotonic() > until,
+        lambda: time.monotonic() > until(),
     )
 
 

@@ -108,11 +108,14 @@ def test_lines_added_later_are_found(home: Home) -> None:
     assert [hit["session_id"] for hit in hits(home, "afterwards")] == [OTHER]
 
 
-def test_an_incomplete_result_is_called_so(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_result_is_called_so(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for secs, number, words in (
         (-1, "0 found so far\n", "The result is incomplete"),
         (9, "2 found\n", ""),
     ):
+        monkeypatch.setattr("hivepipe.reading.search.LEAST_INDEXING_SECS", secs)
         _show_found(find(str(home.path), Question("cart"), 20, indexing_secs=secs), utc=True)
         said = capsys.readouterr()
         assert said.out.endswith(number)

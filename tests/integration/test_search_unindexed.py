@@ -74,6 +74,15 @@ def test_indexed_archives_are_not_read_again(private_home: Home, add_line: AddLi
     assert found(private_home, "cart") == 3
 
 
+def test_a_search_whose_time_is_over_still_indexes(private_home: Home, add_line: AddLine) -> None:
+    for number in range(3):
+        add_line(number, "the cart")
+    home, left = str(private_home.path), [10**9]
+    while left[-1]:
+        left.append(find(home, Question("cart"), 100, indexing_secs=-1).not_indexed_bytes)
+        assert left[-1] < left[-2]
+
+
 def test_an_archive_of_a_settled_folder_is_found(private_home: Home, add_line: AddLine) -> None:
     add_line(1, "the cart")
     settle(private_home)
