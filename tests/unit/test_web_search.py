@@ -145,6 +145,17 @@ def test_without_words_the_page_says_what_to_type(client: TestClient) -> None:
     assert "No line has all of these words" in client.get("/search?q=x").text
 
 
+def test_an_incomplete_result_without_hits_speaks_of_indexed_lines_only(
+    client_with_archive: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_view, "find", lambda *_, **__: Found([], 0, 1, {}))
+    page = client_with_archive.get("/search", params=CART).text
+    assert "No indexed line has all of these words" in page
+    monkeypatch.setattr(search_view, "find", lambda *_, **__: Found([], 0, 0, {}))
+    page = client_with_archive.get("/search", params={"q": "wagon"}).text
+    assert "No line has all of these words" in page
+
+
 def test_a_home_whose_index_is_broken_is_named_and_a_deleted_one_is_ignored(
     client_with_archive: TestClient, home: Path
 ) -> None:
