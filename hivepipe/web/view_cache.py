@@ -54,10 +54,8 @@ class ViewCache:
     def _drop_unused(self) -> None:
         """Drop the oldest answers beyond MOST_BYTES, and slots without an answer or a request."""
         with self._lock:
-            sizes = {
-                key: len(slot.answer.text) if slot.answer else 0
-                for key, slot in self._slots.items()
-            }
+            answers = {key: slot.answer for key, slot in self._slots.items()}
+            sizes = {key: len(answer.text) if answer else 0 for key, answer in answers.items()}
             left = sum(sizes.values())
             for key, size in sizes.items():
                 is_used = left <= MOST_BYTES if size else self._slots[key].lock.locked()
