@@ -65,7 +65,7 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 @dataclass(slots=True)
 class Totals:
-    """The totals so far. `_NAMES` hold each name once, in the order of first use."""
+    """The totals so far. The fields in `_NAMES` hold each name once, in the order of first use."""
 
     lines: int = 0
     broken_lines: int = 0
