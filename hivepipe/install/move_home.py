@@ -66,8 +66,7 @@ def adopt_old_home(project: str, old: str) -> str:
     # A link to the new place may be at the old one.
     if old == project or (os.path.isdir(old) and not os.path.samefile(old, project)):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")
-    record = read_record(old)
-    home = record.get("home") or real_path(home_of_project(old))
+    home = read_record(old).get("home") or real_path(home_of_project(old))
     if not os.path.isdir(home):
         raise TreeError(
             f"nothing was recorded for {old}; a `.hive-mind` here: hivepipe init --adopt"
@@ -75,11 +74,14 @@ def adopt_old_home(project: str, old: str) -> str:
     place = locate(project)
     if read_record(project).get("home") not in (None, home) and not holds_nothing(place):
         raise TreeError(f"{project} has a home, {place.home}: `hivepipe uninstall` leaves it")
-    tree = project if record.get("tree") == old or recorded_tree(project, home) else ""
     stack = Stack.prepared(home)
-    # Only a project can be off. The stack may be down.
-    state = "off" if record.get("state") == "off" else read_record(home).get("state", "on")
-    with lifecycle.at_rest(stack):
+    with lifecycle.at_rest(stack, old, project):
+        of_home = read_record(home)  # its tree is where the data is now
+        # Only a project can be off. The stack may be down.
+        is_off = read_record(old).get("state") == "off"
+        state = "off" if is_off else of_home.get("state", "on")
+        is_moved = of_home.get("tree") in (old, project)
+        tree = project if is_moved else recorded_tree(project, home)
         registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
         edits.follow_rename(old, project)
         registration.forget(old, home)

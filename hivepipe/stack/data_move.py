@@ -83,13 +83,14 @@ class Move(NamedTuple):
         ]
 
 
-def finish_interrupted_move(home: str) -> None:
-    """Finish an interrupted move: undo it if the record was not switched, else complete it."""
-    move = _begun(home)
-    if move and tree_of(home) == move.target:
-        move.delete(move.source)
-    elif move:
-        move.delete(move.target)
+def finish_interrupted_move(home: str, old: str = "", project: str = "") -> None:
+    """Finish an interrupted move: undo it if the record was not switched, else complete it.
+
+    The files in the tree `old` are now in `project`, which was renamed.
+    """
+    if move := _begun(home):
+        place = move.source if tree_of(home) == move.target else move.target
+        move.delete(project if place == old else place)
 
 
 def _begun(home: str) -> Move | None:

@@ -80,18 +80,21 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 
 
 @contextmanager
-def at_rest(stack: Stack) -> Iterator[None]:
-    """Stop the stack and keep it from starting in the context. Its state stays as recorded."""
+def at_rest(stack: Stack, old: str = "", project: str = "") -> Iterator[None]:
+    """Stop the stack and keep it from starting in the context. Its state stays as recorded.
+
+    An interrupted move of the data is finished, in `project` if that was named `old` before.
+    """
     with _turn(stack):
-        _stop_to_move(stack)
+        _stop_to_move(stack, old, project)
         kernel.release(stack.home)
         yield
 
 
-def _stop_to_move(stack: Stack) -> None:
+def _stop_to_move(stack: Stack, old: str = "", project: str = "") -> None:
     kernel.refuse_another(stack.home)
     supervisor.stop(stack)
-    finish_interrupted_move(stack.home)
+    finish_interrupted_move(stack.home, old, project)
 
 
 def restart(project: str, stack: Stack) -> Stack:

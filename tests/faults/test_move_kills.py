@@ -256,6 +256,42 @@ def test_an_interrupted_move_is_finished_before_a_renamed_project_adopts_its_hom
     assert recorded(home) == wanted
 
 
+@pytest.mark.parametrize("is_linked", [True, False], ids=["a link", "no link"])
+@pytest.mark.parametrize("into_the_tree", [True, False], ids=["into the tree", "out of it"])
+def test_a_killed_move_is_finished_where_the_project_was_renamed_to(
+    project: Path, tmp_path: Path, into_the_tree: bool, is_linked: bool
+) -> None:
+    home, renamed = home_of_project(str(project)), project.with_name("renamed")
+    register(project, home)
+    fill(home)
+    wanted = recorded(home)
+    in_and_out = [str(project), "", str(project), ""]  # later moves find the database's number
+    *before, target = in_and_out[:3] if into_the_tree else in_and_out
+    for place in before:
+        move_home(str(project), Stack.prepared(home), place)
+    restore = snapshot(project.parent, tmp_path / "kept")
+
+    def work() -> None:
+        move_home(str(project), Stack.prepared(home), target)
+
+    steps = steps_of(restore, work)
+    kept = set()
+    for step in spread(steps, KILLS // 2 * rounds(1)):
+        restore()
+        assert not killed(step, work), f"it ended before step {step} of {steps}"
+        tree = str(renamed) if tree_of(home) else ""
+        project.rename(renamed)
+        if is_linked:
+            project.symlink_to(renamed)
+        adopt_old_home(str(renamed), str(project))
+        finish_interrupted_move(home)
+        assert tree_of(home) == tree, f"killed before step {step} of {steps}"
+        assert recorded(home) == wanted, f"killed before step {step} of {steps}"
+        assert len(everywhere(renamed, home)) == 3, "each file is there once"
+        kept.add(tree)
+    assert len(kept) == 2, "killed before and after the record was switched"
+
+
 def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path, tmp_path: Path) -> None:
     old, new = f"{project}/.hive-mind", home_of_project(str(project))
     Path(old).mkdir(mode=0o700)
