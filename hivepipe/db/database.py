@@ -28,7 +28,10 @@ PAGES_AT_ONCE = 2000  # 8 MB
 
 
 class Database:
-    """An open database. Every text that is written through it is redacted, but no key."""
+    """An open database.
+
+    Every text that is written through it is redacted; to keys only the built-in rules apply.
+    """
 
     def __init__(
         self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS, number: int = 0

@@ -1,0 +1,98 @@
+"""Fields of rows and jobs: no secret passes, and no text raises."""
+
+import json
+
+import pytest
+
+from hivepipe import redact
+from hivepipe.redact.fields import redact_column
+from hivepipe.redact.user_rules import parse, redactor
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+ACCESS_KEY = "AKIA" + "Q3EGRZ7JX2MWPL4T"
+AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "9zQ4kT7mWs"
+DIGITS = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacement = 'DIGITS'\n"
+
+# column, its value, the secret in it
+SECRETS: list[tuple[str, object, str]] = [
+    ("metadata", {TOKEN: 1}, TOKEN),
+    ("metadata", {"ana@shop.io": 1}, "ana@shop.io"),
+    ("metadata", {"ana@shop.io": 1, "bob@shop.io": 2}, "shop.io"),
+    ("checkpoint_data", {"command": ["mysql", "--password", "hunter2X9kk"]}, "hunter2X9kk"),
+    ("checkpoint_data", {"command": ["mysql", "--password", "hunter1234"]}, "hunter"),
+    ("data", {"password": ["hunter2X9kk"]}, "hunter2X9kk"),
+    ("data", {"env": [{"name": "DB_PASSWORD", "value": "hunter2X9kk"}]}, "hunter2X9kk"),
+    ("data", {"key": "AbCdEf0123456789GhIjKl+/mnOpQr=="}, "AbCdEf0123456789"),
+    ("metadata", {"source": {"type": "base64", "data": ACCESS_KEY}}, ACCESS_KEY),
+    ("files", [f"/srv/{TOKEN}"], TOKEN),
+    ("path", f"aws_secret_access_key={AWS}", "K7MDENG"),
+    ("transcript_path", "Authorization: Bearer abCD12efGH34/ijKL56mnOP78qrST90", "ijKL56"),
+    ("path", "/srv/x?sig=aB3dE5fG7hI9jK1lM3nO5/pQ7rS9tU1vW3xY5zA7bC9", "pQ7rS9"),
+]
+
+# Texts that are redacted as text: not JSON, or JSON that cannot be written again unchanged
+OTHERS = [
+    '{"n": 12, "n": 34, "text": "1234"}',
+    '{"number":1e999,"text":"1234"}',
+    '{"1234-a":1,"5678-a":2}',
+    '{"text":"\\ud800 1234"}',
+    '{"text":"\ud800 1234"}',
+    '{"text":"1234"',
+    *("[" * deep + '"1234"' + "]" * deep for deep in (400, 900, 5000)),
+    *('{"a":' * deep + '"1234"' + "}" * deep for deep in (400, 900, 5000)),
+]
+
+
+def use_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a rule of the user in force that matches four digits."""
+    monkeypatch.setattr(redact, "_to_load", [])
+    monkeypatch.setattr(redact, "_in_force", [redactor([parse(DIGITS)])])
+
+
+@pytest.mark.parametrize("has_own_rule", [False, True])
+@pytest.mark.parametrize(("column", "value", "secret"), SECRETS)
+def test_no_secret_of_a_built_in_rule_passes(
+    monkeypatch: pytest.MonkeyPatch, column: str, value: object, secret: str, has_own_rule: bool
+) -> None:
+    monkeypatch.setattr(redact, "_in_force", [])
+    if has_own_rule:
+        use_digits(monkeypatch)
+    compact = json.dumps(value, separators=(",", ":"))
+    texts = [value] if isinstance(value, str) else [compact, json.dumps(value)]
+    for text in texts:
+        assert secret in text
+        assert secret not in redact_column(column, text)
+
+
+@pytest.mark.parametrize("text", OTHERS, ids=range(len(OTHERS)))
+def test_a_text_that_is_no_usual_json_is_redacted_too(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    use_digits(monkeypatch)
+    assert "1234" in text
+    assert "1234" not in redact_column("data", text)
+
+
+@pytest.mark.parametrize(
+    ("column", "before", "after"),
+    [
+        ("days", '{"2025-01-01": 1234}', '{"2025-01-01": 1234}'),
+        ("metadata", '{"said_ns":{"model":17900000000}}', '{"said_ns":{"model":17900000000}}'),
+        (
+            "data",
+            '{"n":98765432109876543210987,"a":"1234"}',
+            '{"n":98765432109876543210987,"a":"DIGITS"}',
+        ),
+        ("metadata", '{"key":"1234","job_id":"j-1234"}', '{"key":"DIGITS","job_id":"j-1234"}'),
+        ("metadata", '{"customer 1234":"ä 1234"}', '{"customer DIGITS":"ä DIGITS"}'),
+        ("files", '["1234", "ä"]', '["DIGITS", "ä"]'),
+        ("updated_at", "2025-01-01 00:00:00.000+00:00", "2025-01-01 00:00:00.000+00:00"),
+        ("model", "claude-opus-4-20250514[1m]", "claude-opus-4-20250514[1m]"),
+        ("state", "電話番号は1234です", "電話番号はDIGITSです"),
+    ],
+)
+def test_only_keys_and_times_are_left_to_the_built_in_rules(
+    monkeypatch: pytest.MonkeyPatch, column: str, before: str, after: str
+) -> None:
+    use_digits(monkeypatch)
+    assert redact_column(column, before) == after
