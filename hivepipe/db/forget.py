@@ -137,8 +137,12 @@ def _clean_row(
     if named_by.intersection(columns):
         db.execute(f"DELETE FROM {quoted(table)} WHERE rowid = :row_number", which)
         return
-    values = {f"v{n}": wanted.replaced(row[name], FORGOTTEN) for n, name in enumerate(columns)}
-    to = ", ".join(f"{quoted(name)} = :v{n}" for n, name in enumerate(columns))
+    # A column's name tells how it is redacted. A person's own may be no name of a parameter.
+    are_names = all(name.isidentifier() for name in columns)
+    parameters = columns if are_names else [f"v{n}" for n in range(len(columns))]
+    pairs = [*zip(columns, parameters, strict=True)]
+    values = {parameter: wanted.replaced(row[name], FORGOTTEN) for name, parameter in pairs}
+    to = ", ".join(f"{quoted(name)} = :{parameter}" for name, parameter in pairs)
     db.execute(f"UPDATE {quoted(table)} SET {to} WHERE rowid = :row_number", {**values, **which})
 
 

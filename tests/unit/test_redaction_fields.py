@@ -1,10 +1,15 @@
 """Fields of rows and jobs: no secret passes, and no text raises."""
 
 import json
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from hivepipe import redact
+from hivepipe.db.database import Database
+from hivepipe.db.forget import FORGOTTEN, remove_text
+from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.redact.fields import redact_column
 from hivepipe.redact.user_rules import parse, redactor
 
@@ -96,3 +101,15 @@ def test_only_keys_and_times_are_left_to_the_built_in_rules(
 ) -> None:
     use_digits(monkeypatch)
     assert redact_column(column, before) == after
+
+
+def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_digits(monkeypatch)
+    metadata = {"title": "about quetzalcoatl", "said_ns": {"title": 17900000000}}
+    with closing(Database(tmp_path / "hive.db")) as db:
+        db.insert("sessions", {"id": "s1", "metadata": json.dumps(metadata), "status": "active"})
+        assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
+        (row,) = db.rows("SELECT metadata FROM sessions")
+    assert json.loads(row["metadata"]) == {**metadata, "title": f"about {FORGOTTEN}"}
