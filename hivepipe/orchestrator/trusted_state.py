@@ -27,7 +27,7 @@ from hivepipe.home import make_folders, read_small, write_small
 from hivepipe.orchestrator.plain_file import open_regular
 from hivepipe.orchestrator.rights import EDITS, default_flags
 from hivepipe.orchestrator.run import read_run
-from hivepipe.orchestrator.worker import Card
+from hivepipe.orchestrator.worker import Card, Worker
 from hivepipe.stack.lock import acquire_lock, locked_file
 from hivepipe.times import now
 
@@ -55,18 +55,20 @@ def folder_of(root: Path) -> Path:
 def migrate_state(root: Path, *, is_new: bool) -> list[str]:
     """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
 
-    A new `.hive` may have the inode of a deleted one, and takes no other state. HiveError: the
-    state folder cannot be written.
+    A new `.hive` may have the path or the inode of a deleted one, and takes no other state.
+    HiveError: the state folder cannot be written.
     """
     folder = folder_of(root)
-    if (folder / _MARK).exists():
+    if (folder / _MARK).exists() and not is_new:
         return []
     try:
         make_folders(str(folder.parent))
         with locked_file(f"{folder}.lock", _LOCK_SECS):
-            if (folder / _MARK).exists():
+            if is_new:
+                _forget_deleted(root, folder)
+            elif (folder / _MARK).exists():
                 return []
-            if not is_new:
+            else:
                 _follow_moved(root, folder)
             notes = _migrate(root, folder)
             write_typed(folder / _MARK, _identity(root))
@@ -80,19 +82,37 @@ def _identity(root: Path) -> Identity:
     return Identity(str(root), status.st_dev, status.st_ino)
 
 
+def _marks_of_gone(root: Path, folder: Path) -> list[Path]:
+    """Return the marks with the device and inode of a `.hive` whose path is gone, newest first."""
+    here, found = _identity(root), []
+    for mark in folder.parent.glob(f"*/{_MARK}"):
+        with suppress(ValueError):
+            before = read_typed(mark, Identity)
+            if replace(here, path=before.path) == before and not os.path.lexists(before.path):
+                found.append(mark)
+    return sorted(found, key=os.path.getmtime, reverse=True)
+
+
+def _forget_deleted(root: Path, folder: Path) -> None:
+    """Remove the marks of deleted hives with the inode of a new one, and the projects at its path.
+
+    The states of workers stay. The projects stay while one of the workers may run.
+    """
+    for mark in _marks_of_gone(root, folder):
+        mark.unlink(missing_ok=True)
+    runs = [Worker(state, state).last_run() for state in _folders(folder / "workers")]
+    if not any(run and run.is_at_work() is not False for run in runs):
+        (folder / PROJECTS).unlink(missing_ok=True)
+
+
 def _follow_moved(root: Path, folder: Path) -> None:
     """Rename the state folder if the `.hive` was moved.
 
     A moved `.hive` has the recorded device and inode, and the recorded path no longer exists.
     """
-    here = _identity(root)
-    for mark in sorted(folder.parent.glob(f"*/{_MARK}")):
-        with suppress(ValueError):
-            before = read_typed(mark, Identity)
-            same = (before.device, before.number) == (here.device, here.number)
-            if same and not os.path.lexists(before.path) and not folder.exists():
-                mark.parent.rename(folder)
-                return
+    marks = _marks_of_gone(root, folder)
+    if marks and not folder.exists():
+        marks[0].parent.rename(folder)
 
 
 def _migrate(root: Path, folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from hivepipe.errors import HiveError
 from hivepipe.files.typed_file import write_typed
+from hivepipe.home import short_hash
 from hivepipe.orchestrator import trusted_state
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.trusted_state import Identity
@@ -233,18 +234,68 @@ def test_a_hive_that_was_moved_finds_its_state(scene: Scene) -> None:
     scene.result("answer", worker, "--option", "1", cwd=moved)
 
 
-def test_a_new_hive_with_the_inode_of_a_deleted_one_does_not_take_its_state(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_equal_inodes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every hive the same inode, as if each was made after the deletion of the last one."""
+
     def reused(root: Path) -> Identity:
         return Identity(str(root), 1, 1)
 
     write_typed(scene.records / "hive", reused(scene.hive))
+    monkeypatch.setattr(trusted_state, "_identity", reused)
+
+
+def folder_sorted_after(scene: Scene) -> Path:
+    """Return a new folder whose `.hive` has a greater hash than the hive of the scene."""
+    names = (scene.home.root / f"other-{number}" for number in range(1000))
+    found = next(name for name in names if short_hash(f"{name}/.hive") > scene.records.name)
+    found.mkdir()
+    return found
+
+
+def test_a_new_hive_with_the_inode_of_a_deleted_one_does_not_take_its_state(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_equal_inodes(scene, monkeypatch)
     worker = scene.finish()
     shutil.rmtree(scene.hive)
-    other = scene.home.root / "other"
-    other.mkdir()
-    monkeypatch.setattr(trusted_state, "_identity", reused)
+    other, moved = folder_sorted_after(scene), scene.home.root / "moved"
     scene.run("init", cwd=other)
     assert "project-a" not in scene.run("projects", cwd=other)
+    scene.run("projects", "add", "of-other", str(scene.projects["project-a-b"]), cwd=other)
+    other.rename(moved)
+    scene.run("init", "--adopt", cwd=moved)
+    assert "of-other" in scene.run("projects", cwd=moved)
     assert (scene.state(worker) / "worker.json").exists()
+
+
+def test_of_equal_marks_of_an_earlier_version_the_newest_is_followed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_equal_inodes(scene, monkeypatch)
+    other, moved = folder_sorted_after(scene), scene.home.root / "moved"
+    scene.run("init", cwd=other)
+    scene.run("projects", "add", "of-other", str(scene.projects["project-a-b"]), cwd=other)
+    shutil.rmtree(scene.hive)
+    os.utime(scene.records / "hive", (1, 1))
+    other.rename(moved)
+    scene.run("init", "--adopt", cwd=moved)
+    assert "of-other" in scene.run("projects", cwd=moved)
+
+
+def test_a_new_hive_in_place_of_a_deleted_one_begins_without_projects(scene: Scene) -> None:
+    worker = scene.finish()
+    shutil.rmtree(scene.hive)
+    (scene.home.root / "takes-the-inode").mkdir()
+    scene.run("init")
+    assert "project-a" not in scene.run("projects")
+    mark = json.loads((scene.records / "hive").read_text())
+    assert mark["number"] == scene.hive.stat().st_ino
+    assert (scene.state(worker) / "worker.json").exists()
+
+
+def test_a_hive_that_was_deleted_while_a_worker_runs_keeps_its_projects(scene: Scene) -> None:
+    worker = scene.spawn(script(["hang"]))
+    scene.wait_for_state(worker, "working")
+    shutil.rmtree(scene.hive)
+    scene.run("init")
+    assert "project-a" in scene.run("projects")
