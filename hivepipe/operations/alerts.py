@@ -15,10 +15,12 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.origin import Origin
 from hivepipe.monitor.snapshot import effectless, vitals, zero_rows
 from hivepipe.operations.families.alerts import RaiseAlerts, RecordAlert, SendAlert
+from hivepipe.operations.follow_up import enqueue_or_spool
 from hivepipe.operations.job_context import JobContext
 from hivepipe.queue import alert_counts, hook_times, latencies
 from hivepipe.queue.connection import connect
 from hivepipe.queue.figures import add_sample, figures
+from hivepipe.queue.full_memory import unless_full
 from hivepipe.settings import variable
 
 logger = logging.getLogger("hivepipe.alerts")
@@ -35,10 +37,10 @@ def raise_alerts(context: JobContext, job: Origin, _args: RaiseAlerts) -> None:
         change = compare(seen, known)
         _report(context, job, change)
         alert_counts.save(connection, change.standing)
-        # Last, because a full Redis refuses them
-        add_sample(connection, found.operations, zero_rows(effectless(context.home)))
-        latencies.add_sample(connection)
-        hook_times.add_sample(connection)
+        with unless_full():
+            add_sample(connection, found.operations, zero_rows(effectless(context.home)))
+            latencies.add_sample(connection)
+            hook_times.add_sample(connection)
 
 
 def _report(context: JobContext, job: Origin, change: Change) -> None:
@@ -52,7 +54,7 @@ def _report(context: JobContext, job: Origin, change: Change) -> None:
     if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
         jobs += [_job(SendAlert, alert, state) for alert, state in changes]
     if jobs:
-        context.follow_up(job, jobs)
+        enqueue_or_spool(context, job, jobs)
 
 
 def _job(args: type[RecordAlert] | type[SendAlert], alert: Alert, state: str) -> Job:

@@ -7,19 +7,21 @@ neither lost nor applied twice. All other operations are work.
 
 import logging
 
-from redis import Redis
+from redis import Redis, ResponseError
 
 from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.home import Place, read_record
-from hivepipe.jobs.envelope import follow_up, read_envelope
+from hivepipe.jobs.envelope import follow_up, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import HANDLERS, apply_results
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
+from hivepipe.queue.full_memory import is_full
 from hivepipe.queue.spool import keep_event
 
 RESULTS_PER_FILE = 10  # far below the size above which a spool file is refused
@@ -47,6 +49,21 @@ def follow_up_job(
                 keep_event(place, parent.event_time_ns, some)
     if works:
         enqueue_work(connection, works, is_periodic=is_periodic)
+
+
+def enqueue_or_spool(context: JobContext, parent: Origin, jobs: list[Job]) -> None:
+    """Store the results, then enqueue the work, or spool it if Redis is full.
+
+    Raise OSError if the disk is full, too.
+    """
+    try:
+        context.follow_up(parent, jobs)
+    except (ResponseError, RefusedError) as error:
+        if not is_full(error):
+            raise
+        works = [job for job in jobs if job.operation not in HANDLERS]
+        place = Place("", context.home, read_record(context.home))
+        keep_event(place, parent.event_time_ns, follow_ups(parent, works))
 
 
 def _work(parent: Origin, job: Job) -> Work:

@@ -14,8 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import redis
@@ -29,6 +28,7 @@ from hivepipe.jobs.retry import is_store_error
 from hivepipe.queue import client
 from hivepipe.queue.claims import Claim, Claimed, Claims
 from hivepipe.queue.connection import connect
+from hivepipe.queue.full_memory import FULL, unless_full
 from hivepipe.queue.rq_workers import ROLE_FIELD
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
@@ -42,8 +42,6 @@ HEARTBEAT_SECS = 5.0
 WORKER_TTL_SECS = 20
 RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
-# redis-py removes the error code at the start of a reply, but not in an error from a script.
-FULL = "used memory > 'maxmemory'"
 # Errors of a server that refuses all writes: its disk or memory is full, it is a replica or has
 # just become one, it is a primary without replicas, or another client's script runs too long.
 REFUSES_WRITES = (
@@ -338,21 +336,6 @@ class ClaimingWorker(SimpleWorker):
         if now - self._logged_at.get(subject, -math.inf) > 60:
             self._logged_at[subject] = now
             logger.warning("%s", text, exc_info=bug)
-
-
-def is_full(error: Exception) -> bool:
-    """Tell whether Redis refuses writes because its memory is full."""
-    return FULL in str(error)
-
-
-@contextmanager
-def unless_full() -> Iterator[None]:
-    """Ignore the error of a full Redis, because it has room again only after its jobs are done."""
-    try:
-        yield
-    except (redis.ResponseError, client.RefusedError) as error:
-        if not is_full(error):
-            raise
 
 
 def is_away(error: Exception) -> bool:

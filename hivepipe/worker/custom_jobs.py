@@ -2,15 +2,10 @@
 
 import logging
 
-import redis
-
-from hivepipe.home import Place, read_record
-from hivepipe.jobs.envelope import Envelope, follow_ups
+from hivepipe.jobs.envelope import Envelope
 from hivepipe.operations.custom_runs import custom_jobs
+from hivepipe.operations.follow_up import enqueue_or_spool
 from hivepipe.operations.job_context import JobContext
-from hivepipe.queue.client import RefusedError
-from hivepipe.queue.spool import keep_event
-from hivepipe.worker.claiming_worker import is_full
 
 logger = logging.getLogger("hivepipe.writer")
 
@@ -25,14 +20,8 @@ def enqueue_custom(context: JobContext, job: Envelope) -> bool:
     if not jobs:
         return True
     try:
-        context.follow_up(job, jobs)
-    except (redis.ResponseError, RefusedError) as error:
-        if not is_full(error):
-            raise
-        place = Place("", context.home, read_record(context.home))
-        try:
-            keep_event(place, job.event_time_ns, follow_ups(job, jobs))
-        except OSError as refusal:
-            logger.warning("Redis and disk are full, %s is kept: %s", job.id, refusal.strerror)
-            return False
+        enqueue_or_spool(context, job, jobs)
+    except OSError as refusal:
+        logger.warning("Redis and disk are full, %s is kept: %s", job.id, refusal.strerror)
+        return False
     return True

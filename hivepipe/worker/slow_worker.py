@@ -39,6 +39,7 @@ from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import execute_slow, load_slow
 from hivepipe.queue import client
 from hivepipe.queue.claims import LEASE_SECS, Claimed
+from hivepipe.queue.full_memory import unless_full
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import LLM, SLOW
 from hivepipe.stack import shared_page
@@ -47,7 +48,7 @@ from hivepipe.stack.wanted import set_wanted
 from hivepipe.summaries import consent
 from hivepipe.team import capture, membership
 from hivepipe.team.connection import is_installed
-from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
 from hivepipe.worker.llm_queue import LlmQueue
 from hivepipe.worker.status_line_file import StatusLineFile
 

@@ -50,6 +50,7 @@ from hivepipe.queue.aof_sync import AofSync
 from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
 from hivepipe.queue.claims import TROUBLE_KEY, Claimed
 from hivepipe.queue.enqueue import enqueue
+from hivepipe.queue.full_memory import is_full, unless_full
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import QUEUES
@@ -57,7 +58,7 @@ from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, may_shut_down, shut_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.wake_up import WakeUp
-from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
 from hivepipe.worker.custom_jobs import enqueue_custom
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch

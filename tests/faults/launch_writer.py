@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.db.database import Database
-from hivepipe.operations import custom_runs, registry
+from hivepipe.operations import custom_runs, follow_up, registry
 from hivepipe.queue import spool
 from hivepipe.queue.claims import Claim, Claims
-from hivepipe.worker import custom_jobs, writer
+from hivepipe.worker import writer
 
 OPTIONS = {"pause": "", "after": 0, "poison": "", "operations": [], **json.loads(sys.argv[1])}
 FOLDER = Path(OPTIONS["folder"])
@@ -100,7 +100,7 @@ def keep_event(*arguments: Any) -> str:
 
 if OPTIONS["operations"]:
     custom_runs.installed_names = lambda: tuple(OPTIONS["operations"])
-    custom_jobs.keep_event = keep_event
+    follow_up.keep_event = keep_event
 Claims.claim = marked_claim  # type: ignore[method-assign]
 Claims.acknowledge = paused_acknowledge  # type: ignore[method-assign]
 Database.transaction = paused_transaction  # type: ignore[method-assign]

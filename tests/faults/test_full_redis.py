@@ -2,6 +2,7 @@
 
 import time
 
+from hivepipe.events.job_plan import Message
 from hivepipe.jobs.schedule_table import extra_job, slot_at, tick_of
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import client as wire
@@ -63,16 +64,32 @@ def claimed(bench: Bench) -> int:
     return sum(bench.redis.zcard(f"rq:wip:{queue}") for queue in QUEUES)
 
 
-def test_a_full_redis_raises_its_alerts_once_and_holds_up_no_other_job(bench: Bench) -> None:
-    """The check itself cannot store its samples, and is tried again later."""
+def test_a_full_redis_checks_alerts_once_and_sends_them_later(bench: Bench) -> None:
+    config = bench.home.root / ".config" / "hivepipe" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('alert_command = "true"\n')
     bench.redis.hset("hivepipe:alerts", mapping={"": 0, "uplink": 1})
-    now = time.time_ns()
-    checks = [extra_job("alerts", "raise_alerts", "test", now + n) for n in range(2)]
-    wire.push(bench.server.address, checks, 5.0, PERIODIC_KEY)
+    bench.redis.hset("rq:job:" + "0" * 32, mapping={"status": "failed", "hp": 1})
+    bench.redis.zadd("rq:failed:medium", {"0" * 32: -1})
+    now = time.time() - 10
+    wire.push(bench.server.address, [check_at(now)], 5.0, PERIODIC_KEY)
     bench.redis.config_set("maxmemory", 1)
     writer = bench.plain_writer()
-    until(lambda: bench.accounts["retrying"] == 2, "they hold up each other", 10)
-    until(lambda: not bench.redis.hexists("hivepipe:alerts", "uplink"), "it is not over")
+    until(lambda: bench.home.spool, "the message is not spooled")
+    until(lambda: not bench.to_be_done(), "the check is not acknowledged")
+    assert bench.accounts["retrying"] == 0
+    assert bench.redis.hget("hivepipe:alerts", "uplink") == b"2"
+    (row,) = bench.home.rows("SELECT name, ended_at FROM alerts")
+    assert (row["name"], row["ended_at"]) == ("failed_jobs", None)
+
     bench.redis.config_set("maxmemory", 0)
-    until(lambda: bench.redis.llen("hivepipe:samples") == 2, "not repeated", 40)
+    until(lambda: bench.redis.llen("rq:queue:slow") == 1, "the message is not enqueued")
+    bench.redis.zrem("rq:failed:medium", "0" * 32)
+    wire.push(bench.server.address, [check_at(now + n) for n in (1, 2, 3)], 5.0, PERIODIC_KEY)
+    bench.redis.config_set("maxmemory", 1)
+    until(lambda: bench.home.rows("SELECT 1 FROM alerts WHERE ended_at > raised_at"), "not over")
     assert writer.end() == 0
+
+
+def check_at(secs: float) -> Message:
+    return extra_job("alerts", "raise_alerts", "test", int(secs * 1e9))

@@ -1,0 +1,26 @@
+"""Recognise the errors of a Redis whose memory is full."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import redis
+
+from hivepipe.queue.client import RefusedError
+
+# redis-py removes the error code at the start of a reply, but not in an error from a script.
+FULL = "used memory > 'maxmemory'"
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether Redis refuses writes because its memory is full."""
+    return FULL in str(error)
+
+
+@contextmanager
+def unless_full() -> Iterator[None]:
+    """Ignore the error of a full Redis, because it has room again only after its jobs are done."""
+    try:
+        yield
+    except (redis.ResponseError, RefusedError) as error:
+        if not is_full(error):
+            raise
