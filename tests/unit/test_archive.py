@@ -516,9 +516,10 @@ def test_a_session_that_was_not_described_after_its_subagent_is_described_later(
 
     scene.path.write_bytes(lines(2))
     scene.agent_path().write_bytes(lines(1, 70))
-    with monkeypatch.context() as full, pytest.raises(OSError, match="No space"):
+    with monkeypatch.context() as full:
         full.setattr(Archives, "describe_again", fail)
-        end_session(scene)
+        with pytest.raises(OSError, match="No space"):
+            end_session(scene)
     assert scene.meta["tokens"]["output"] == 1 + 2
     again(scene)
     assert scene.meta["tokens"]["output"] == 1 + 2 + 71
