@@ -154,7 +154,6 @@ def _apply(
         add={file.name: as_trusted(file) for file in add or ()},
         remove=[file.name for file in remove or ()],
     )
-    compile_for_hooks(Config(place.home, place.project))
     Path(part_path(place.home, project_part(place.project))).unlink(missing_ok=True)
     memories = index_path(place.home)
     if memories.exists():
@@ -162,3 +161,4 @@ def _apply(
             prepare_recall(place.home, index)
     with suppress(StoreError):  # nothing was recorded yet
         BriefingFiles(place.home).write(database_path(place.home))
+    compile_for_hooks(Config(place.home, place.project))  # last: it raises for too large texts

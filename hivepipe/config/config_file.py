@@ -166,22 +166,39 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 def compile_for_hooks(config: Config) -> None:
     """Write the compiled settings for the hooks of this home.
 
-    Raises OSError if they were not written.
+    Raises OSError if they were not written, or without the texts, which are too large.
     """
     path = f"{config.home}/{COMPILED}"
+    text = _compiled(config)
+    if len(text.encode()) <= LIMIT_BYTES:
+        _put(path, text)
+        return
+    _put(path, _compiled(config, with_texts=False))  # a hook reads no more, and would ignore all
+    reason = f"its texts of [[{CONTEXT}]] make more than 1 MB, so none is in force"
+    raise OSError(EFBIG, reason, path)
+
+
+def _compiled(config: Config, *, with_texts: bool = True) -> str:
+    """Return the text of the compiled settings, or "" if there are none."""
     compiled: dict[str, Any] = {"v": 1, "values": config.of_files()}
-    if config.keyword_rules:
+    if config.keyword_rules and with_texts:
         compiled[CONTEXT] = config.keyword_rules
     if config.requests:
         compiled["asked"] = {
-            project: {"values": variables(requested.values), CONTEXT: requested.keyword_rules}
+            project: {
+                "values": variables(requested.values),
+                CONTEXT: requested.keyword_rules if with_texts else [],
+            }
             for project, requested in config.requests.items()
         }
-    is_needed = any([*compiled.values()][1:])
-    text = json.dumps(compiled, ensure_ascii=False) + "\n" if is_needed else ""
-    if len(text.encode()) > LIMIT_BYTES:  # a hook reads no more, and would ignore all of it
-        raise OSError(EFBIG, f"its texts of [[{CONTEXT}]] make more than 1 MB", path)
-    if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
+    if not any([*compiled.values()][1:]):
+        return ""
+    text = json.dumps(compiled, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode()  # a path may not be UTF-8
+
+
+def _put(path: str, text: str) -> None:
+    if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(os.path.dirname(path)):
         return
     if text:
         write_small(path, text)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe import settings
+from hivepipe.config import trust
 from hivepipe.config.asking import files_asking
 from hivepipe.config.config_file import Config, compile_for_hooks, load, load_and_use
 from hivepipe.config.retention import fault, limits_of
@@ -150,13 +151,27 @@ def test_long_texts_for_prompts_reach_the_hooks_or_are_reported(home_file: Path)
 
     write("€", 25)
     compile_for_hooks(Config(str(home_file.parent)))
-    before = compiled.read_bytes()
     values, rules = compiled_settings(text_of(str(compiled)), "")
     assert (values, len(rules)) == ({"HIVEPIPE_USE_QUEUE": "false"}, 25)
     write('"', 80)  # twice as long in JSON
     with pytest.raises(OSError, match="more than 1 MB"):
         compile_for_hooks(Config(str(home_file.parent)))
-    assert compiled.read_bytes() == before
+    values, rules = compiled_settings(text_of(str(compiled)), "")
+    assert (values, rules) == ({"HIVEPIPE_USE_QUEUE": "false"}, []), "no former text is in force"
+
+
+def test_a_trusted_request_of_a_project_whose_path_is_not_utf8_reaches_the_hooks(
+    home_file: Path,
+) -> None:
+    project, home = "/home/u/pr\udce9", str(home_file.parent)
+    text = '[[context]]\nkeywords = ["x"]\ntext = "caf\xe9"\n'
+    file = trust.Trusted("", text, "2026-01-01T00:00:00.000Z")
+    trust.change(home, project, add={"hivepipe.toml": file})
+    compile_for_hooks(Config(home))
+    _, rules = compiled_settings(text_of(f"{home}/hook-settings.json"), project)
+    (rule,) = rules
+    assert isinstance(rule, dict)
+    assert rule["text"].endswith("caf\xe9")
 
 
 def test_extreme_nesting_is_reported_by_every_reader(home_file: Path) -> None:
