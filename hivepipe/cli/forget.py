@@ -38,13 +38,13 @@ def _check(
         raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
     if as_json and not (dry_run or yes):
         raise click.UsageError("--json cannot ask: add --dry-run or --yes")
+    if matching not in (None, "-"):
+        _refuse_short(matching)
 
 
-def _text(_context: click.Context, _option: click.Parameter, matching: str | None) -> str | None:
-    text = sys.stdin.read().rstrip("\n") if matching == "-" else matching
-    if text is not None and len(text) < SHORTEST_TEXT:
+def _refuse_short(text: str) -> None:
+    if len(text) < SHORTEST_TEXT:
         raise click.UsageError(f"the text needs at least {SHORTEST_TEXT} characters")
-    return text
 
 
 @click.command(cls=CheckedCommand, check=_check)
@@ -58,7 +58,6 @@ def _text(_context: click.Context, _option: click.Parameter, matching: str | Non
 @click.option(
     "--matching",
     metavar="TEXT",
-    callback=_text,
     help="Every session that contains exactly this text; `-` reads it from stdin, which keeps it"
     " out of the shell's history.",
 )
@@ -77,6 +76,9 @@ def forget(
 
     Later events of the session are dropped. Claude Code's own transcript is not changed.
     """
+    if matching == "-":
+        matching = sys.stdin.read().rstrip("\n")
+        _refuse_short(matching)
     wanted = ForgetQuery(frozenset()) if matching is None else ForgetQuery.text(matching)
     place = locate(".")
     if not os.path.isdir(place.home):

@@ -307,3 +307,4 @@ def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene
     assert task["text"] == "ask ***FORGOTTEN*** about it"
     assert "no session contains it" in command(scene.home, "forget", "--yes", "--matching", CANARY)
     command(scene.home, "forget", "--matching", "abc", expect=64)
+    command(scene.home, "forget", "--matching", "-", given="abc\n", expect=64)

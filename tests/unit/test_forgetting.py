@@ -2,14 +2,17 @@
 
 import json
 import os
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import click
 import orjson
 import pytest
 
+from hivepipe.cli.forget import forget
 from hivepipe.db.database import Database
 from hivepipe.db.forget import (
     FORGOTTEN,
@@ -133,3 +136,14 @@ def test_a_new_process_knows_forgotten_sessions(tmp_path: Path, db: Database) ->
     remove_rows(db, ["mine"])
     assert is_forgotten(str(tmp_path), "mine")
     assert not is_forgotten(str(tmp_path / "without a database"), "mine")
+
+
+def test_stdin_is_read_by_the_command_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the shell's completion nor wrong usage waits for a text."""
+    monkeypatch.setattr(sys, "stdin", None)  # reading it fails
+    words = ["--matching", "-"]
+    assert forget.make_context("forget", [*words], resilient_parsing=True).params["matching"] == "-"
+    with pytest.raises(click.UsageError, match="one of SESSION"):
+        forget.make_context("forget", ["a-session", *words])
+    with pytest.raises(click.UsageError, match="at least 4 characters"):
+        forget.make_context("forget", ["--matching", "abc"])
