@@ -113,10 +113,12 @@ def database(facts: Facts) -> Iterator[Finding]:
 
 
 def _moving_aside(database: Path, now: float) -> str:
-    """Return the shell command that renames a database with its log, which may have rows, too."""
-    old, new = (shlex.quote(f"{database}{end}") for end in ("", f".damaged-{now:.0f}"))
-    ends = " ".join(map(shlex.quote, SUFFIXES))
-    return f'for end in {ends}; do [ ! -e {old}"$end" ] || mv {old}"$end" {new}"$end"; done'
+    """Return the commands that rename a database with its log, which may have rows, too."""
+    names = [
+        (shlex.quote(f"{database}{end}"), shlex.quote(f"{database}.damaged-{now:.0f}{end}"))
+        for end in SUFFIXES
+    ]
+    return "; ".join(f"test ! -e {old} || mv {old} {new}" for old, new in names)
 
 
 def _is_damage(error: BaseException | None) -> bool:
