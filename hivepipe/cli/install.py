@@ -221,7 +221,10 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
     if plan.plugin and plan.plugin.is_usable:
         say(f"hooks    the plugin's stay; `claude plugin uninstall {plan.plugin.id}` removes them")
     for edit in plan.excludes:
-        say(f"git      the line of hivepipe was removed from {short(edit.path)}")
+        if edit.after is None:
+            say(f"git      {short(edit.path)} was deleted, because hivepipe made it")
+        else:
+            say(f"git      the line of hivepipe was removed from {short(edit.path)}")
     if plan.is_registered:
         say("record   was removed")
     if plan.runs and plan.is_shared:

@@ -85,7 +85,7 @@ def _start_of(exclude: str) -> str:
 
 def _left_of(text: str) -> str | None:
     """Return a text that lost lines of hivepipe, or None if the file is to be deleted."""
-    others = re.sub(rf"^{_MADE}.*\n", "", text, flags=re.MULTILINE)
+    others = re.sub(rf"^{_MADE}.*\n?", "", text, flags=re.MULTILINE)
     if others == text or _MARK in others:
         return text
     return others or None

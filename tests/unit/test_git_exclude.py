@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.install.git_exclude import exclude_file, line_for, with_line, without_line
+from hivepipe.install.git_exclude import (
+    exclude_file,
+    line_for,
+    to_stop_ignoring,
+    with_line,
+    without_line,
+)
 
 LINE = "/.claude/settings.local.json"
 
@@ -26,6 +32,16 @@ def test_removing_the_line_restores_the_file(lines: list[str], is_ended: bool) -
 
 def test_a_line_of_the_users_own_is_not_ours() -> None:
     assert without_line(f"{LINE}\n*.o\n", LINE) == f"{LINE}\n*.o\n"
+
+
+@pytest.mark.parametrize("end", ["\n", ""], ids=["ended", "not ended"])
+def test_a_file_that_hivepipe_made_is_deleted(tmp_path: Path, end: str) -> None:
+    """An editor may have removed the last line break."""
+    exclude = tmp_path / "exclude"
+    exclude.write_text(with_line("# hivepipe made this file\n", LINE).rstrip("\n") + end)
+    edit = to_stop_ignoring(str(exclude), [LINE])
+    assert edit is not None
+    assert edit.after is None
 
 
 @pytest.fixture
