@@ -168,9 +168,9 @@ def _move_aside(plan: Plan, record: Record) -> Record:
     asides = [*record.asides, *([] if plan.aside in record.asides else [plan.aside])]
     new = [move for move in plan.moves if move not in record.moves]
     record = replace(record, moves=[*record.moves, *new], asides=asides, is_complete=False)
-    records.write(record)
-    _keep_out_of_git(plan.aside)
-    with _stack_at_rest(plan):
+    with _stack_at_rest(plan):  # it may refuse, so nothing is recorded before
+        records.write(record)
+        _keep_out_of_git(plan.aside)
         for move in plan.moves:
             _move(move, plan.aside)
     return record
