@@ -28,8 +28,8 @@ from hivepipe.team.uplink_status import uplink_report
 from hivepipe.text.plurals import counted
 
 _SHARES = {
-    "nothing": "nothing but the keys of deleted rows: ids, months, and of costs the model "
-    "and times",
+    "nothing": "only the keys of deleted rows: ids and months; for costs also the model and the "
+    "times",
     "metadata": "ids, times, states, counts, tokens, names of projects, models, tools, skills, "
     "commands, clients and types of agents",
     "prompts": "the same, and prompts, titles, summaries, arguments of skills and commands, "
