@@ -63,19 +63,22 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
             embed_missing(index, context.check_stop)
     except MemoryIndexError as error:
         cause = error.__cause__
-        if cause and _may_end(cause):
+        if cause and _may_end(cause, index_path(context.home)):
             raise cause from None
         logger.warning("memories are not indexed: %s", error)
 
 
-def _may_end(error: BaseException) -> bool:
-    """Tell whether a lock or the disk caused an error.
+def _may_end(error: BaseException, path: Path) -> bool:
+    """Tell whether a lock, the disk or a limit of the process caused an error.
 
-    SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: no file, or one of another user.
+    SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is no
+    file or one of another user.
     """
     if isinstance(error, sqlite3.OperationalError):
-        lasting = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CANTOPEN)
-        return error.sqlite_errorcode & _PRIMARY_CODE not in lasting
+        code = error.sqlite_errorcode & _PRIMARY_CODE
+        if code == sqlite3.SQLITE_CANTOPEN:
+            return path.is_file() and os.access(path, os.R_OK | os.W_OK)
+        return code != sqlite3.SQLITE_ERROR
     return isinstance(error, OSError)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -213,6 +214,23 @@ def test_an_index_that_cannot_be_opened_holds_up_no_job(
     path.mkdir(parents=True)
     index_folders(JobContext(str(scene.home.path), "", lambda _job, _jobs: None))
     assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
+
+
+def test_a_job_is_retried_after_too_many_open_files(scene: Scene) -> None:
+    scene.home.path.mkdir()
+    MemoryIndex(scene.home.path / "memory.db").close()
+    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
+    index_folders(context)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, before[1]))  # none left for the -wal
+    try:
+        with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+            index_folders(context)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    index_folders(context)
 
 
 def test_a_job_is_retried_while_the_index_cannot_be_created(scene: Scene) -> None:
