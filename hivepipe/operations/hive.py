@@ -11,10 +11,12 @@ from hivepipe.operations.families.hives import CheckHives, RecordStatus
 from hivepipe.operations.job_context import JobContext
 from hivepipe.orchestrator import policy_steps
 from hivepipe.orchestrator.command import unset_variables
-from hivepipe.orchestrator.folder import Hive, hives
+from hivepipe.orchestrator.folder import Hive, known_hives
 from hivepipe.orchestrator.orchestrator import RECORD_SECS, Orchestrator
 from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.orchestrator.worker_state import CheckedWorker
+
+LEAST_SECS = 0.5  # for each hive, after others have used up the time of the check
 
 logger = logging.getLogger("hivepipe.hive")
 
@@ -32,10 +34,11 @@ def check_hives(context: JobContext, _job: Origin, _args: CheckHives) -> None:
         obstacle = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
         policy = policy._replace(mode="report")
     deadline = time.monotonic() + RECORD_SECS
-    for hive in hives(context.home):
+    for hive in known_hives(context.home):
         context.check_stop()
         try:
-            _check(hive, policy, obstacle, deadline)
+            least = time.monotonic() + LEAST_SECS
+            _check(hive.migrated(), policy, obstacle, max(deadline, least))
         except (HiveError, OSError) as error:  # go on with the other hives
             logger.warning("%s: %s", hive.root, error)
 

@@ -171,4 +171,9 @@ def running_workers(home: str) -> list[Worker]:
 
 def hives(home: str) -> list[Hive]:
     """Return every hive of a home whose folder still exists."""
-    return [Hive(Path(path), home).migrated() for path in known(home) if os.path.isdir(path)]
+    return [hive.migrated() for hive in known_hives(home)]
+
+
+def known_hives(home: str) -> list[Hive]:
+    """Return the same hives, but leave it to the caller to migrate each one."""
+    return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

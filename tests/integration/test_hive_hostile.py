@@ -57,6 +57,22 @@ def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) 
     assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
 
 
+def test_a_hive_that_cannot_be_migrated_does_not_hide_another_hive(scene: Scene) -> None:
+    other = scene.projects["project-a-b"]
+    scene.run("init", cwd=other)
+    scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=other)
+    scene.run("spawn", "project-a", script([DONE]), cwd=other)
+    until(lambda: not scene.processes(), "its runner still runs")
+    marks = scene.home.root.rglob("*/hive")
+    (mark,) = (path for path in marks if path.is_file() and f'"{scene.hive}"' in path.read_text())
+    mark.unlink()
+    lock = mark.parent.with_name(f"{mark.parent.name}.lock")
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    assert f"{scene.hive}: {mark.parent} cannot be made: " in tick(scene)
+    assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
+
+
 def test_archiving_redacts_a_file_in_another_encoding_and_keeps_its_other_bytes(
     scene: Scene,
 ) -> None:
