@@ -217,7 +217,7 @@ class Writer(ClaimingWorker):
         kept = [pair for pair in done if enqueue_custom(self._job_context, pair[1])]
         # The others stay claimed, and are put back and executed again after RECOVER_EVERY_SECS.
         self._claims.acknowledge([(job, envelope.operation) for job, envelope in kept])
-        causes = filter(None, (cleanup_cause(envelope) for _, envelope in done))
+        causes = filter(None, (cleanup_cause(envelope) for _, envelope in kept))
         if cause := next(causes, ""):
             with unless_full():
                 ticks.trigger(self.connection, CLEANUP, cause)
