@@ -203,6 +203,24 @@ def test_removed_trust_takes_effect_at_once(clone: Clone) -> None:
     assert "is not a file of this repository" in user.hivepipe("trust", "README.md", expect=1)
 
 
+def test_removed_trust_takes_effect_with_texts_above_the_limit(clone: Clone) -> None:
+    user = clone.user
+    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
+    clone.create_database()
+    user.hivepipe("trust", "--yes")
+    assert "Tabs" in clone.context()
+    own = user.home / ".config" / "hivepipe" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    quotes = '"' * 9_000  # twice as long in JSON
+    own.write_text(f"[[context]]\nkeywords = ['x']\ntext = '{quotes}'\n" * 80)
+    user.own(user.home)
+    assert "more than 1 MB" in user.do("hivepipe", "trust", "--remove").stderr
+    assert clone.context() == clone.prompt_context() == ""
+    own.unlink()
+    assert clone.context() == clone.prompt_context() == ""
+    assert "nothing was trusted" in user.hivepipe("trust", "--remove")
+
+
 def test_a_deleted_trusted_file_is_named_and_applies_until_removed(trusted: Clone) -> None:
     (trusted.user.project / "hivepipe.toml").unlink()
     assert trusted.states() == {"hivepipe.toml": "gone"}
