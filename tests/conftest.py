@@ -101,7 +101,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(0))
 
 
-IN_CI = b"CI" in posix.environ
+ENVIRONMENT = posix.environ
+IN_CI = b"CI" in ENVIRONMENT
 # Database, archives and exports are in the project's work tree, as with `init --in-tree`.
 IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 
@@ -114,6 +115,7 @@ def _reset_process_state() -> Iterator[None]:
         sys.modules["hivepipe.redact"]._in_force.clear()
         sys.modules["hivepipe.redact"]._to_load.clear()
     native_fire.end_all()
+    posix.environ = ENVIRONMENT  # two threads that replaced it may have restored each other's
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
