@@ -37,8 +37,6 @@ class SweepResult:
     foreign: int = 0  # of other projects, or of no project
     expired: int = 0  # older than the oldest archive that is kept
     failed: dict[str, str] = field(default_factory=dict)
-    # Sessions with a recent subagent that is unchanged; their metadata may lack it after a kill.
-    to_describe: set[str] = field(default_factory=set)
 
 
 def sweep_transcripts(context: JobContext, job: Origin, _args: SweepTranscripts) -> None:
@@ -65,6 +63,7 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
     callbacks = callbacks_of(context, job)
     oldest = time.time() - _kept_days(context.home) * DAY_SECS
     result = SweepResult()
+    recent = set()  # sessions whose metadata may lack a subagent after a kill
     for folder in claude_folders:
         for path in transcripts_in(folder):
             callbacks.check_stop()
@@ -73,6 +72,8 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
                     if source.status.st_mtime < oldest:  # its archive would be outdated
                         result.expired += 1
                         continue
+                    if source.agent and time.time() - source.status.st_mtime < RECENT_SECS:
+                        recent.add(source.session)
                     _take(context.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
                 result.foreign += 1
@@ -80,7 +81,7 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
                 continue
             except OSError as error:
                 result.failed[path] = error.strerror or str(error)
-    for session in sorted(result.to_describe):
+    for session in sorted(recent):
         callbacks.check_stop()
         try:
             archives.describe_again(session, callbacks)
@@ -107,8 +108,6 @@ def _take(
 ) -> None:
     if archives.has_all_of(source):
         result.unchanged += 1
-        if source.agent and time.time() - source.status.st_mtime < RECENT_SECS:
-            result.to_describe.add(source.session)
         return
     cwd = source.head().cwd or _cwd_of_session(archives, source)
     if not cwd or not scope.may_take(home, cwd, followed):
