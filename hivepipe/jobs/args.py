@@ -1,10 +1,11 @@
 """The arguments of operations: one frozen class per operation, which also declares it.
 
-    class EndSession(Args, operation="end_session", handler="sessions.end_session"):
+    class EndSession(Args, handler="sessions.end_session"):
         reason: str = ""
 
-The fields have the names of the payload. `read` checks them: a missing field or null becomes the
-default, and an unknown field is ignored, so that jobs of other releases can be read.
+The operation has the name of its handler's function, `end_session`. The fields have the names of
+the payload. `read` checks them: a missing field or null becomes the default, and an unknown field is
+ignored, so that jobs of other releases can be read.
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ class Every(NamedTuple):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Args:
-    """Base class of all arguments. A subclass with an `operation` declares it."""
+    """Base class of all arguments. A subclass with a `handler` declares an operation."""
 
     operation: ClassVar[str] = ""
     handler: ClassVar[str] = ""
@@ -50,7 +51,6 @@ class Args:
 
     def __init_subclass__(
         cls,
-        operation: str = "",
         handler: str = "",
         priority: int = 0,
         queue: str | None = None,
@@ -68,11 +68,11 @@ class Args:
         cls._types = {**cls._types, **types}
         cls._ids |= {name for name, hint in cls.__annotations__.items() if hint is Id}
         cls._required = frozenset(name for name in cls._types if not hasattr(cls, name))
-        if operation:
-            cls.operation, cls.handler, cls.queue = operation, handler, queue
-            cls.priority = priority or PRIORITIES[operation]
+        if handler:
+            cls.operation, cls.handler, cls.queue = handler.rpartition(".")[2], handler, queue
+            cls.priority = priority or PRIORITIES[cls.operation]
             cls.without_session, cls.every = without_session, every
-            ARGS[operation] = cls
+            ARGS[cls.operation] = cls
 
     # Not a dataclass: to create forty of them is a tenth of a short process' start-up time.
     def __init__(self, **values: Any) -> None:

@@ -3,13 +3,7 @@
 from hivepipe.jobs.args import Args, Id
 
 
-class RecordStatus(
-    Args,
-    operation="record_status",
-    handler="hive.record_status",
-    priority=5,
-    without_session=True,
-):
+class RecordStatus(Args, handler="hive.record_status", priority=5, without_session=True):
     """A status of a hive worker, as the monitor read it."""
 
     worker_id: Id

@@ -65,7 +65,6 @@ from hivepipe.jobs.args import HERE, Args, Every
 
 class WaterPlants(
     Args,
-    operation="water_plants",
     handler="families.plants.water_plants",
     priority=7,
     queue=HERE,

@@ -22,7 +22,7 @@ class AgentCall(Agent):
     description: str = ""
 
 
-class InsertAgent(AgentCall, operation="insert_agent", handler="agents.insert_agent"):
+class InsertAgent(AgentCall, handler="agents.insert_agent"):
     """The Agent tool returned; `launch` is "completed" if the agent has finished."""
 
     launch: str = ""
@@ -32,7 +32,7 @@ class InsertAgent(AgentCall, operation="insert_agent", handler="agents.insert_ag
         return TASK_COMPLETE if self.launch == "completed" else ""
 
 
-class FailAgent(AgentCall, operation="fail_agent", handler="agents.fail_agent"):
+class FailAgent(AgentCall, handler="agents.fail_agent"):
     """The Agent tool failed, or the user interrupted it."""
 
     is_interrupt: bool = False
@@ -43,11 +43,11 @@ class FailAgent(AgentCall, operation="fail_agent", handler="agents.fail_agent"):
         return TASK_COMPLETE
 
 
-class StartAgent(Agent, operation="start_agent", handler="agents.start_agent"):
+class StartAgent(Agent, handler="agents.start_agent"):
     """Claude Code spawned or resumed an agent, or an event came from it."""
 
 
-class FinishAgent(Agent, operation="finish_agent", handler="agents.finish_agent"):
+class FinishAgent(Agent, handler="agents.finish_agent"):
     """An agent finished or failed."""
 
     agent_transcript_path: str = ""

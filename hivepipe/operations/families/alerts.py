@@ -6,7 +6,6 @@ from hivepipe.queue.names import SLOW
 
 class RaiseAlerts(
     Args,
-    operation="raise_alerts",
     handler="alerts.raise_alerts",
     priority=6,
     queue=HERE,
@@ -23,17 +22,9 @@ class Change(Args):
     state: str = ""
 
 
-class RecordAlert(
-    Change,
-    operation="record_alert",
-    handler="alerts.record_alert",
-    priority=6,
-    without_session=True,
-):
+class RecordAlert(Change, handler="alerts.record_alert", priority=6, without_session=True):
     """Write the change to the store."""
 
 
-class SendAlert(
-    Change, operation="send_alert", handler="alerts.send_alert", priority=7, queue=SLOW
-):
+class SendAlert(Change, handler="alerts.send_alert", priority=7, queue=SLOW):
     """Send the change to the user's command and webhook."""

@@ -8,9 +8,7 @@ from hivepipe.queue.names import SLOW
 DAY_SECS = 86_400
 
 
-class ArchiveTranscript(
-    Args, operation="archive_transcript", handler="archive.archive_transcript", queue=SLOW
-):
+class ArchiveTranscript(Args, handler="archive.archive_transcript", queue=SLOW):
     """Append the new lines of a transcript to its archive.
 
     `kind` is main or subagent. `claude` is the folder of Claude Code's files, if it is not the
@@ -28,13 +26,7 @@ class ArchiveTranscript(
     settle_s: int | float | None = None
 
 
-class RecordUsage(
-    Args,
-    operation="record_usage",
-    handler="usage.record_usage",
-    priority=8,
-    without_session=True,
-):
+class RecordUsage(Args, handler="usage.record_usage", priority=8, without_session=True):
     """Usage of messages, and facts about their session: see hivepipe.operations.usage."""
 
     messages: list[Any]
@@ -43,7 +35,6 @@ class RecordUsage(
 
 class SweepTranscripts(
     Args,
-    operation="sweep_transcripts",
     handler="sweep.sweep_transcripts",
     priority=8,
     queue=SLOW,
@@ -54,7 +45,6 @@ class SweepTranscripts(
 
 class CompressArchives(
     Args,
-    operation="compress_archives",
     handler="sweep.compress_archives",
     priority=9,
     queue=SLOW,

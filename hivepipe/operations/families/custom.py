@@ -7,12 +7,7 @@ from hivepipe.queue.names import SLOW
 
 
 class RunCustom(
-    Args,
-    operation="run_custom",
-    handler="custom_runs.run_custom",
-    priority=9,
-    queue=SLOW,
-    without_session=True,
+    Args, handler="custom_runs.run_custom", priority=9, queue=SLOW, without_session=True
 ):
     """Call the function of an entry point; `data` is the redacted payload of the event's job."""
 

@@ -3,28 +3,28 @@
 from hivepipe.jobs.args import Args, Id
 
 
-class RecordGoal(Args, operation="record_goal", handler="history.record_goal"):
+class RecordGoal(Args, handler="history.record_goal"):
     """The context is compacted."""
 
     trigger: str = ""
     task_id: str = ""
 
 
-class RecordNotice(Args, operation="record_notice", handler="history.record_notice"):
+class RecordNotice(Args, handler="history.record_notice"):
     """A notice of Claude Code that is not a tool call."""
 
     kind: str = ""
     text: str = ""
 
 
-class RecordPrompt(Args, operation="record_prompt", handler="history.record_prompt"):
+class RecordPrompt(Args, handler="history.record_prompt"):
     """The user's prompt."""
 
     prompt_id: str = ""
     prompt: str = ""
 
 
-class RecordSkill(Args, operation="record_skill", handler="history.record_skill"):
+class RecordSkill(Args, handler="history.record_skill"):
     """One use of a skill or of a typed command."""
 
     skill: str = ""
@@ -34,7 +34,7 @@ class RecordSkill(Args, operation="record_skill", handler="history.record_skill"
     prompt_id: str = ""
 
 
-class AssignTask(Args, operation="assign_task", handler="tasks.assign_task"):
+class AssignTask(Args, handler="tasks.assign_task"):
     """A session was started with a task."""
 
     task_id: Id

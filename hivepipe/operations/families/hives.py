@@ -9,7 +9,6 @@ __all__ = ["CheckHives", "RecordStatus"]
 
 class CheckHives(
     Args,
-    operation="check_hives",
     handler="hive.check_hives",
     priority=6,
     queue=SLOW,

@@ -8,13 +8,7 @@ from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 
 
-class ImportRow(
-    Args,
-    operation="import_row",
-    handler="families.imports.import_row",
-    priority=8,
-    without_session=True,
-):
+class ImportRow(Args, handler="families.imports.import_row", priority=8, without_session=True):
     """A row of one of the predecessor's tables."""
 
     table: str

@@ -4,7 +4,7 @@ from hivepipe.jobs.args import Args, Id
 from hivepipe.queue.names import SLOW
 
 
-class EnterProfile(Args, operation="enter_profile", handler="profiles.enter_profile"):
+class EnterProfile(Args, handler="profiles.enter_profile"):
     """A session belongs to a profile."""
 
     profile_id: Id
@@ -12,14 +12,14 @@ class EnterProfile(Args, operation="enter_profile", handler="profiles.enter_prof
     swarm: str = ""
 
 
-class SyncProfile(Args, operation="sync_profile", handler="process_end.sync_profile", queue=SLOW):
+class SyncProfile(Args, handler="process_end.sync_profile", queue=SLOW):
     """Synchronise the files of a profile when one of its sessions starts."""
 
     profile_id: Id
     folder: str = ""
 
 
-class SyncIdentity(Args, operation="sync_identity", handler="profiles.sync_identity"):
+class SyncIdentity(Args, handler="profiles.sync_identity"):
     """Store one identity file from its snapshot, whose name is an id."""
 
     profile_id: Id
@@ -29,17 +29,11 @@ class SyncIdentity(Args, operation="sync_identity", handler="profiles.sync_ident
     source: str
 
 
-class FinishProcess(
-    Args,
-    operation="finish_process",
-    handler="process_end.finish_process",
-    priority=5,
-    queue=SLOW,
-):
+class FinishProcess(Args, handler="process_end.finish_process", priority=5, queue=SLOW):
     """Clean up after the process of a session."""
 
 
-class IndexMemory(Args, operation="index_memory", handler="memory.index_memory", queue=SLOW):
+class IndexMemory(Args, handler="memory.index_memory", queue=SLOW):
     """Index the memory files of a session; `folders` has one folder per line."""
 
     folders: str = ""
@@ -48,7 +42,7 @@ class IndexMemory(Args, operation="index_memory", handler="memory.index_memory",
     profile_folder: str = ""
 
 
-class RecordRecall(Args, operation="record_recall", handler="recall.record_recall"):
+class RecordRecall(Args, handler="recall.record_recall"):
     """Memories that a prompt recalled, each with `name` and `text`."""
 
     memories: list[dict[str, str]]

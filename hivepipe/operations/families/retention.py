@@ -9,7 +9,6 @@ DAY_SECS = 86_400
 
 class PruneFiles(
     Args,
-    operation="prune_files",
     handler="prune_files.prune_files",
     priority=9,
     queue=SLOW,
@@ -18,13 +17,7 @@ class PruneFiles(
     """Delete outdated files."""
 
 
-class CountDropped(
-    Args,
-    operation="count_dropped",
-    handler="prune_files.count_dropped",
-    priority=9,
-    without_session=True,
-):
+class CountDropped(Args, handler="prune_files.count_dropped", priority=9, without_session=True):
     """Count events that are about to be dropped."""
 
     what: str
@@ -33,7 +26,6 @@ class CountDropped(
 
 class Prune(
     Args,
-    operation="prune",
     handler="prune.prune",
     priority=8,
     queue=SLOW,
@@ -42,13 +34,7 @@ class Prune(
     """Delete outdated rows."""
 
 
-class DeleteOutdated(
-    Args,
-    operation="delete_outdated",
-    handler="prune.delete_outdated",
-    priority=9,
-    without_session=True,
-):
+class DeleteOutdated(Args, handler="prune.delete_outdated", priority=9, without_session=True):
     """Delete some of the rows of a table, if they are older than a time."""
 
     table: str
@@ -58,7 +44,6 @@ class DeleteOutdated(
 
 class CleanupAgents(
     Args,
-    operation="cleanup_agents",
     handler="cleanup.cleanup_agents",
     priority=6,
     queue=HERE,
@@ -69,7 +54,5 @@ class CleanupAgents(
     trigger: str = ""
 
 
-class LogCleanups(
-    Args, operation="log_cleanups", handler="cleanup.log_cleanups", priority=8, queue=SLOW
-):
+class LogCleanups(Args, handler="cleanup.log_cleanups", priority=8, queue=SLOW):
     """Write the runs of the cleanup to its log file."""

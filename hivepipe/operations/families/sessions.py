@@ -4,7 +4,7 @@ from hivepipe.jobs.args import HERE, Args, Every
 from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRIGGER
 
 
-class StartSession(Args, operation="start_session", handler="sessions.start_session"):
+class StartSession(Args, handler="sessions.start_session"):
     """A session starts or continues in a process on a host."""
 
     transcript_path: str = ""
@@ -20,13 +20,13 @@ class StartSession(Args, operation="start_session", handler="sessions.start_sess
     title: str = ""
 
 
-class ActivateSession(Args, operation="activate_session", handler="sessions.activate_session"):
+class ActivateSession(Args, handler="sessions.activate_session"):
     """A prompt opens a turn."""
 
     title: str = ""
 
 
-class PauseSession(Args, operation="pause_session", handler="sessions.pause_session"):
+class PauseSession(Args, handler="sessions.pause_session"):
     """A turn ends; `error` and `said` are kind and text of the error that ended it."""
 
     error: str = ""
@@ -35,7 +35,7 @@ class PauseSession(Args, operation="pause_session", handler="sessions.pause_sess
     background_tasks: int = 0
 
 
-class EndSession(Args, operation="end_session", handler="sessions.end_session"):
+class EndSession(Args, handler="sessions.end_session"):
     """A session ends for one instance."""
 
     reason: str = ""
@@ -55,13 +55,11 @@ class Checkpoint(Args):
     type: str = ""
 
 
-class UpdateCheckpoint(
-    Checkpoint, operation="update_checkpoint", handler="sessions.update_checkpoint"
-):
+class UpdateCheckpoint(Checkpoint, handler="sessions.update_checkpoint"):
     """Save the checkpoint of a session."""
 
 
-class UpdateInstance(Checkpoint, operation="update_instance", handler="sessions.update_instance"):
+class UpdateInstance(Checkpoint, handler="sessions.update_instance"):
     """Save the totals of an instance."""
 
     def cleanup_cause(self) -> str:
@@ -70,26 +68,15 @@ class UpdateInstance(Checkpoint, operation="update_instance", handler="sessions.
         return PERIODIC_TRIGGER if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
 
 
-class InsertLog(Checkpoint, operation="insert_log", handler="history.insert_log"):
+class InsertLog(Checkpoint, handler="history.insert_log"):
     """Log an automatic checkpoint."""
 
 
-class LoseInstance(
-    Args,
-    operation="lose_instance",
-    handler="sessions.lose_instance",
-    priority=5,
-    without_session=True,
-):
+class LoseInstance(Args, handler="sessions.lose_instance", priority=5, without_session=True):
     """The process of an instance has ended."""
 
 
-class ConcludeSession(
-    Args,
-    operation="conclude_session",
-    handler="session_end.conclude_session",
-    queue=HERE,
-):
+class ConcludeSession(Args, handler="session_end.conclude_session", queue=HERE):
     """Do the follow-up work of a session's end.
 
     `path` is its transcript, `claude` the folder of Claude Code's files if it is not the default.
@@ -101,7 +88,6 @@ class ConcludeSession(
 
 class ReapSessions(
     Args,
-    operation="reap_sessions",
     handler="reaper.reap_sessions",
     priority=4,
     queue=HERE,

@@ -4,13 +4,7 @@ from hivepipe.jobs.args import HERE, Args, Every
 from hivepipe.queue.names import LLM
 
 
-class SummariseSession(
-    Args,
-    operation="summarise_session",
-    handler="summaries.summarise_session",
-    priority=10,
-    queue=LLM,
-):
+class SummariseSession(Args, handler="summaries.summarise_session", priority=10, queue=LLM):
     """Summarise a session; with `compacted`, store Claude Code's summary of a compaction."""
 
     compacted: bool | None = None
@@ -19,7 +13,6 @@ class SummariseSession(
 
 class SummariseIdle(
     Args,
-    operation="summarise_idle",
     handler="summaries.summarise_idle",
     priority=8,
     queue=HERE,
@@ -28,9 +21,7 @@ class SummariseIdle(
     """Enqueue summaries of idle open sessions."""
 
 
-class RecordSummary(
-    Args, operation="record_summary", handler="summaries.record_summary", priority=8
-):
+class RecordSummary(Args, handler="summaries.record_summary", priority=8):
     """A summary of a session, and whether each recalled memory was useful."""
 
     state: str

@@ -6,7 +6,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.queue.names import SLOW
 
 
-class Probe(Args, operation="probe", handler="families.upkeep.probe", without_session=True):
+class Probe(Args, handler="families.upkeep.probe", without_session=True):
     """The event of `hivepipe doctor --probe`, of which only the id is recorded."""
 
 
@@ -14,13 +14,7 @@ def probe(_db: Database, _job: Origin, _args: Probe) -> None:
     """Do nothing, because the id of an applied job is recorded anyway."""
 
 
-class RecordSlot(
-    Args,
-    operation="record_slot",
-    handler="slots.record_slot",
-    priority=9,
-    without_session=True,
-):
+class RecordSlot(Args, handler="slots.record_slot", priority=9, without_session=True):
     """A slot whose job ran outside a transaction of the store."""
 
     name: str = ""
@@ -30,7 +24,6 @@ class RecordSlot(
 
 class DropDeadWorkers(
     Args,
-    operation="drop_dead_workers",
     handler="upkeep.drop_dead_workers",
     priority=6,
     queue=HERE,
@@ -41,7 +34,6 @@ class DropDeadWorkers(
 
 class PromoteRetries(
     Args,
-    operation="promote_retries",
     handler="upkeep.promote_retries",
     priority=4,
     queue=HERE,
@@ -52,7 +44,6 @@ class PromoteRetries(
 
 class DrainSpool(
     Args,
-    operation="drain_spool",
     handler="upkeep.drain_spool",
     priority=4,
     queue=HERE,
@@ -63,7 +54,6 @@ class DrainSpool(
 
 class RecordActivity(
     Args,
-    operation="record_activity",
     handler="upkeep.record_activity",
     priority=5,
     queue=HERE,
@@ -74,7 +64,6 @@ class RecordActivity(
 
 class BringBackStrays(
     Args,
-    operation="bring_back_strays",
     handler="upkeep.bring_back_strays",
     priority=6,
     queue=HERE,
@@ -85,7 +74,6 @@ class BringBackStrays(
 
 class WriteBriefings(
     Args,
-    operation="write_briefings",
     handler="upkeep.write_briefings",
     priority=8,
     queue=HERE,
@@ -96,7 +84,6 @@ class WriteBriefings(
 
 class ExportSkills(
     Args,
-    operation="export_skills",
     handler="upkeep.export_skills",
     priority=8,
     queue=SLOW,
