@@ -4,8 +4,8 @@
         reason: str = ""
 
 The operation has the name of its handler's function, `end_session`. The fields have the names of
-the payload. `read` checks them: a missing field or null becomes the default, and an unknown field is
-ignored, so that jobs of other releases can be read.
+the payload. `read` checks them: a missing field or null becomes the default, and an unknown field
+is ignored, so that jobs of other releases can be read.
 """
 
 from collections.abc import Mapping
