@@ -7,6 +7,7 @@ from operator import add
 
 from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.forget import is_forgotten
+from hivepipe.redact import redact_text
 from hivepipe.skills.statistics import ImportedSkill, SkillUse
 
 KIND = "imported"
@@ -20,7 +21,8 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
     is_later = any(_is_known(db, use) for use in uses)
-    known = db.row("SELECT * FROM imported_skills WHERE skill = :skill", {"skill": skill.skill})
+    stored = {"skill": redact_text(skill.skill)}
+    known = db.row("SELECT * FROM imported_skills WHERE skill = :skill", stored)
     merged = _merged(known, skill, is_later) if known else skill
     totals = {
         "uses": merged.uses,
@@ -46,11 +48,11 @@ def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]
     """
     count = "SELECT COUNT(*) AS n FROM skill_uses WHERE skill = :skill AND kind <> 'imported'"
     for total, uses in skills:
-        row = db.row(count, {"skill": total.skill})
+        row = db.row(count, {"skill": redact_text(total.skill)})
         if not uses or row is None or row["n"] < total.uses:
             return False
         for use in uses:
-            named = {"skill": use.skill, "time": use.time, "session": use.session}
+            named = {"skill": redact_text(use.skill), "time": use.time, "session": use.session}
             row = db.row(sql, named)
             if row is None or not row["n"]:
                 return False

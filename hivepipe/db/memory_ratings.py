@@ -1,9 +1,17 @@
 """Memories that were recalled into sessions, and ratings of their usefulness."""
 
+import os
+
 from hivepipe.db.database import Database, new_values
 from hivepipe.db.listings import Listings
+from hivepipe.redact import redact_text
 
 LLM = "llm"  # the source of a rating
+
+
+def name_of(path: str) -> str:
+    """Return the name of a memory file as it is stored, without what a rule redacts."""
+    return redact_text(os.path.basename(path))
 
 
 def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:

@@ -16,6 +16,7 @@ from hivepipe import settings
 from hivepipe.agents.memory.chunks import chunks
 from hivepipe.agents.memory.embeddings import Provider, embed, similarity
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex, opened_index
+from hivepipe.db.memory_ratings import name_of
 from hivepipe.errors import CredentialsError, EmbeddingError, MemoryIndexError
 from hivepipe.home import short_hash
 from hivepipe.hook.identity_snapshots import read_regular
@@ -196,7 +197,7 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
         hit = index.hit(chunk, score)
         if hit is None:
             continue
-        rating = max(-5, min(5, rated.get(os.path.basename(hit.path), 0)))
+        rating = max(-5, min(5, rated.get(name_of(hit.path), 0)))
         hit = Hit(hit.path, hit.scope, hit.owner, hit.text, score + RATED_WEIGHT * rating)
         if hit.path not in found or found[hit.path].score < hit.score:
             found[hit.path] = hit

@@ -18,7 +18,7 @@ from hivepipe.config.trust import untrusted
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.db.memory_ratings import record_retrieval, usefulness
+from hivepipe.db.memory_ratings import name_of, record_retrieval, usefulness
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.home import make_folders, read_small, short_hash, write_small
 from hivepipe.hook.recall import MOST_MEMORIES, PART_BYTES, part_path, wanted_path, words_of
@@ -110,7 +110,7 @@ def _lines(passages: list[Passage], rated: dict[str, int]) -> Iterator[str]:
             if word not in _STOP_WORDS:
                 having[word].append(number)
     common = max(COMMON_AT_LEAST, len(passages) * COMMON_SHARE)
-    factors = [_factor(rated.get(os.path.basename(passage.path), 0)) for passage in passages]
+    factors = [_factor(rated.get(name_of(passage.path), 0)) for passage in passages]
     for word, numbers in having.items():
         if len(numbers) <= common:
             weight = _WEIGHT * math.log(1 + len(passages) / len(numbers))

@@ -1,7 +1,7 @@
 """Redact the fields of a row or a job. Keys and times, which other rows refer to, stay.
 
-A rule of the user such as `[0-9]{4}` also matches ids, hashes, names of models and times. Only the
-built-in rules apply to them.
+A rule of the user such as `[0-9]{4}` also matches ids, hashes, names of models, times, and paths of
+folders and files that hivepipe opens later. Only the built-in rules apply to them.
 """
 
 import json
@@ -23,7 +23,11 @@ _KEYS = {
 }
 _LIKE_A_KEY = re.compile(r"[\w.:+@/\[\]-]{1,128}(?: [\w.:+-]{1,32})?", re.ASCII).fullmatch
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
-_TRANSCRIPTS = ("transcript_path", "path", "agent_transcript_path")
+_PATHS = {
+    *("transcript_path", "agent_transcript_path", "path"),
+    *("project", "project_path", "cwd", "folder", "hive"),
+}
+_LIKE_A_PATH = re.compile(r"/[^\0-\x1f]{0,4095}").fullmatch
 _JSON_COLUMNS = {
     *("metadata", "checkpoint_data", "child_pids", "data", "days"),
     *("key_learnings", "files", "open_ends"),
@@ -100,11 +104,10 @@ def _with_keys(before: Any, after: Any, name: str = "") -> Any:
 
 
 def _kept(name: str, before: str, after: str) -> str:
-    """Return the redacted text of a field, or the text before if it is a key or a time."""
+    """Return the redacted text of a field, or the text before if it is a key, time or path."""
     if before == after or built_in().redact_text(before) != before:
         return after
-    if name in _TRANSCRIPTS and "/" in before:
-        folder, _, file = before.rpartition("/")  # the file has the name of its session
-        return f"{redact_text(folder)}/{_kept('id', file, redact_text(file))}"
+    if name in _PATHS and _LIKE_A_PATH(before):
+        return before
     is_key = name in _KEYS or name.endswith(_ENDS_OF_KEYS)
     return before if is_key and _LIKE_A_KEY(before) else after

@@ -208,7 +208,7 @@ def test_a_rule_of_the_user_changes_no_key_and_no_time(tmp_path: Path) -> None:
     of_session, of_agent = rows["sessions"], rows["agents"]
     assert of_session["model"] == model
     assert of_session["objective"] == "ask DIGITS"
-    assert of_session["transcript_path"] == f"/home/DIGITS/{session}.jsonl"
+    assert of_session["transcript_path"] == transcript
     assert rows["summaries"]["state"] == "compaction 1234"
     assert rows["summaries"]["summary"] == "told DIGITS"
     assert of_session["created_at"] == job.time

@@ -8,10 +8,17 @@ import pytest
 
 from hivepipe import redact
 from hivepipe.db.database import Database
-from hivepipe.db.forget import FORGOTTEN, remove_text
+from hivepipe.db.forget import FORGOTTEN, hive_workers_of, remove_text
+from hivepipe.db.hive import live_workers, record_worker
+from hivepipe.db.imported_skills import add_skill
+from hivepipe.db.listings import listings
+from hivepipe.db.memory_ratings import name_of, rate, usefulness
+from hivepipe.db.profiles import baseline, enter_profile, others_in_folder, set_baseline
+from hivepipe.db.sessions import newest_open_session
 from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.redact.fields import redact_column
 from hivepipe.redact.user_rules import parse, redactor
+from hivepipe.skills.statistics import ImportedSkill
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 ACCESS_KEY = "AKIA" + "Q3EGRZ7JX2MWPL4T"
@@ -94,13 +101,22 @@ def test_a_text_that_is_no_usual_json_is_redacted_too(
         ("updated_at", "2025-01-01 00:00:00.000+00:00", "2025-01-01 00:00:00.000+00:00"),
         ("model", "claude-opus-4-20250514[1m]", "claude-opus-4-20250514[1m]"),
         ("state", "電話番号は1234です", "電話番号はDIGITSです"),
+        ("transcript_path", "/home/ana/Größe 1234/s-1234.jsonl", None),
+        ("project", "/srv/customer-1234", None),
+        (
+            "data",
+            '{"cwd":"/srv/1234","text":"/srv/1234"}',
+            '{"cwd":"/srv/1234","text":"/srv/DIGITS"}',
+        ),
+        ("path", "see 1234/2", "see DIGITS/2"),
+        ("folder", "/srv/1234\n1234", "/srv/DIGITS\nDIGITS"),
     ],
 )
 def test_only_keys_and_times_are_left_to_the_built_in_rules(
-    monkeypatch: pytest.MonkeyPatch, column: str, before: str, after: str
+    monkeypatch: pytest.MonkeyPatch, column: str, before: str, after: str | None
 ) -> None:
     use_digits(monkeypatch)
-    assert redact_column(column, before) == after
+    assert redact_column(column, before) == (before if after is None else after)
 
 
 def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
@@ -113,3 +129,37 @@ def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
         assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
         (row,) = db.rows("SELECT metadata FROM sessions")
     assert json.loads(row["metadata"]) == {**metadata, "title": f"about {FORGOTTEN}"}
+
+
+def test_folders_are_found_whatever_the_rules_of_the_user_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_digits(monkeypatch)
+    folder, at = "/srv/shop 2024", "2026-01-01T00:00:00.000Z"
+    worker = {"id": "w1", "hive": folder, "session_id": "s1"}
+    with closing(Database(tmp_path / "hive.db")) as db:
+        db.insert("sessions", {"id": "s1", "status": "active", "project": folder})
+        enter_profile(db, "ana", "s1", "swarm", folder, at)
+        set_baseline(db, "ana", folder, "identity.md", "abc", 1)
+        record_worker(db, worker)
+        assert newest_open_session(db, folder) == "s1"
+        assert others_in_folder(db, "ben", folder) == ["ana"]
+        assert baseline(db, "ana", folder, "identity.md") == "abc"
+        assert live_workers(db, folder) == {"w1"}
+        assert hive_workers_of(db, "s1") == [(folder, "w1")]
+
+
+def test_names_are_found_whatever_the_rules_of_the_user_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_digits(monkeypatch)
+    at = "2026-01-01T00:00:00.000Z"
+    skill = ImportedSkill("deploy-2024", 2, 2, at, ("s1",), {"2026-01-01": 2})
+    with closing(Database(tmp_path / "hive.db")) as db:
+        for _ in range(2):
+            add_skill(db, skill, [])
+        rate(db, "s1", "plan-2024.md", useful=True, time=at)
+        (row,) = db.rows("SELECT skill, uses FROM imported_skills")
+    assert tuple(row) == ("deploy-DIGITS", 4)
+    with listings(tmp_path / "hive.db") as store:
+        assert usefulness(store)[name_of("/srv/plan-2024.md")] == 1
