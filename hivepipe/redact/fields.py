@@ -6,8 +6,7 @@ folders and files that hivepipe opens later. Only the built-in rules apply to th
 
 import json
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from hivepipe.redact import built_in, redact_line, redact_text
@@ -32,12 +31,7 @@ _JSON_COLUMNS = {
     *("metadata", "checkpoint_data", "child_pids", "data", "days"),
     *("key_learnings", "files", "open_ends"),
 }
-# The forms in which JSON is written
-_FORMS: tuple[Callable[[Any], str], ...] = (
-    partial(json.dumps, ensure_ascii=False, separators=(",", ":")),
-    partial(json.dumps, ensure_ascii=False),
-    json.dumps,
-)
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[][{}]', re.DOTALL)
 
 
 def redact_column(name: str, text: str) -> str:
@@ -64,43 +58,74 @@ def redact_fields(value: Any, name: str = "") -> Any:
 def _redact_json(text: str, redacted: str) -> str:
     """Redact the strings of JSON one by one, so that it stays JSON.
 
-    Return `redacted`, the redacted text, if a secret is only known from the strings beside it, or
-    if the JSON cannot be written again without a change.
+    If a secret is only known from the strings beside it, return `redacted`, the redacted text. If
+    a rule has replaced a number in that, the built-in rules alone redact the text as a whole.
     """
+    result = _string_by_string(text)
+    by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]
+    if result and all(map(_is_clean, (by_built_in.decode("utf-8", "surrogatepass"), result))):
+        return result
+    return redacted if _is_json(redacted) else _string_by_string(_without_secrets(text)) or redacted
+
+
+def _without_secrets(text: str) -> str:
+    return built_in().redact_text(text)
+
+
+def _is_clean(text: str) -> bool:
+    return _without_secrets(text) == text
+
+
+def _is_json(text: str) -> bool:
     try:
-        result = _one_by_one(text)
-        by_built_in = built_in().redact_line(text.encode())[0].decode()
+        json.loads(text)
     except (ValueError, RecursionError):
-        return redacted
-    is_clean = all(built_in().redact_text(each) == each for each in (by_built_in, result))
-    return result if is_clean else redacted
+        return False
+    return True
 
 
-def _one_by_one(text: str) -> str:
-    """Redact JSON as a line of a transcript, except keys. ValueError: it cannot be written."""
-    before = json.loads(text)
-    form = next((form for form in _FORMS if form(before) == text), None)
-    if form is None:  # a name that occurs twice, or the form of another program
-        raise ValueError
-    line, _ = redact_line(text.encode())
-    return form(_with_keys(before, json.loads(line)))
+def _string_by_string(text: str) -> str:
+    """Redact JSON as a line of a transcript, except keys. Return "" for other text."""
+    if not _is_json(text):
+        return ""
+    line, _ = redact_line(text.encode("utf-8", "surrogatepass"))
+    after = [literal for _, _, literal in _strings(line.decode("utf-8", "surrogatepass"))]
+    before = [*_strings(text)]
+    if len(after) != len(before):  # the whole line was replaced
+        return ""
+    parts, end = [], 0
+    for (start, name, old), new in zip(before, after, strict=True):
+        parts += [text[end:start], _literal(name, old, new)]
+        end = start + len(old)
+    return "".join([*parts, text[end:]])
 
 
-def _with_keys(before: Any, after: Any, name: str = "") -> Any:
-    """Return the redacted value with the keys and times of the value before."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        pairs = zip(before.items(), after.items(), strict=True)
-        return {
-            field if _DAY(field) else new_field: _with_keys(old, new, field)
-            for (field, old), (new_field, new) in pairs
-        }
-    if isinstance(before, list) and isinstance(after, list):
-        return [_with_keys(*pair, name) for pair in zip(before, after, strict=True)]
-    if not isinstance(before, str):
-        return after
-    # A line's shortest strings and its images were not searched
-    redacted = redact_text(before) if before == after else after
-    return redacted if name == "key" else _kept(name, before, redacted)
+def _strings(text: str) -> Iterator[tuple[int, str | None, str]]:
+    """Yield start, field name and literal of each string of JSON; the name of a name is None."""
+    name, outer = "", []
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            outer.append(name)
+        elif token[0] in "]}":
+            name = outer.pop()
+        elif token[1]:
+            literal = token[0][: -len(token[1])]
+            yield token.start(), None, literal
+            name = json.loads(literal, strict=False)
+        else:
+            yield token.start(), name, token[0]
+
+
+def _literal(name: str | None, old: str, new: str) -> str:
+    """Return the redacted literal of a string, or the one before if it is a key or a time."""
+    before, after = json.loads(old), json.loads(new)
+    if before == after:  # a line's shortest strings and its images were not searched
+        after = redact_text(before)
+    if name is None:
+        after = before if _DAY(before) else after
+    elif name != "key":
+        after = _kept(name, before, after)
+    return old if after == before else json.dumps(after, ensure_ascii="\\u" in old)
 
 
 def _kept(name: str, before: str, after: str) -> str:

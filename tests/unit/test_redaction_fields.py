@@ -42,7 +42,7 @@ SECRETS: list[tuple[str, object, str]] = [
     ("path", "/srv/x?sig=aB3dE5fG7hI9jK1lM3nO5/pQ7rS9tU1vW3xY5zA7bC9", "pQ7rS9"),
 ]
 
-# Texts that are redacted as text: not JSON, or JSON that cannot be written again unchanged
+# Texts that are no usual JSON
 OTHERS = [
     '{"n": 12, "n": 34, "text": "1234"}',
     '{"number":1e999,"text":"1234"}',
@@ -85,6 +85,18 @@ def test_a_text_that_is_no_usual_json_is_redacted_too(
     assert "1234" not in redact_column("data", text)
 
 
+def test_json_stays_json_if_a_secret_is_only_known_from_its_neighbours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_digits(monkeypatch)
+    secrets = {"env": [{"name": "DB_PASSWORD", "value": "hunter2X9kk"}]}
+    text = json.dumps({"said_ns": 17900000000, "text": "1234", **secrets})
+    redacted = redact_column("metadata", text)
+    assert "hunter2X9kk" not in redacted
+    assert json.loads(redacted)["said_ns"] == 17900000000
+    assert json.loads(redacted)["text"] == "DIGITS"
+
+
 @pytest.mark.parametrize(
     ("column", "before", "after"),
     [
@@ -100,6 +112,9 @@ def test_a_text_that_is_no_usual_json_is_redacted_too(
         ("files", '["1234", "ä"]', '["DIGITS", "ä"]'),
         ("updated_at", "2025-01-01 00:00:00.000+00:00", "2025-01-01 00:00:00.000+00:00"),
         ("model", "claude-opus-4-20250514[1m]", "claude-opus-4-20250514[1m]"),
+        ("data", '{"n": 12345,"n":1e999, "a":"1234"}', '{"n": 12345,"n":1e999, "a":"DIGITS"}'),
+        ("data", '{"job_id":[{"n":"1234"},"j-1234"]}', '{"job_id":[{"n":"DIGITS"},"j-1234"]}'),
+        ("data", '{"a":"\\ud800 1234","b":"\ud800"}', '{"a":"\\ud800 DIGITS","b":"\ud800"}'),
         ("state", "電話番号は1234です", "電話番号はDIGITSです"),
         ("transcript_path", "/home/ana/Größe 1234/s-1234.jsonl", None),
         ("project", "/srv/customer-1234", None),
