@@ -91,6 +91,8 @@ def arguments(home: str, address: str) -> list[str]:
         # writer syncs once a second (hivepipe.queue.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
+        # A rewrite writes commands, because an older server cannot read a newer one's RDB format.
+        "aof-use-rdb-preamble": "no",
         "crash-log-enabled": "no",  # the log would contain texts of events
         **LIMITS,
     }

@@ -47,6 +47,7 @@ READY_SECS = 15
 ANSWER_SECS = 2
 DEAF_SECS = 5
 KILL_SECS = 10
+REDIS_LISTENS_SECS = 1  # after its start
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
 # The longest orderly shutdown: one program after the other, plus supervisord's own interval.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
@@ -170,11 +171,11 @@ def redis_trouble(stack: Stack) -> str:
     """Return why the Redis of a stack does not answer, or "" if the reason is unknown."""
     if stack.url:
         return f"the Redis at {endpoint.shown(stack.url)}, which is not ours, does not answer"
-    state = {entry["name"]: entry["statename"] for entry in processes(stack)}.get("redis", "")
+    entry = next((entry for entry in processes(stack) if entry["name"] == "redis"), None)
     if not listens(stack.socket):
-        if state == "RUNNING":
+        if entry and entry["pid"] and entry["now"] - entry["start"] > REDIS_LISTENS_SECS:
             return "Redis runs but its socket is missing: it is restarted within 20 s"
-        return "Redis does not stay up (`hivepipe logs redis` says why)" if state else ""
+        return "Redis does not stay up (`hivepipe logs redis` says why)" if entry else ""
     answer = ping(stack.socket)
     if answer.startswith(b"-LOADING"):
         return "Redis is loading its file: events wait on disk until it has"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import arguments
-from tests.conftest import Home, find_server
+from tests.conftest import Home, find_server, until
 from tests.installed import User
 
 REMOVED = (
@@ -61,13 +62,36 @@ def test_a_file_with_a_removed_command_is_not_loaded(private_home: Home) -> None
         assert "append only file" in done.stdout
 
 
+def test_an_older_server_can_read_the_rewritten_file(private_home: Home) -> None:
+    folder = private_home.path
+    folder.mkdir()
+    address = f"{folder}/redis.sock"
+    server = subprocess.Popen(
+        [find_server(), *arguments(str(folder), address)], stdout=subprocess.DEVNULL
+    )
+    try:
+        until(lambda: answers(address), "it does not answer")
+        with redis.Redis(unix_socket_path=address) as client:
+            client.set("key", "value")
+            client.bgrewriteaof()
+            until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "no rewrite")
+    finally:
+        server.kill()
+        server.wait()
+    found = b"".join(path.read_bytes() for path in folder.rglob("appendonly.aof*"))
+    assert b"value" in found
+    assert b"redis-ver" not in found  # a field of the RDB format, which has versions
+
+
 def test_a_stack_with_such_a_file_does_not_start_and_logs_the_reason(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     planted = "*3\r\n$6\r\nMODULE\r\n$4\r\nLOAD\r\n$6\r\n./x.so\r\n"
     (user.recorded / "appendonly.aof").write_bytes(planted.encode())
     user.own(user.recorded)
-    user.hivepipe("up", "-d", expect=1)
+    assert "Redis does not stay up" in user.hivepipe("up", "-d", expect=1)
+    for _ in range(5):  # it is restarted again and again
+        assert "Redis does not stay up" in user.hivepipe("status", expect=1)
     output = (user.recorded / "logs" / "redis.log").read_text()
     assert "nknown command 'MODULE'" in output
 
