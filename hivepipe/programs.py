@@ -1,17 +1,22 @@
-"""Find programs in the absolute folders of PATH only, and check or end their processes.
+"""Find programs in the absolute folders of PATH only, run them, and check or end their processes.
 
 A relative entry, such as `.` or `node_modules/.bin`, names a folder of the current project: a clone
 could contain a `git` or a `redis-server` there.
 """
 
 import os
+import selectors
 import shutil
 import signal
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hivepipe import settings
+
+LOOK_EVERY_SECS = 0.1
+_ERRORS_BYTES = 2_000
 
 
 def find_program(name: str) -> str | None:
@@ -41,3 +46,76 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
         if pipe:
             pipe.close()
     process.wait()
+
+
+class Child:
+    """A running program, its output so far, and the end of its stderr."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", selector: selectors.BaseSelector
+    ) -> None:
+        """Nothing is read yet."""
+        self._process, self._selector = process, selector
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            selector.register(pipe, selectors.EVENT_READ)
+        self.output = self.errors = b""
+
+    @property
+    def code(self) -> int | None:
+        """Return its exit code, negative for a signal, or None while it runs."""
+        return self._process.poll()
+
+    def has_ended(self) -> bool:
+        """Read what it writes within LOOK_EVERY_SECS, and tell whether it ended before that.
+
+        Its own children may keep the pipes open longer.
+        """
+        is_over = self.code is not None
+        if self._selector.get_map():
+            self._read(0 if is_over else LOOK_EVERY_SECS)
+        elif not is_over:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(LOOK_EVERY_SECS)
+        return is_over
+
+    def _read(self, secs: float) -> None:
+        for key, _ in self._selector.select(secs):
+            chunk = os.read(key.fd, 1 << 16)
+            if not chunk:
+                self._selector.unregister(key.fileobj)
+            elif key.fileobj is self._process.stderr:
+                self.errors = (self.errors + chunk)[-_ERRORS_BYTES:]
+            else:
+                self.output += chunk
+
+
+@contextmanager
+def running(
+    words: Sequence[str],
+    data: bytes = b"",
+    *,
+    env: dict[bytes, bytes] | None = None,
+    has_output: bool = True,
+) -> Iterator[Child]:
+    """Run a program in a group of its own with data on stdin; at the end, kill the whole group.
+
+    With `env`, it runs in that environment and in the root folder. Raise OSError, ValueError or
+    IndexError if it cannot be started.
+    """
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if has_output else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=None if env is None else "/",
+        env=env,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    try:
+        with suppress(BrokenPipeError), process.stdin as stdin:  # it may end without reading
+            stdin.write(data)
+        with selectors.DefaultSelector() as selector:
+            yield Child(process, selector)
+    finally:
+        end_group(process)

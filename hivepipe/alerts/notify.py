@@ -8,9 +8,7 @@ nor the address, since both may contain a secret.
 """
 
 import json
-import os
 import shlex
-import subprocess
 import sys
 import time
 import urllib.error
@@ -18,18 +16,15 @@ import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPException
-from typing import IO
 from urllib.parse import urlsplit
 
 from hivepipe.files import core_dumps
-from hivepipe.programs import end_group
+from hivepipe.programs import running
 from hivepipe.redact import redact_text
 from hivepipe.text.urls import is_local
 
 LIMIT_SECS = 10
-LOOK_EVERY_SECS = 0.02
 ANSWER_BYTES = 1 << 16
-WORDS_BYTES = 2000
 WORDS_CHARACTERS = 200
 _SCHEMES = ("http", "https")
 
@@ -56,45 +51,18 @@ def post(url: str, data: Mapping[str, object]) -> str:
 
 def run_with_input(words: list[str], data: str) -> str:
     """Run a command with data on stdin and a time limit; return an error or ""."""
+    deadline = time.monotonic() + LIMIT_SECS
     try:
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with running(words, data.encode(), has_output=False) as child:
+            while not child.has_ended():
+                if time.monotonic() > deadline:
+                    return f"not done within {LIMIT_SECS} s"
+            code = child.code
     except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL byte
         reason = error.strerror if isinstance(error, OSError) else "an argument contains a NUL"
         return f"the command cannot be run: {reason}"
-    assert process.stdin is not None
-    assert process.stderr is not None
-    try:
-        with suppress(BrokenPipeError), process.stdin as stdin:
-            stdin.write(data.encode())
-        last_words = _watch(process, process.stderr)
-    finally:
-        end_group(process)  # also after success, because it may have children left
-    if last_words is None:
-        return f"not done within {LIMIT_SECS} s"
-    last_text = redact_text(last_words.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
-    return f"exit code {process.returncode}: {last_text}" if process.returncode else ""
-
-
-def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
-    """Return the end of a process's stderr, or None if it has not ended in time."""
-    os.set_blocking(stderr.fileno(), False)  # a child of the process may keep it open
-    last = b""
-    deadline = time.monotonic() + LIMIT_SECS
-    while time.monotonic() < deadline:
-        is_over = process.poll() is not None
-        chunk = stderr.read(1 << 16)
-        last = (last + (chunk or b""))[-WORDS_BYTES:]
-        if is_over:
-            return last
-        if not chunk:
-            time.sleep(LOOK_EVERY_SECS)
-    return None
+    last_text = redact_text(child.errors.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
+    return f"exit code {code}: {last_text}" if code else ""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

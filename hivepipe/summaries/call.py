@@ -6,18 +6,14 @@ the time limit, after too much output, and when this process is told to stop.
 """
 
 import json
-import os
-import selectors
-import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hivepipe.errors import AnswerError
-from hivepipe.programs import end_group
+from hivepipe.programs import running
 from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
@@ -25,11 +21,9 @@ from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_an
 
 MOST_REQUESTS = 2  # the second one corrects a malformed answer
 LONGEST_ANSWER_BYTES = 1 << 20
-LOOK_EVERY_SECS = 0.2
 GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300
 SHORTEST_SECRET = 8  # a shorter secret protects nothing, and may be part of any text
-_ERRORS_BYTES = 2_000  # of stderr
 
 # Kind of failure -> whether a retry may succeed
 FAILURES = {
@@ -142,56 +136,17 @@ class _Output(NamedTuple):
 
 def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> _Output:
     """Run the process and return its output."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "hivepipe.summaries.asker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd="/",
-        env=inherited(),
-        start_new_session=True,
-    )
-    try:
-        output = _converse(process, data, timeout_secs, should_stop)
-    finally:
-        end_group(process)  # also after success, because it may have children left
-    return output._replace(exit_code=process.returncode)
-
-
-def _converse(
-    process: subprocess.Popen[bytes],
-    data: bytes,
-    timeout_secs: float,
-    should_stop: Callable[[], bool],
-) -> _Output:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    # A broken pipe means that the process ended early; its output may contain the reason
-    with suppress(BrokenPipeError), process.stdin as stdin:
-        stdin.write(data)
-    printed = errors = b""
     deadline = time.monotonic() + timeout_secs
-    with selectors.DefaultSelector() as selector:
-        for pipe in (process.stdout, process.stderr):
-            selector.register(pipe, selectors.EVENT_READ)
-        while time.monotonic() < deadline:
+    words = [sys.executable, "-I", "-m", "hivepipe.summaries.asker"]
+    with running(words, data, env=inherited()) as child:
+        while not child.has_ended():
             if should_stop():
-                return _Output(printed, errors, "stopped")
-            ready = {key.fileobj for key, _ in selector.select(LOOK_EVERY_SECS)}
-            if process.stderr in ready:  # before the end of stdout is read
-                chunk = os.read(process.stderr.fileno(), 1 << 16)
-                errors = (errors + chunk)[-_ERRORS_BYTES:]
-                if not chunk:
-                    selector.unregister(process.stderr)
-            elif process.stdout in ready:
-                chunk = os.read(process.stdout.fileno(), 1 << 16)
-                printed += chunk
-                if not chunk:
-                    return _Output(printed, errors)
-                if len(printed) > LONGEST_ANSWER_BYTES:
-                    return _Output(b"", errors, "too large")
-    return _Output(printed, errors, "timeout")
+                return _Output(b"", child.errors, "stopped")
+            if time.monotonic() > deadline:
+                return _Output(b"", child.errors, "timeout")
+            if len(child.output) > LONGEST_ANSWER_BYTES:
+                return _Output(b"", child.errors, "too large")
+        return _Output(child.output, child.errors, exit_code=child.code or 0)
 
 
 def _read(output: _Output, offer: Offer, question: Question, granted: int) -> Reply:
