@@ -135,7 +135,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         captured.mark_all_changed(self._db)
 
     def ship_next(self) -> bool:
-        """Send the next batch; return False if the server has everything.
+        """Send the next batch, or let the server sweep; return False if it has everything.
 
         The next batch is read while the server stores this one.
         """
@@ -144,8 +144,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         if not batch and not self._is_on_disk:
             batch = Batch(self.mark)
         if not batch:
-            self._sweep()
-            return False
+            return self._sweep()
         following = self._send(batch, meanwhile=partial(self._read, batch.upto))
         if self._is_outdated:
             self.greet()
@@ -223,14 +222,20 @@ class Shipment(AbstractContextManager["Shipment"]):
             self.mark = said["mark"]
         return following
 
-    def _sweep(self) -> None:
-        """End a pass over all rows: delete at the server what was not sent again."""
+    def _sweep(self) -> bool:
+        """Delete at the server a part of what a pass over all rows did not send again.
+
+        Return False if nothing is left of it.
+        """
         home = captured.home_of(self._store)
         if home.sweep_below is None or home.sweep_at is None or self.mark < home.sweep_at:
-            return
+            return False
         with server.translated():
-            self._connection.execute("SELECT hivepipe.sweep(%s, %s)", (home.id, home.sweep_below))
+            sql = "SELECT hivepipe.sweep(%s, %s)"
+            if server.one(self._connection, sql, home.id, home.sweep_below):
+                return True
         captured.end_pass(self._db)
+        return False
 
     def _send_what_is_absent(self) -> None:
         """Send the rows that the server lacks of a restored home; newer rows at the server stay."""

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe import git
+from hivepipe.db.changes import home_of
 from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
 from hivepipe.errors import TeamError
 from hivepipe.team import project_names, schema_steps, shared_rows
 from hivepipe.team.connection import connected
@@ -284,6 +286,28 @@ def test_a_stricter_level_of_the_user_removes_sent_rows(team: Team, shipped: Hom
     shipped.share = {"*": "everything"}
     shipped.ship()
     assert texts_in_backup(team) == len(LEVELS) * TEXT_COUNTS["everything"]
+
+
+def test_a_server_sweeps_in_parts(team: Team, tmp_path: Path) -> None:
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    ann.work("one")
+    ann.ship()
+    before = {table: team.count(table) for table in TABLES}
+    for table, month in (("agents", ""), ("usage", ", '2026-11-01'")):
+        team.rows(
+            f"INSERT INTO hivepipe.{table} (home, key, version{', month' if month else ''}) "
+            f"SELECT h.id, 'old ' || n, 1{month} FROM hivepipe.homes h, generate_series(1, 30000) n"
+        )
+    ann.share = {"*": "everything", "other": "nothing"}  # all rows are sent again
+    calls = 0
+    with Shipment(ann.home, ann.login, ann.share) as shipment:
+        while shipment.ship_next():
+            left = {table: team.count(table) for table in ("agents", "usage")}
+            calls += sum(left.values()) < 60000
+    assert calls == 4
+    assert {table: team.count(table) for table in TABLES} == before
+    with listings(ann.path) as store:
+        assert home_of(store).sweep_below is None
 
 
 def test_rows_of_an_unknown_session_wait_for_it(team: Team, tmp_path: Path) -> None:
