@@ -62,10 +62,13 @@ class Move(NamedTuple):
             if os.path.lexists(new) and not (os.path.exists(old) and os.path.samefile(old, new)):
                 raise TreeError(f"{new} is there already: move it away, nothing was changed")
 
-    def delete(self, tree: str) -> None:
-        """Delete the moved files in one of the two places, and folders that become empty."""
+    def delete(self, tree: str, other: str) -> None:
+        """Delete the moved files in one of the two places, and folders that become empty.
+
+        A file whose path is the same in both stays: a database on a shared file system.
+        """
         kept, database = kept_in(self.home, tree), database_in(self.home, tree)
-        for path in self._files(tree):
+        for path in sorted({*self._files(tree)} - {*self._files(other)}):
             for each in (path, f"{path}.moving"):
                 with suppress(FileNotFoundError):
                     os.unlink(each)
@@ -89,8 +92,9 @@ def finish_interrupted_move(home: str, old: str = "", project: str = "") -> None
     The files in the tree `old` are now in `project`, which was renamed.
     """
     if move := _begun(home):
-        place = move.source if tree_of(home) == move.target else move.target
-        move.delete(project if place == old else place)
+        trees = [project if tree == old else tree for tree in (move.source, move.target)]
+        is_switched = tree_of(home) == move.target
+        move.delete(*(trees if is_switched else reversed(trees)))
 
 
 def _begun(home: str) -> Move | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.db import location
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.files.manifest import Manifest
@@ -208,6 +209,23 @@ def test_a_killed_move_of_the_data_is_finished(
         assert recorded(home) == wanted
         assert tree_of(home) == places[1]
         assert len(everywhere(project, home)) == 3
+
+
+def test_a_move_keeps_a_database_that_has_the_same_path_before_and_after(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a shared file system the database is in the state folder."""
+    shared = f"1 1 0:1 / {project.parent} rw - nfs4 server:/home rw\n"
+    monkeypatch.setattr(location, "_mounts", lambda: shared)
+    home = home_of_project(str(project))
+    register(project, home)
+    fill(home)
+    wanted = recorded(home)
+    assert location.database_in(home, "") == location.database_in(home, str(project))
+    for tree in (str(project), ""):
+        move_home(str(project), Stack.prepared(home), tree)
+        assert tree_of(home) == tree
+        assert recorded(home) == wanted
 
 
 def test_a_killed_adoption_by_a_renamed_project_is_finished(project: Path, tmp_path: Path) -> None:
