@@ -134,7 +134,7 @@ def _show_effectless(counters: dict[str, int] | None) -> None:
 def _show_jobs(report: dict[str, Any]) -> None:
     if report["accounts"] is None:
         if report["condition"] not in NOT_RUNNING:
-            say("jobs      unknown while Redis is down")
+            say("jobs      unknown without Redis")
         return
     for name, count in report["queues"].items():
         say(f"{name:<9} {count} waiting")

@@ -102,6 +102,11 @@ class Facts:
         return answers(self.stack.address)
 
     @cached_property
+    def redis_trouble(self) -> str:
+        """Return why this home's Redis takes no jobs, or ""."""
+        return supervisor.redis_trouble(self.stack)
+
+    @cached_property
     def programs(self) -> list[dict[str, Any]]:
         """Return the supervisor's information on its programs, or [] without a supervisor."""
         return supervisor.processes(self.stack)

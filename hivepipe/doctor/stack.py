@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
 from hivepipe.files.regular_file import regular
-from hivepipe.queue import claims, connection, endpoint, lost_events
+from hivepipe.queue import claims, connection, lost_events
 from hivepipe.queue.names import QUEUES
 from hivepipe.queue.rq_workers import reductions_of, rq_workers
 from hivepipe.queue.ticks import scheduler_runs
@@ -90,18 +90,12 @@ def autostart(facts: Facts) -> Iterator[Finding]:
 
 
 def answering(facts: Facts) -> Iterator[Finding]:
-    """Find a running stack whose Redis does not answer."""
-    if facts.is_alive:
-        return
-    if not facts.programs:
+    """Find a running stack whose Redis takes no jobs."""
+    if facts.programs and facts.redis_trouble:
+        repair = "" if facts.stack.url else "hivepipe restart"
+        yield Finding(f"{facts.redis_trouble}; events wait on disk", repair)
+    elif not facts.programs and not facts.is_alive:
         yield from _unsupervised(facts)
-    elif facts.stack.url:
-        where = endpoint.shown(facts.stack.url)
-        yield Finding(f"the external Redis at {where} does not answer; events wait on disk")
-    else:
-        why = "Redis does not answer (`hivepipe logs redis` may say why)"
-        text = f"{supervisor.redis_trouble(facts.stack) or why}; events wait on disk"
-        yield Finding(text, "hivepipe restart")
 
 
 def _unsupervised(facts: Facts) -> Iterator[Finding]:
@@ -124,7 +118,7 @@ def _unsupervised(facts: Facts) -> Iterator[Finding]:
 
 def programs(facts: Facts) -> Iterator[Finding]:
     """Find a program of the stack that does not run."""
-    if not facts.programs or not facts.is_alive:
+    if not facts.programs or facts.redis_trouble:
         return
     broken = [entry["name"] for entry in facts.programs if entry["statename"] != "RUNNING"]
     for name in broken:

@@ -56,7 +56,7 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
         "condition": condition,
         "healthy": condition == HEALTHY,
         "redis": "up" if alive else "down",
-        "trouble": _trouble(stack, alive, bool(processes), table),
+        "trouble": _trouble(stack, bool(processes), table),
         "address": endpoint.shown(place.socket),
         "processes": processes,
         "leaves_when_idle": may_shut_down(stack),
@@ -72,11 +72,11 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
     }
 
 
-def _trouble(stack: Stack, alive: bool, is_supervised: bool, table: ProcessTable) -> str | None:
+def _trouble(stack: Stack, is_supervised: bool, table: ProcessTable) -> str | None:
     """Return a problem of the running processes as text, or None."""
-    if not alive and is_supervised:
+    if is_supervised:
         return supervisor.redis_trouble(stack) or None
-    if not is_supervised and supervisor.is_unreachable(stack, table):
+    if supervisor.is_unreachable(stack, table):
         return (
             "the supervisor runs but its socket is missing: the stack is restarted within a minute"
         )
@@ -114,9 +114,11 @@ def _seen(
 
 def _is_ready(stack: Stack, found: Figures | None) -> bool:
     """Tell whether all processes run; without a supervisor, by their registrations in Redis."""
+    if found is None:
+        return False
     if os.path.exists(stack.config):
         return supervisor.is_ready(stack)
-    return found is not None and not missing_queues(found.workers, found.queues)
+    return not missing_queues(found.workers, found.queues)
 
 
 def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:

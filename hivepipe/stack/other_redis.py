@@ -5,9 +5,10 @@ home overwrites it. The id is in the home's record. A running stack sets the key
 lost it.
 """
 
+import os
 import socket
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import redis
 
@@ -21,6 +22,10 @@ from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"
 _SCHEMES = ("redis", "rediss", "unix")
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_OPTIONS = ("db", *_FILES, "ssl_cert_reqs", "ssl_check_hostname")
+# It changes nothing. A replica refuses it, and so does an ACL without scripts or without our keys.
+_WRITE = "return redis.call('DEL', 'hivepipe:none', 'rq:none')"
 _UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
 _QUEUE_KEYS = {f"rq:queue:{name}" for name in ALL_QUEUES}
@@ -38,6 +43,7 @@ def canonical(url: str) -> str:
             f"{endpoint.shown(url)} is no address of a Redis: it must begin with redis://, "
             "rediss:// or unix:// (Sentinel and Cluster are not supported)"
         )
+    _refuse_options(parts)
     if parts.scheme == "redis" and parts.hostname in _LOOPBACK:
         login = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
         url = parts._replace(netloc=f"{login}127.0.0.1:{port}").geturl()
@@ -51,12 +57,23 @@ def canonical(url: str) -> str:
     return url
 
 
+def _refuse_options(parts: SplitResult) -> None:
+    """Raise StackError for an option that would change how replies are read, or a missing file."""
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in _OPTIONS:
+            raise StackError(f"the address of Redis has the option {name}: only db and ssl_* may")
+        if name in _FILES and not (os.path.isabs(value) and os.access(value, os.R_OK)):
+            raise StackError(f"{name}={value} is not the absolute path of a file that you can read")
+
+
 def claim(url: str, home: str, owner: str) -> list[str]:
     """Claim a Redis for this home under an owner id; return warnings for the user.
 
     Raise StackError if the Redis cannot be reached, is a cluster or too old, or is used by another
     home or program.
     """
+    if reason := trouble(url):
+        raise StackError(reason)
     name = endpoint.shown(url)
     try:
         with connect(url) as connection:
@@ -64,7 +81,22 @@ def claim(url: str, home: str, owner: str) -> list[str]:
             _become_owner(connection, name, home, owner)
             return warnings
     except redis.RedisError as error:
-        raise StackError(f"{name} does not answer: {error}") from None
+        raise StackError(_described(url, error)) from None
+
+
+def trouble(url: str) -> str:
+    """Return why jobs cannot be stored in an existing Redis now, or "" if they can."""
+    try:
+        with connect(url) as connection:
+            connection.eval(_WRITE, 0)
+    except redis.RedisError as error:
+        return _described(url, error)
+    return ""
+
+
+def _described(url: str, error: redis.RedisError) -> str:
+    is_refusal = isinstance(error, redis.ResponseError | redis.AuthenticationError)
+    return f"{endpoint.shown(url)} {'refuses' if is_refusal else 'does not answer'}: {error}"
 
 
 def release(url: str, owner: str, with_jobs: bool) -> bool:

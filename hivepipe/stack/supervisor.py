@@ -24,7 +24,6 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import environment_of
-from hivepipe.queue import endpoint
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.listening import listens
@@ -158,8 +157,8 @@ def why_not_ready(stack: Stack) -> str:
     """Return why the stack is not ready, or "" if it is."""
     # Redis is asked first, because each call to supervisord wakes it, and it then restarts a
     # crashing program at once.
-    if not answers(stack.address):
-        return redis_trouble(stack) or "Redis does not answer"
+    if trouble := redis_trouble(stack):
+        return trouble
     absent = _unregistered(stack)
     if absent:
         names = ", ".join(absent)
@@ -168,18 +167,21 @@ def why_not_ready(stack: Stack) -> str:
 
 
 def redis_trouble(stack: Stack) -> str:
-    """Return why the Redis of a stack does not answer, or "" if the reason is unknown."""
+    """Return why the Redis of a stack takes no jobs, or "" if it does."""
     if stack.url:
-        return f"the Redis at {endpoint.shown(stack.url)}, which is not ours, does not answer"
+        return other_redis.trouble(stack.url)
+    if answers(stack.address):
+        return ""
     entry = next((entry for entry in processes(stack) if entry["name"] == "redis"), None)
     if not listens(stack.socket):
         if entry and entry["pid"] and entry["now"] - entry["start"] > REDIS_LISTENS_SECS:
             return "Redis runs but its socket is missing: it is restarted within 20 s"
-        return "Redis does not stay up (`hivepipe logs redis` says why)" if entry else ""
-    answer = ping(stack.socket)
-    if answer.startswith(b"-LOADING"):
+        if entry:
+            return "Redis does not stay up (`hivepipe logs redis` says why)"
+        return "Redis does not answer (`hivepipe logs redis` may say why)"
+    if ping(stack.socket).startswith(b"-LOADING"):
         return "Redis is loading its file: events wait on disk until it has"
-    return "" if answer else "Redis is stopped or busy: it accepts connections and does not answer"
+    return "Redis is stopped or busy: it accepts connections and does not answer"
 
 
 def is_unreachable(stack: Stack, processes: ProcessTable) -> bool:

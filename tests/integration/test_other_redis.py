@@ -259,6 +259,42 @@ def test_a_redis_that_evicts_keys_is_named(
     assert "may throw events away when it is full" in output
 
 
+def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
+    sandbox: Sandbox, theirs: TheirRedis
+) -> None:
+    url = f"redis://hive:pw@127.0.0.1:{theirs.port}/2"
+    client = theirs.client()
+    client.execute_command(
+        *["ACL", "SETUSER", "hive", "on", ">pw", "~rq:*", "~hivepipe:*", "+@all"]
+    )
+    changes = {
+        "read only replica": ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+        "no permissions": ("ACL SETUSER hive -eval", "ACL SETUSER hive +eval"),
+        "can't access at least one of the keys": (
+            "ACL SETUSER hive resetkeys ~rq:*",
+            "ACL SETUSER hive ~hivepipe:*",
+        ),
+        "invalid username-password pair": ("ACL SETUSER hive <pw", "ACL SETUSER hive >pw"),
+    }
+    for reason, (refusing, accepting) in changes.items():
+        client.execute_command(*refusing.split())
+        output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
+        assert f"redis://hive:***@127.0.0.1:{theirs.port}/2 refuses: " in output
+        assert reason in output
+        client.execute_command(*accepting.split())
+    sandbox.run("up", "-d", "--redis-url", url)
+    for number, (reason, (refusing, accepting)) in enumerate(changes.items()):
+        client.execute_command(*refusing.split())
+        client.execute_command(*["CLIENT", "KILL", "USER", "hive"])
+        sandbox.fire(f"s-{number}")
+        report = sandbox.status(expect=1)
+        assert report["condition"] == "unhealthy"
+        assert reason in str(report["trouble"])
+        assert f"{report['trouble']}; events wait on disk" in sandbox.run("doctor", expect=1)
+        client.execute_command(*accepting.split())
+        eventually(lambda number=number: f"s-{number}" in sandbox.sessions())  # type: ignore[misc]
+
+
 def test_an_unusable_address_is_refused_without_its_password(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +304,8 @@ def test_an_unusable_address_is_refused_without_its_password(
         "redis+sentinel://:secret@h/mymaster": "Sentinel and Cluster are not supported",
         "redis://:secret@127.0.0.1:port": "no address of a Redis",
         "redis://:secret@127.0.0.1/name": "no address of a Redis",
+        "rediss://:secret@h/?decode_responses=yes": "has the option decode_responses",
+        "rediss://:secret@h/?ssl_ca_certs=ca.crt": "ssl_ca_certs=ca.crt is not the absolute path",
     }.items():
         output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
         assert reason in output
