@@ -190,11 +190,19 @@ def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item |
     """Return what is sent of a change, or None for nothing."""
     row = rows.of(change) if rows else None
     if rows is None or row is None:
-        return Item(change)
+        return None if _is_of_private_session(change, sharing_of) else Item(change)
     sharing = sharing_of(row[1] or "")
     if includes(sharing.level, rows.shared.level):
         return Item(change, rows.values(row, sharing.level), sharing.project)
     return Item(change) if sharing.has_moved else None
+
+
+def _is_of_private_session(change: Change, sharing_of: SharingOf) -> bool:
+    """Tell whether a deleted or forgotten session is of a project of which nothing was shared."""
+    if change.table not in (FORGOTTEN, "sessions"):
+        return False
+    sharing = sharing_of(change.key)
+    return bool(sharing.project) and sharing.level == "nothing" and not sharing.has_moved
 
 
 class _Rows:

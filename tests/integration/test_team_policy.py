@@ -288,6 +288,24 @@ def test_a_stricter_level_of_the_user_removes_sent_rows(team: Team, shipped: Hom
     assert texts_in_backup(team) == len(LEVELS) * TEXT_COUNTS["everything"]
 
 
+def test_a_server_hears_of_no_session_of_a_private_project(team: Team, tmp_path: Path) -> None:
+    share = {"*": "everything", "secret": "nothing"}
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    for session, project in (("open", "/p/blue"), ("hidden", "/p/secret")):
+        ann.work(session, 1, project)
+    ann.ship()
+    for session in ("open", "hidden"):
+        ann.sql(f"INSERT INTO forgotten_sessions VALUES ('{session}', '2026-11-26')")
+        for table, column in (("sessions", "id"), ("prompts", "session_id")):
+            ann.sql(f"DELETE FROM {table} WHERE {column} = '{session}'")
+    ann.ship()
+    assert team.rows("SELECT session_id FROM hivepipe.forgotten") == [["open"]]
+    assert team.rows("SELECT session_id FROM hivepipe.deletions") == [["open"]]
+    ann.share = {"*": "everything"}
+    ann.ship()
+    assert team.count("forgotten") == 2
+
+
 def test_a_server_sweeps_in_parts(team: Team, tmp_path: Path) -> None:
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     ann.work("one")
