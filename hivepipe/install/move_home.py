@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from secrets import token_hex
 
 from hivepipe.db.location import database_path, files_of_database
 from hivepipe.db.tree import mark, recorded_tree, refuse_shipped, replaced
@@ -53,7 +54,8 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         kept = kept_folder(home)
         own = [os.path.relpath(path, kept) for path, why in found if not why]
         names = [name for name in own if name != ".gitignore"]
-        Move(home, source, tree, names, files_of_database(database_path(home))).carry_out()
+        database = files_of_database(database_path(home))
+        Move(home, source, tree, names, database, token_hex(16)).carry_out()
         if tree and database_path(home).exists():
             mark(home, database_path(home))
         if source:

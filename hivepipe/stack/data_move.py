@@ -2,23 +2,27 @@
 
     <home>/moving    JSON. `from`, `to`: a project, or "" for the home itself. `names`: archives and
                      exports, relative to their folder. `database`: the names of its files.
+                     `token`: a random text.
+    <project>/.hive-mind/moving    The same token. A renamed project has it at its new path.
 
 First all files are copied. Then the record is switched to the new place, in one step. Last, the old
 files are deleted. After a crash, `finish_interrupted_move` deletes the copies if the record was not
-switched, or else the old files.
+switched, or else the old files. It deletes only in a work tree with the token, and only if the
+files that stay are in such a tree or in the home.
 """
 
 import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hivepipe.db.location import database_in
 from hivepipe.errors import TreeError
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
-from hivepipe.home import kept_in, tree_of, write_small
+from hivepipe.home import IN_PROJECT, kept_in, read_small, tree_of, write_small
 from hivepipe.stack.copying import copy_file, sync, sync_folders
+from hivepipe.stack.lock import make_private
 from hivepipe.stack.project_records import records_folder
 from hivepipe.stack.registration import set_tree
 
@@ -31,6 +35,7 @@ class Move(NamedTuple):
     target: str
     names: list[str]
     database: list[str]
+    token: str
 
     @property
     def file(self) -> Path:
@@ -44,11 +49,7 @@ class Move(NamedTuple):
         """
         finish_interrupted_move(self.home)
         self._refuse_to_replace()
-        plan: dict[str, Any] = {"from": self.source, "to": self.target}
-        plan |= {"names": self.names, "database": self.database}
-        write_small(str(self.file), json.dumps(plan))
-        sync(str(self.file))
-        sync(self.home)
+        self._begin()
         for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
             if os.path.isfile(old):
                 copy_file(old, new)
@@ -62,21 +63,55 @@ class Move(NamedTuple):
             if os.path.lexists(new) and not (os.path.exists(old) and os.path.samefile(old, new)):
                 raise TreeError(f"{new} is there already: move it away, nothing was changed")
 
-    def delete(self, tree: str, other: str) -> None:
-        """Delete the moved files in one of the two places, and folders that become empty.
+    def _begin(self) -> None:
+        """Write the journal, then the token into the work trees."""
+        plan = {"from": self.source, "to": self.target, "names": self.names}
+        plan |= {"database": self.database, "token": self.token}
+        texts = {str(self.file): json.dumps(plan)}
+        texts |= {_token_file(tree): self.token for tree in (self.source, self.target) if tree}
+        for path, text in texts.items():
+            make_private(os.path.dirname(path))
+            write_small(path, text)
+            sync(path)
+            sync(os.path.dirname(path))
+
+    def _is_of(self, tree: str) -> bool:
+        return not tree or read_small(_token_file(tree)) == self.token
+
+    def finish(self, tree: str, other: str) -> None:
+        """Delete the files in one of the two places, then the tokens and the journal.
+
+        Nothing was copied to a work tree without the token. Raises TreeError if the other place is
+        one: these files may be the only copy.
+        """
+        if self._is_of(tree):
+            self._delete(tree, other)
+        for each in (tree, other):
+            if each and self._is_of(each):
+                os.unlink(_token_file(each))
+        self.file.unlink(missing_ok=True)
+
+    def _delete(self, tree: str, other: str) -> None:
+        """Delete the moved files in a place, and folders that become empty.
 
         A file whose path is the same in both stays: a database on a shared file system.
         """
-        kept, database = kept_in(self.home, tree), database_in(self.home, tree)
-        for path in sorted({*self._files(tree)} - {*self._files(other)}):
+        paths = sorted({*self._files(tree)} - {*self._files(other)})
+        if not self._is_of(other) and any(map(os.path.lexists, paths)):
+            raise TreeError(
+                f"{other} is not the work tree of the interrupted move, and {tree or self.home} "
+                f"may have the only copy of the data: put the work tree back. If it is lost, copy "
+                f"the data into it and delete {self.file}"
+            )
+        for path in paths:
             for each in (path, f"{path}.moving"):
                 with suppress(FileNotFoundError):
                     os.unlink(each)
+        kept, database = kept_in(self.home, tree), database_in(self.home, tree)
         folders = [folder for folder, _, _ in os.walk(kept, topdown=False)]
         for folder in (*folders, f"{database.parent}/backups"):
             with suppress(OSError):  # it contains a file of the user
                 os.rmdir(folder)
-        self.file.unlink(missing_ok=True)
 
     def _files(self, tree: str) -> list[str]:
         database, kept = database_in(self.home, tree), kept_in(self.home, tree)
@@ -89,12 +124,16 @@ class Move(NamedTuple):
 def finish_interrupted_move(home: str, old: str = "", project: str = "") -> None:
     """Finish an interrupted move: undo it if the record was not switched, else complete it.
 
-    The files in the tree `old` are now in `project`, which was renamed.
+    The tree `old` was renamed to `project`.
     """
     if move := _begun(home):
         trees = [project if tree == old else tree for tree in (move.source, move.target)]
         is_switched = tree_of(home) == move.target
-        move.delete(*(trees if is_switched else reversed(trees)))
+        move.finish(*(trees if is_switched else reversed(trees)))
+
+
+def _token_file(tree: str) -> str:
+    return f"{tree}{IN_PROJECT}/moving"
 
 
 def _begun(home: str) -> Move | None:
@@ -104,4 +143,4 @@ def _begun(home: str) -> Move | None:
         return None
     except ValueError:  # a power cut came before it was synced: nothing was copied yet
         return None
-    return Move(home, plan["from"], plan["to"], plan["names"], plan["database"])
+    return Move(home, plan["from"], plan["to"], plan["names"], plan["database"], plan["token"])

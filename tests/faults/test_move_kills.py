@@ -18,10 +18,11 @@ import pytest
 from hivepipe.db import location
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
+from hivepipe.errors import RegistrationError, TreeError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
 from hivepipe.install.move_home import adopt_old_home, move_home
-from hivepipe.stack import registration
+from hivepipe.stack import data_move, registration
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.lock import Stack
@@ -265,7 +266,8 @@ def test_an_interrupted_move_is_finished_before_a_renamed_project_adopts_its_hom
     wanted, renamed = recorded(home), project.with_name("renamed")
     names = ["hive.db", f"backups/{COPY}"]
     plan = {"from": "", "to": str(project), "names": list(EXPORTS), "database": names}
-    Path(home, "moving").write_text(json.dumps(plan))
+    Path(home, "moving").write_text(json.dumps({**plan, "token": "token"}))
+    (project / ".hive-mind" / "moving").write_text("token")
     project.rename(renamed)
     project.symlink_to(renamed)
     adopt_old_home(str(renamed), str(project))
@@ -308,6 +310,35 @@ def test_a_killed_move_is_finished_where_the_project_was_renamed_to(
         assert len(everywhere(renamed, home)) == 3, "each file is there once"
         kept.add(tree)
     assert len(kept) == 2, "killed before and after the record was switched"
+
+
+@pytest.mark.parametrize(("is_switched", "error"), [(False, RegistrationError), (True, TreeError)])
+def test_a_killed_move_deletes_nothing_if_another_project_adopts_the_home(
+    project: Path, monkeypatch: pytest.MonkeyPatch, is_switched: bool, error: type[Exception]
+) -> None:
+    home, other = home_of_project(str(project)), project.with_name("other")
+    register(project, home)
+    fill(home)
+    (other / ".hive-mind").mkdir(parents=True)
+    with closing(sqlite3.connect(other / ".hive-mind" / "hive.db")) as db:
+        db.execute("CREATE TABLE notes (of_the_predecessor)")
+    (other / ".claude-state" / "logs").mkdir(parents=True)
+    (other / ".claude-state" / "logs" / "skill-usage.json").write_text("a person's")
+
+    def killed_switch(home: str, tree: str) -> None:
+        if is_switched:
+            registration.set_tree(home, tree)
+        os._exit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_move, "set_tree", killed_switch)
+        assert not killed(0, lambda: move_home(str(project), Stack.prepared(home), str(project)))
+    shutil.rmtree(project)
+    before = {path: Path(path).read_bytes() for path in everywhere(other, home)}
+    assert len(before) == 5
+    with pytest.raises(error):
+        adopt_old_home(str(other), str(project))
+    assert {path: Path(path).read_bytes() for path in everywhere(other, home)} == before
 
 
 def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path, tmp_path: Path) -> None:

@@ -122,12 +122,22 @@ def test_copies_and_the_record_are_synced_before_the_old_files_are_deleted(
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "unlink", noted_unlink)
     monkeypatch.setattr(os, "link", to_another_file_system)
-    Move(str(home), "", str(project), ["main-session/a.jsonl"], []).carry_out()
+    Move(str(home), "", str(project), ["main-session/a.jsonl"], [], "token").carry_out()
     before = done[: done.index(f"deleted {old}")]
     copy = project / ".claude-state/logs/main-session"
     record = Path(record_path(str(home)))
     file = record.parent / f".{record.name}.tmp"
-    wanted = [home / "moving", home, copy / "a.jsonl.moving", copy, file, record.parent]
+    token = project / ".hive-mind" / "moving"
+    wanted = [
+        home / "moving",
+        home,
+        token,
+        token.parent,
+        copy / "a.jsonl.moving",
+        copy,
+        file,
+        record.parent,
+    ]
     assert [path for path in map(str, wanted) if path not in before] == []
 
 
