@@ -21,7 +21,7 @@ _KEYS = {
     *("sessionId", "savedBy", "spawnedAt"),
 }
 _LIKE_A_KEY = re.compile(r"[\w.:+@/\[\]-]{1,128}(?: [\w.:+-]{1,32})?", re.ASCII).fullmatch
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_LIKE_A_NAME = re.compile(r"[a-z][A-Za-z_]{0,31}|[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _PATHS = {
     *("transcript_path", "agent_transcript_path", "path"),
     *("project", "project_path", "cwd", "folder", "hive"),
@@ -117,12 +117,15 @@ def _strings(text: str) -> Iterator[tuple[int, str | None, str]]:
 
 
 def _literal(name: str | None, old: str, new: str) -> str:
-    """Return the redacted literal of a string, or the one before if it is a key or a time."""
+    """Return the redacted literal of a string, or the one before if it is a key, time or name.
+
+    hivepipe looks up the fields of JSON by their names, such as `protected` or a day.
+    """
     before, after = json.loads(old), json.loads(new)
     if before == after:  # a line's shortest strings and its images were not searched
         after = redact_text(before)
     if name is None:
-        after = before if _DAY(before) else after
+        after = before if _LIKE_A_NAME(before) and _is_clean(before) else after
     elif name != "key":
         after = _kept(name, before, after)
     return old if after == before else json.dumps(after, ensure_ascii="\\u" in old)

@@ -134,6 +134,17 @@ def test_only_keys_and_times_are_left_to_the_built_in_rules(
     assert redact_column(column, before) == (before if after is None else after)
 
 
+def test_names_of_fields_stay_whatever_the_rules_of_the_user_match(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rule = "[[redaction.rules]]\nname = 'word'\npattern = '[Pp]rotected'\nreplacement = 'WORD'\n"
+    monkeypatch.setattr(redact, "_to_load", [])
+    monkeypatch.setattr(redact, "_in_force", [redactor([parse(rule)])])
+    text = '{"lifecycle":{"protected":true,"Protected":1},"title":"protected"}'
+    after = '{"lifecycle":{"protected":true,"WORD":1},"title":"WORD"}'
+    assert redact_column("metadata", text) == after
+
+
 def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
