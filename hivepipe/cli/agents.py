@@ -7,7 +7,7 @@ import click
 from hivepipe.cli.dates import DAY
 from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import Column, output_options, show_entries, show_entry, stored
-from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
+from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
 from hivepipe.errors import StoreError
 from hivepipe.reading.team.agents import MOST_AGENTS, team_agents
 from hivepipe.reading.team.source import opened
@@ -31,15 +31,7 @@ _COLUMNS: dict[str, Column] = {
 @click.option("--since", metavar="DAY", type=DAY, help="Only agents spawned since this day.")
 @team_options
 @output_options
-def agents(
-    session_id: str | None,
-    day: datetime | None,
-    since: datetime | None,
-    of_team: bool,
-    as_json: bool,
-    utc: bool,
-    **whose: str,
-) -> None:
+def agents(session_id: str | None, day: datetime | None, since: datetime | None) -> None:
     """List the agents with their outcome or status, newest first.
 
     An agent is `lost` if it had not finished when its session ended. Days are local days, with
@@ -48,8 +40,8 @@ def agents(
     if day and since:
         raise click.UsageError("--day and --since exclude each other")
     until = day + timedelta(days=1) if day else None
-    first, behind = stored(day or since, utc), stored(until, utc)
-    if wanted := choice(of_team=of_team, since=first, until=behind, **whose):
+    first, behind = stored(day or since), stored(until)
+    if wanted := team_choice(since=first, until=behind):
         with opened() as source:
             session = session_id or ""
             found = team_agents(source, wanted, session=session, limit=MOST_AGENTS + 1)
@@ -59,7 +51,7 @@ def agents(
             session = store.full_id("session", session_id) if session_id else ""
             found = store.agents(session, first, behind)
     columns: dict[str, Column] = {**_COLUMNS, **(COLUMNS if wanted else {})}
-    show_entries("agents", found, columns, as_json=as_json, utc=utc)
+    show_entries("agents", found, columns)
 
 
 @click.group()
@@ -70,10 +62,10 @@ def agent() -> None:
 @agent.command()
 @click.argument("agent_id", metavar="ID")
 @output_options
-def show(agent_id: str, as_json: bool, utc: bool) -> None:
+def show(agent_id: str) -> None:
     """Show one agent; ID may be a prefix."""
     with store_here() as store:
         found = store.agent(store.full_id("agent", agent_id))
     if found is None:  # deleted between the two queries
         raise StoreError(f"no agent has the id {agent_id}")
-    show_entry(found, utc, as_json=as_json)
+    show_entry(found)

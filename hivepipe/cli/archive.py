@@ -43,7 +43,7 @@ def archive() -> None:
 @archive.command("list")
 @click.option("--agents", "with_agents", is_flag=True, help="Include archives of subagents.")
 @output_options
-def list_archives(with_agents: bool, as_json: bool, utc: bool) -> None:
+def list_archives(with_agents: bool) -> None:
     """List the session archives, newest first."""
     archives = _archives()
     entries = archives.index.entries()
@@ -53,7 +53,7 @@ def list_archives(with_agents: bool, as_json: bool, utc: bool) -> None:
         reverse=True,
     )
     found = [{**entry, "meta": archives.meta_of(entry) or None} for entry in shown]
-    show_entries("archives", found, _COLUMNS, as_json=as_json, utc=utc)
+    show_entries("archives", found, _COLUMNS)
 
 
 def _meta(entry: dict[str, Any]) -> Meta:
@@ -75,7 +75,7 @@ _COLUMNS: dict[str, Column] = {
 @click.argument("archive_id", metavar="ID")
 @click.option("--lines", "with_lines", is_flag=True, help="Print the archived lines instead.")
 @output_options
-def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
+def show(archive_id: str, with_lines: bool) -> None:
     """Show one archive: its metadata or its lines.
 
     ID is the id of a session or subagent, or a prefix of one.
@@ -86,11 +86,10 @@ def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
         _print_lines(archives, entry)
         return
     meta = archives.meta_of(entry) or {}
-    if as_json:
-        show_json(**{**entry, "meta": meta or None})
+    if show_json(**{**entry, "meta": meta or None}):
         return
     plain = {name: value for name, value in meta.items() if not isinstance(value, dict)}
-    show_entry({**plain, **{k: v for k, v in entry.items() if v}}, utc)
+    show_entry({**plain, **{k: v for k, v in entry.items() if v}})
     for name, value in _counts(meta, "tokens"):
         say(f"{printable(name) + ' tokens':<16} {value}")
     for name, calls in _counts(meta, "tools"):
@@ -119,7 +118,7 @@ def _print_lines(archives: Archives, entry: Entry) -> None:
 
 @archive.command()
 @json_option
-def sweep(as_json: bool) -> None:
+def sweep() -> None:
     """Archive this project's transcripts that no hook reported.
 
     Searches ~/.claude, CLAUDE_CONFIG_DIR, and the folders in which hooks of this home saw
@@ -132,9 +131,7 @@ def sweep(as_json: bool) -> None:
         job = manual_origin("sweep_transcripts")
         result = sweep_transcripts(context, job, folders)
         found = import_found(context, job, kept_folder(home))
-    if as_json:
-        show_json(**asdict(result), found=[row._asdict() for row in found])
-    else:
+    if not show_json(**asdict(result), found=[row._asdict() for row in found]):
         _show_result(result, found)
     sys.exit(1 if result.failed else 0)
 
@@ -161,17 +158,15 @@ def _show_result(result: SweepResult, found: list[Row]) -> None:
 
 @archive.command()
 @json_option
-def verify(as_json: bool) -> None:
+def verify() -> None:
     """Check that every archive is intact and matches the index.
 
     Exits with 1 if an archive has a problem.
     """
     checks = (*upkeep.verify(_archives()), *unimported_archives(locate(".").home))
     wrong = [(path, problems) for path, problems in checks if problems]
-    if as_json:
-        entries = [{"path": path, "problems": list(problems)} for path, problems in wrong]
-        show_json(checked=len(checks), archives=entries)
-    else:
+    entries = [{"path": path, "problems": list(problems)} for path, problems in wrong]
+    if not show_json(checked=len(checks), archives=entries):
         for path, problems in wrong:
             for problem in problems:
                 say(f"{path}: {problem}")
@@ -197,7 +192,7 @@ def _check(*, folder: str | None, stop: bool, **_: Any) -> None:
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option("--stop", is_flag=True, help="Stop following DIR; its archives are kept.")
 @json_option
-def follow(folder: str | None, stop: bool, as_json: bool) -> None:
+def follow(folder: str | None, stop: bool) -> None:
     """Archive the sessions of DIR, too.
 
     DIR is a folder of no registered project; the sweep archives its sessions. Without DIR, list
@@ -211,8 +206,7 @@ def follow(folder: str | None, stop: bool, as_json: bool) -> None:
         if not os.path.exists(folder):
             say(f"{folder} does not exist; transcripts of sessions in it are archived", err=True)
     found = scope.followed_folders(home)
-    if as_json:
-        show_json(folders=found)
+    if show_json(folders=found):
         return
     for each in found or ["none"]:
         say(each)

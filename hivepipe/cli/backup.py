@@ -24,7 +24,7 @@ from hivepipe.text.sizes import size
 @click.command()
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False))
 @json_option
-def backup(file: str | None, as_json: bool) -> None:
+def backup(file: str | None) -> None:
     """Write the database, archives and settings of this home to one file.
 
     The stack may run. FILE defaults to hivepipe-<time>.tar.gz in the current folder. Jobs that
@@ -39,11 +39,9 @@ def backup(file: str | None, as_json: bool) -> None:
     except OSError as error:
         folder = home if str(error.filename).startswith(f"{home}/.backup-") else target
         raise BackupError(f"{folder} cannot be written: {error.strerror or error}") from error
-    found = target.stat().st_size
-    if as_json:
-        show_json(file=str(target), bytes=found, files=len(manifest["sha256"]))
-    else:
-        say(f"{target}: {counted(len(manifest['sha256']), 'file')}, {size(found)}")
+    found, number = target.stat().st_size, len(manifest["sha256"])
+    if not show_json(file=str(target), bytes=found, files=number):
+        say(f"{target}: {counted(number, 'file')}, {size(found)}")
 
 
 @click.command()
@@ -52,7 +50,7 @@ def backup(file: str | None, as_json: bool) -> None:
 @click.option("--with-settings", is_flag=True, help="Also restore its config.toml.")
 @click.option("--any-size", is_flag=True, help="Accept any unpacked size.")
 @json_option
-def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_json: bool) -> None:
+def restore(file: str, replace: bool, with_settings: bool, any_size: bool) -> None:
     """Verify a backup and restore it; the stack must be down.
 
     Its config.toml is saved beside the home's own and is not used, except with --with-settings.
@@ -73,13 +71,11 @@ def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_js
             )
     except OSError as error:
         raise BackupError(f"{place.home} cannot be restored: {error}") from error
-    if as_json:
-        beside = {name: found[name] for name in ("before", "settings")}
-        show_json(home=place.home, files=len(found["sha256"]), **beside)
+    number, before, settings = len(found["sha256"]), found["before"], found["settings"]
+    if show_json(home=place.home, files=number, before=before, settings=settings):
         return
-    say(f"{place.home}: {counted(len(found['sha256']), 'file')} as of {found['created_at']}")
-    if found["before"]:
-        say(f"previous data: {shlex.quote(found['before'])}")
-    if found["settings"]:
-        path = shlex.quote(found["settings"])
-        say(f"its settings are not in use (--with-settings): {path}")
+    say(f"{place.home}: {counted(number, 'file')} as of {found['created_at']}")
+    if before:
+        say(f"previous data: {shlex.quote(before)}")
+    if settings:
+        say(f"its settings are not in use (--with-settings): {shlex.quote(settings)}")

@@ -21,7 +21,7 @@ from hivepipe.operations.cleanup import clean, write_log
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @json_option
-def cleanup(dry_run: bool, as_json: bool) -> None:
+def cleanup(dry_run: bool) -> None:
     """Mark completed, orphaned and expired agents as deleted, but not protected ones.
 
     The rows stay for 30 days. cleanup.log lists each agent with its reason.
@@ -32,7 +32,7 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
         raise NothingRecordedError(path)
     with opened(home) as db:
         judged = verdicts(db, datetime.now(UTC)) if dry_run else _deleted(home, db)
-    _show(judged, dry_run, as_json)
+    _show(judged, dry_run)
 
 
 def _deleted(home: str, db: Database) -> list[tuple[str, Verdict]]:
@@ -46,12 +46,11 @@ def _deleted(home: str, db: Database) -> list[tuple[str, Verdict]]:
     return judged
 
 
-def _show(judged: list[tuple[str, Verdict]], dry_run: bool, as_json: bool) -> None:
+def _show(judged: list[tuple[str, Verdict]], dry_run: bool) -> None:
     gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.is_outdated]
     kept = Counter(verdict.reason for _, verdict in judged if not verdict.is_outdated)
-    if as_json:
-        found = [{"id": agent, "reason": reason} for agent, reason in gone]
-        show_json(dry_run=dry_run, deleted=found, kept=dict(kept))
+    found = [{"id": agent, "reason": reason} for agent, reason in gone]
+    if show_json(dry_run=dry_run, deleted=found, kept=dict(kept)):
         return
     if gone:
         show_table(("agent", "reason"), gone)

@@ -17,7 +17,7 @@ from hivepipe.redact.configured import use_rules
 
 @click.command()
 @json_option
-def config(as_json: bool) -> None:
+def config() -> None:
     """Show every setting and its source; check the files and compile them for the hooks."""
     place = locate(".")
     home = place.home
@@ -26,16 +26,14 @@ def config(as_json: bool) -> None:
     problems = [*filter(None, dict.fromkeys((*found.problems, use_rules(home), fault(home))))]
     asking = waiting(home, place.project)
     rows = [(value.setting.name, value.value, value.source) for value in found.values()]
-    if as_json:
-        values = [{"name": name, "value": value, "source": source} for name, value, source in rows]
-        show_json(
-            home=home,
-            files=list(files(home)),
-            values=values,
-            problems=problems,
-            asking=[file.name for file in asking],
-        )
-    else:
+    values = [{"name": name, "value": value, "source": source} for name, value, source in rows]
+    if not show_json(
+        home=home,
+        files=list(files(home)),
+        values=values,
+        problems=problems,
+        asking=[file.name for file in asking],
+    ):
         show_table(("setting", "value", "from"), rows)
         for path in files(home):
             say(f"{'read' if os.path.exists(path) else 'none'}  {path}")

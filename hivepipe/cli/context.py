@@ -27,7 +27,7 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 @click.option("--profile", default="", help="Id of the session's profile.")
 @click.option("--prompt", default="", help="Show the text that is added to this prompt instead.")
 @json_option
-def context(source: str, session: str, task: str, profile: str, prompt: str, as_json: bool) -> None:
+def context(source: str, session: str, task: str, profile: str, prompt: str) -> None:
     """Show the text that Claude is given at the start of a session here, or with a prompt."""
     place = locate(".")
     if prompt:
@@ -40,9 +40,9 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
         task = task or task_of(place.home, session)
         profile = profile or own_profile()
         text = briefing(place, source, session, own_swarm(place), task, profile)
-    if as_json:
-        show_json(characters=len(text), text=text)
-    elif text:
+    if show_json(characters=len(text), text=text):
+        return
+    if text:
         say_text(text)
         say(err=True)
         say(f"{len(text):,} of at most {MOST_CHARS:,} characters", err=True)

@@ -1,6 +1,5 @@
 """Command `costs`: tokens of Claude's messages and their cost by the price table."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +8,7 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.dates import DAY
 from hivepipe.cli.tables import local_day, output_options, show_json, show_table, stored
-from hivepipe.cli.team_choice import choice, team_options
+from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
@@ -35,36 +34,33 @@ from hivepipe.text.plurals import counted
 @click.option("--since", metavar="DAY", type=DAY, help="Only this day and later.")
 @team_options
 @output_options
-def costs(
-    by: str, since: datetime | None, of_team: bool, as_json: bool, utc: bool, **whose: str
-) -> None:
+def costs(by: str, since: datetime | None) -> None:
     """Show tokens and their cost at the list prices of Anthropic's API.
 
     Messages outside of agents count for their session. Days are local days, with --utc UTC days.
     """
     home = locate(".").home
     prices = prices_in_force(home)
-    wanted = choice(of_team=of_team, since=stored(since, utc), **whose)
+    wanted = team_choice(since=stored(since))
     if by not in GROUPS and not wanted:
         raise click.UsageError(f"--by {by} needs --team")
     columns = TEAM_GROUPS[by] if wanted else GROUPS[by]
-    added = _added(home, by, wanted, stored(since, utc), lambda time: local_day(time, utc))
+    added = _added(home, by, wanted, stored(since))
     total = added.total
     found = [(key, bill, bill.cost(prices)) for key, bill in sorted(added.of.items())]
     if by != "day":
         found.sort(key=lambda entry: entry[2].dollars or 0, reverse=True)
     whole = total.cost(prices)
-    if as_json:
-        show_json(
-            by=by,
-            prices={"date": prices.date, "source": prices.source},
-            costs=[
-                dict(zip(columns, key, strict=True)) | _entry(bill, cost)
-                for key, bill, cost in found
-            ],
-            total=_entry(total, whole),
-            **({} if wanted else {"own": own_spending().entry()}),
-        )
+    own = {} if wanted else own_spending().entry()
+    if show_json(
+        by=by,
+        prices={"date": prices.date, "source": prices.source},
+        costs=[
+            dict(zip(columns, key, strict=True)) | _entry(bill, cost) for key, bill, cost in found
+        ],
+        total=_entry(total, whole),
+        **({"own": own} if own else {}),
+    ):
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
     rows = [(*key, *_cells(bill, cost)) for key, bill, cost in found]
@@ -73,18 +69,16 @@ def costs(
     say(f"List prices of {prices.date}, {prices.source}")
     if whole.without_price:
         say(f"No price is known for: {', '.join(whole.without_price)}")
-    if not wanted:
-        _show_own(own_spending().entry())
+    if own:
+        _show_own(own)
 
 
-def _added(
-    home: str, by: str, wanted: Wanted | None, since: str, day_of: Callable[[str], str]
-) -> Bills:
+def _added(home: str, by: str, wanted: Wanted | None, since: str) -> Bills:
     if wanted:
         with opened() as source:
-            return team_bills(source, wanted, TEAM_GROUPS[by], day_of)
+            return team_bills(source, wanted, TEAM_GROUPS[by], local_day)
     with listings(database_path(home)) as store:
-        return bills(store, key_by(by, day_of), since)
+        return bills(store, key_by(by, local_day), since)
 
 
 def _show_own(own: dict[str, Any]) -> None:

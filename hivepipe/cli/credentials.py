@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import Column, json_option, show_entries
+from hivepipe.cli.tables import Column, as_json, json_option, show_entries
 from hivepipe.cli.terminal import ask, say
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
@@ -64,7 +64,7 @@ def remove(name: str) -> None:
 
 @credentials.command(name="list")
 @json_option
-def list_credentials(as_json: bool) -> None:
+def list_credentials() -> None:
     """List the keys in order of precedence, and where each is set."""
     stored, commands = read_credentials(), read_commands()
     used = find_offer(with_environment=False)
@@ -85,6 +85,6 @@ def list_credentials(as_json: bool) -> None:
         "this shell": lambda key: "set" if key["environment"] else "",
         "by the stack": lambda key: "used" if key["used"] else "",
     }
-    show_entries("credentials", entries, columns, as_json=as_json)
-    if not as_json:
+    show_entries("credentials", entries, columns)
+    if not as_json():
         say(f"The stack reads {short(str(credentials_path()))}, not the environment of a shell.")

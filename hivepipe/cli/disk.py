@@ -41,18 +41,17 @@ def _check(*, prune: bool, with_log: bool, **_: Any) -> None:
     "--log", "with_log", is_flag=True, help="Show what retention deleted, and by which rule."
 )
 @output_options
-def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
+def disk(prune: bool, with_log: bool) -> None:
     """Show the size and the retention of every store."""
     place = locate(".")
     if with_log:
         found = [asdict(each) for each in deletions(place.home)]
         without = "nothing was deleted by retention"
-        show_entries("deletions", found, _OF_LOG, as_json=as_json, utc=utc, without=without)
+        show_entries("deletions", found, _OF_LOG, without=without)
         return
     dropped = _prune(place.home) if prune and os.path.isdir(place.home) else None
     usage = disk_usage(place)
-    if as_json:
-        show_json(**usage.entry(), dropped=dropped._asdict() if dropped else None)
+    if show_json(**usage.entry(), dropped=dropped._asdict() if dropped else None):
         return
     rows = [(store.name, size(store.size_bytes), store.keeps) for store in usage.stores]
     show_table(("store", "size", "keeps"), [*rows, ("total", size(usage.total), "")])

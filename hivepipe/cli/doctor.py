@@ -21,7 +21,7 @@ from hivepipe.text.plurals import counted
 @click.command()
 @click.option("--probe", "fire", is_flag=True, help="Also fire a test event through every hook.")
 @json_option
-def doctor(fire: bool, as_json: bool) -> None:
+def doctor(fire: bool) -> None:
     """Check the installation and name the repair of each problem.
 
     Exits with 1 if there is a problem.
@@ -33,10 +33,9 @@ def doctor(fire: bool, as_json: bool) -> None:
     probes = probe(facts, with_stack=True) if fire else []
     of_probe = [("probe", each) for each in findings(probes)]
     result = Examination(result.hooks, result.found + of_probe)
-    if as_json:
-        fired = {"probe": shown(probes)} if fire else {}
-        show_json(home=place.home, hook=hook.entry() if hook else None, **result.entry(), **fired)
-    else:
+    fired = {"probe": shown(probes)} if fire else {}
+    measured = hook.entry() if hook else None
+    if not show_json(home=place.home, hook=measured, **result.entry(), **fired):
         say(f"home {place.home} ({place.state})")
         for runner in result.hooks:
             say(f"hooks run by {runner}")

@@ -25,7 +25,7 @@ from hivepipe.text.plurals import counted
     help="How long sending rows may take; 30 by default.",
 )
 @json_option
-def drain(uplink: bool, within: float, as_json: bool) -> None:
+def drain(uplink: bool, within: float) -> None:
     """Apply the events that wait on disk to the database, without Redis.
 
     Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. A machine
@@ -38,20 +38,17 @@ def drain(uplink: bool, within: float, as_json: bool) -> None:
         reason = with_limit(str(error))
         raise StoreError(f"the database of {home} cannot be written: {reason}") from error
     sent = final_send.send(home, within) if uplink else None
-    if as_json:
-        failed, set_aside = (
-            [{"file": str(path), "reason": reason} for path, reason in found.items()]
-            for found in (report.failed, report.set_aside)
-        )
-        operations = report.operations_failed
-        show_json(
-            applied=report.applied,
-            failed=failed,
-            set_aside=set_aside,
-            operations_failed=operations,
-            sent=sent._asdict() if sent else None,
-        )
-    else:
+    failed, set_aside = (
+        [{"file": str(path), "reason": reason} for path, reason in found.items()]
+        for found in (report.failed, report.set_aside)
+    )
+    if not show_json(
+        applied=report.applied,
+        failed=failed,
+        set_aside=set_aside,
+        operations_failed=report.operations_failed,
+        sent=sent._asdict() if sent else None,
+    ):
         _show(report)
         if sent:
             waiting = f", {sent.waiting} still wait" if sent.waiting else ""

@@ -1,6 +1,6 @@
 """Command `failed`: list, requeue or delete failed jobs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.checked import CheckedCommand
+from hivepipe.cli.shared_options import together
 from hivepipe.cli.tables import (
     Column,
     output_options,
@@ -29,7 +30,6 @@ from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_access import available_redis, ensure_running
 from hivepipe.text.plurals import counted
 
-Command = Callable[..., None]
 BY = "command"
 operation_option = click.option(
     "--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs."
@@ -41,15 +41,11 @@ def failed() -> None:
     """List, `show`, `retry` and `discard` failed jobs; `actions` lists who did so."""
 
 
-def selection_options(command: Command) -> Command:
-    """Add the options that select failed jobs: ID, --all, --operation."""
-    for option in (
-        operation_option,
-        click.option("--all", "everything", is_flag=True, help="All failed jobs."),
-        click.argument("job_id", metavar="[ID]", required=False),
-    ):
-        command = option(command)
-    return command
+selection_options = together(
+    click.argument("job_id", metavar="[ID]", required=False),
+    click.option("--all", "everything", is_flag=True, help="All failed jobs."),
+    operation_option,
+)
 
 
 def _check(*, job_id: str | None, everything: bool, operation: str | None, **_: Any) -> None:
@@ -60,19 +56,18 @@ def _check(*, job_id: str | None, everything: bool, operation: str | None, **_: 
 @failed.command("list")
 @operation_option
 @output_options
-def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
+def list_failed(operation: str | None) -> None:
     """List the failed jobs and the reason of each."""
     with _failed_jobs(locate(".")) as store:
         found = store.jobs(operation or "") if store else []
-    if as_json:
-        show_json(failed=[_described(job) for job in found])
+    if show_json(failed=[_described(job) for job in found]):
         return
     rows = [
         (
             job.id,
             job.operation,
             job.queue,
-            shown_time(job.failed_at, utc),
+            shown_time(job.failed_at),
             job.session[:8],
             job.headline,
         )
@@ -84,7 +79,7 @@ def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
 @failed.command()
 @click.argument("job_id", metavar="ID")
 @output_options
-def show(job_id: str, as_json: bool, utc: bool) -> None:
+def show(job_id: str) -> None:
     """Show one failed job, redacted, and how to repair it.
 
     ID may be a prefix.
@@ -92,8 +87,7 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
     place = locate(".")
     with _failed_jobs(place) as store:
         job = _found(store, job_id)
-    if as_json:
-        show_json(**_described(job), database=str(database_path(place.home)))
+    if show_json(**_described(job), database=str(database_path(place.home))):
         return
     for name, value in (
         ("id", job.id),
@@ -102,8 +96,8 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
         ("session", job.session),
         ("queue", f"{job.queue}, retried in {job.target}"),
         ("attempts", job.attempts),
-        ("event", shown_time(job.event_time, utc)),
-        ("failed", shown_time(job.failed_at, utc)),
+        ("event", shown_time(job.event_time)),
+        ("failed", shown_time(job.failed_at)),
         ("reason", job.reason),
     ):
         say_field(name, str(value), 12)
@@ -138,13 +132,13 @@ def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
 @failed.command(cls=CheckedCommand, check=_check)
 @selection_options
 @yes_option
-def discard(job_id: str | None, operation: str | None, yes: bool, **_: Any) -> None:
+def discard(job_id: str | None, operation: str | None, **_: Any) -> None:
     """Delete failed jobs: one (ID), all, or those of an operation."""
     place = locate(".")
     with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, operation)
         if jobs:
-            confirm_or_end(f"Discard {_named(jobs)}?", yes)
+            confirm_or_end(f"Discard {_named(jobs)}?")
         done = (
             retry_or_discard(store, place.home, "discard", jobs, BY).done if store and jobs else 0
         )
@@ -153,7 +147,7 @@ def discard(job_id: str | None, operation: str | None, yes: bool, **_: Any) -> N
 
 @failed.command("actions")
 @output_options
-def list_actions(as_json: bool, utc: bool) -> None:
+def list_actions() -> None:
     """List the actions on failed jobs and who took them, newest first."""
     found = [asdict(each) for each in actions(locate(".").home)]
     columns: dict[str, Column] = {
@@ -165,7 +159,7 @@ def list_actions(as_json: bool, utc: bool) -> None:
         "operations": lambda each: ", ".join(each["operations"]),
     }
     without = "no actions"
-    show_entries("actions", found, columns, as_json=as_json, utc=utc, without=without)
+    show_entries("actions", found, columns, without=without)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ import click
 
 from hivepipe.cli.checked import CheckedCommand
 from hivepipe.cli.dates import DAY
-from hivepipe.cli.tables import json_option, printable, show_json, stored
+from hivepipe.cli.shared_options import given
+from hivepipe.cli.tables import as_json, json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.home_database import opened
 from hivepipe.errors import HivepipeError
@@ -26,17 +27,11 @@ SHORTEST_TEXT = 4
 
 
 def _check(
-    *,
-    session: str | None,
-    before: datetime | None,
-    matching: str | None,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    *, session: str | None, before: datetime | None, matching: str | None, dry_run: bool
 ) -> None:
     if sum(choice is not None for choice in (session, before, matching)) != 1:
         raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
-    if as_json and not (dry_run or yes):
+    if as_json() and not (dry_run or given("yes")):
         raise click.UsageError("--json cannot ask: add --dry-run or --yes")
     if matching not in (None, "-"):
         _refuse_short(matching)
@@ -65,12 +60,7 @@ def _refuse_short(text: str) -> None:
 @yes_option
 @json_option
 def forget(
-    session: str | None,
-    before: datetime | None,
-    matching: str | None,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    session: str | None, before: datetime | None, matching: str | None, dry_run: bool
 ) -> None:
     """Delete SESSION, an id or a prefix of one, from every store. This cannot be undone.
 
@@ -89,15 +79,15 @@ def forget(
             if session is not None:
                 wanted = wanted.with_sessions({forgetting.session_beginning(session)})
             elif before is not None:
-                wanted = wanted.with_sessions(forgetting.sessions_before(stored(before, utc=False)))
+                wanted = wanted.with_sessions(forgetting.sessions_before(stored(before)))
             else:
                 wanted = wanted.with_sessions(
                     forgetting.sessions_with_text(wanted, dry_run=dry_run)
                 )
-            if as_json:
+            if as_json():
                 _forget_as_json(forgetting, wanted, dry_run)
             else:
-                _forget(forgetting, wanted, dry_run, yes)
+                _forget(forgetting, wanted, dry_run)
         except (OSError, sqlite3.Error) as error:
             raise HivepipeError(f"some data is not deleted yet, run it again: {error}") from error
 
@@ -128,7 +118,7 @@ def _all_of_it(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> It
     yield from forgetting.clean(dry_run=dry_run)
 
 
-def _forget(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool, yes: bool) -> None:
+def _forget(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> None:
     transcripts = forgetting.transcripts(wanted.sessions)
     folders = forgetting.hive_folders(wanted.sessions)
     for each in sorted(wanted.sessions):
@@ -137,7 +127,7 @@ def _forget(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool, yes: boo
         say("no session is that old" if not wanted.spellings else "no session contains it")
         if not _is_something(wanted):
             return
-    _ask_and_do(partial(_all_of_it, forgetting, wanted), dry_run, yes)
+    _ask_and_do(partial(_all_of_it, forgetting, wanted), dry_run)
     for path in transcripts:
         say(f"Claude Code's own transcript is kept: rm {shlex.quote(path)}")
     for path in filter(os.path.isdir, () if dry_run else folders):
@@ -149,11 +139,11 @@ def _forget(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool, yes: boo
         raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")
 
 
-def _ask_and_do(go: Callable[[bool], Iterable[Deleted]], dry_run: bool, yes: bool) -> None:
-    if dry_run or not yes:
+def _ask_and_do(go: Callable[[bool], Iterable[Deleted]], dry_run: bool) -> None:
+    if dry_run or not given("yes"):
         _show(go(True), "would delete")
     if not dry_run:
-        confirm_or_end("Delete all this, and every backup of the database?", yes)
+        confirm_or_end("Delete all this, and every backup of the database?")
         _show(go(False), "deleted")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, show_entries, show_json, show_table
+from hivepipe.cli.tables import as_json, json_option, show_entries, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.errors import GuardError
 from hivepipe.guard import messages, rules
@@ -31,23 +31,23 @@ def guard() -> None:
 
 @guard.command(name="list")
 @json_option
-def list_rules(as_json: bool) -> None:
+def list_rules() -> None:
     """List the rules with their thresholds, and the mode."""
     mode = guard_mode(locate(".").home)
     entries = [
         {"rule": rule, "warns_at": warns, "denies_from": denies}
         for rule, (warns, denies) in _numbers(limits()).items()
     ]
-    if not as_json:
+    if not as_json():
         say(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
     columns = {"rule": "rule", "warns at": "warns_at", "denies from": "denies_from"}
-    show_entries("rules", entries, columns, as_json=as_json, beside={"mode": mode})
+    show_entries("rules", entries, columns, beside={"mode": mode})
 
 
 @guard.command()
 @click.argument("rule", type=Choice(_RULES))
 @json_option
-def explain(rule: str, as_json: bool) -> None:
+def explain(rule: str) -> None:
     """Explain one rule.
 
     The text says what the rule counts, what resets the count, and how to switch the rule off.
@@ -61,10 +61,8 @@ def explain(rule: str, as_json: bool) -> None:
     if rule != rules.CANCELLED:
         lines.append(messages.SWITCH_OFF)
     text = "\n".join(lines)
-    if as_json:
-        warns, denies = _numbers(now)[rule]
-        show_json(rule=rule, warns_at=warns, denies_from=denies, text=text)
-    else:
+    warns, denies = _numbers(now)[rule]
+    if not show_json(rule=rule, warns_at=warns, denies_from=denies, text=text):
         for line in lines:
             say(line)
 
@@ -72,7 +70,7 @@ def explain(rule: str, as_json: bool) -> None:
 @guard.command(name="try")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
-def replay_file(file: Path, as_json: bool) -> None:
+def replay_file(file: Path) -> None:
     """Replay a file and show the calls that the guard would have denied.
 
     FILE is a transcript, or has a hook event on each line.
@@ -85,14 +83,14 @@ def replay_file(file: Path, as_json: bool) -> None:
     if not report.events:
         raise GuardError(f"{file} is neither a transcript nor a file of hook events")
     warned = len(report.findings) - len(report.denied)
-    if as_json:
-        findings = [
-            {"line": f.line, "tool": f.tool, "denied": f.denied, "rule": f.rule, "count": f.count}
-            for f in report.findings
-        ]
-        show_json(calls=report.calls, denied=len(report.denied), warned=warned, findings=findings)
+    findings = [
+        {"line": f.line, "tool": f.tool, "denied": f.denied, "rule": f.rule, "count": f.count}
+        for f in report.findings
+    ]
+    denied = len(report.denied)
+    if show_json(calls=report.calls, denied=denied, warned=warned, findings=findings):
         return
-    say(f"{counted(report.calls, 'call')}, {len(report.denied)} denied, {warned} warned")
+    say(f"{counted(report.calls, 'call')}, {denied} denied, {warned} warned")
     rows = [
         (f.line, "denied" if f.denied else "warned", f.rule, f.count, f.tool)
         for f in report.findings
@@ -104,7 +102,7 @@ def replay_file(file: Path, as_json: bool) -> None:
 @guard.command()
 @click.argument("mode", type=Choice((*MODES, "default")), required=False)
 @json_option
-def mode(mode: str | None, as_json: bool) -> None:
+def mode(mode: str | None) -> None:
     """Show the mode, or set it for this home, from the next tool call on."""
     home = locate(".").home
     path = mode_path(home)
@@ -117,9 +115,7 @@ def mode(mode: str | None, as_json: bool) -> None:
         except OSError as error:
             raise GuardError(f"cannot write {path}: {error.strerror}") from error
     now = guard_mode(home)
-    if as_json:
-        show_json(mode=now, text=_MODES_IN_WORDS[now])
-    else:
+    if not show_json(mode=now, text=_MODES_IN_WORDS[now]):
         say(f"{now}: {_MODES_IN_WORDS[now]}")
 
 

@@ -39,7 +39,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
 @click.option("--include-failed", is_flag=True, help="Also import jobs that failed.")
 @json_option
 def import_queue(
-    folder: str, dry_run: bool, include_processing: bool, include_failed: bool, as_json: bool
+    folder: str, dry_run: bool, include_processing: bool, include_failed: bool
 ) -> None:
     """Import the waiting jobs of an old file queue: the folder that holds `pending`.
 
@@ -54,7 +54,7 @@ def import_queue(
         LeftOut(part, count(queue, part), _PARTS[part]) for part in _PARTS if part not in parts
     ]
     imported = _import(lambda importer: importer.queue(queue, tuple(parts)), dry_run)
-    _show(imported, left_out, dry_run, as_json)
+    _show(imported, left_out, dry_run)
     sys.exit(0 if imported.is_whole else 1)
 
 
@@ -62,7 +62,7 @@ def import_queue(
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @dry_run_option
 @json_option
-def import_db(file: str, dry_run: bool, as_json: bool) -> None:
+def import_db(file: str, dry_run: bool) -> None:
     """Import the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks."""
     own = database_path(locate(".").home)
     if own.exists() and os.path.samefile(file, own):
@@ -70,7 +70,7 @@ def import_db(file: str, dry_run: bool, as_json: bool) -> None:
     with closing(LegacyDatabase(Path(file))) as legacy:
         imported = _import(lambda importer: importer.database(legacy), dry_run)
         left_out = legacy.left_out()
-    _show(imported, left_out, dry_run, as_json)
+    _show(imported, left_out, dry_run)
     has_lost = any(each.rows != 0 and each.name.startswith("table ") for each in left_out)
     sys.exit(0 if imported.is_whole and not has_lost else 1)
 
@@ -83,18 +83,17 @@ def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Impo
     return import_into(database_path(home), take, is_dry=is_dry)
 
 
-def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bool) -> None:
+def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool) -> None:
     totals = Counter(each.outcome for each in imported.outcomes)
     database = database_path(locate(".").home)
-    if as_json:
-        show_json(
-            dry_run=is_dry,
-            database=str(database),
-            totals=dict(totals),
-            left_out=[each._asdict() for each in left_out],
-            local_times=imported.local_times,
-            entries=[each._asdict() for each in imported.outcomes],
-        )
+    if show_json(
+        dry_run=is_dry,
+        database=str(database),
+        totals=dict(totals),
+        left_out=[each._asdict() for each in left_out],
+        local_times=imported.local_times,
+        entries=[each._asdict() for each in imported.outcomes],
+    ):
         return
     show_unimported(imported, left_out)
     counts = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))

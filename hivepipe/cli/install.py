@@ -11,6 +11,7 @@ from hivepipe.cli.migrate import old_home_location, show_undone
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
+from hivepipe.cli.shared_options import given, shared_option
 from hivepipe.cli.terminal import confirm, confirm_or_end, say
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
@@ -84,9 +85,9 @@ def init(
 @click.command()
 @click.option("--user", is_flag=True, help="Undo `init --user`.")
 @click.option("--purge", is_flag=True, help="Also delete the recorded data.")
-@click.option("--yes", is_flag=True, help="Do not ask before deleting.")
+@shared_option("--yes", is_flag=True, help="Do not ask before deleting.")
 @dry_run_option
-def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
+def uninstall(user: bool, purge: bool, dry_run: bool) -> None:
     """Remove the hooks and stop the stack; the recorded data stays, unless --purge."""
     plan = removal.plan(user, purge=purge)
     purge = purge and not plan.is_shared
@@ -105,9 +106,9 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
             _show_migrated(migrated)
         say("nothing was changed")
         return
-    if purge and plan.data and not yes:
+    if purge and plan.data and not given("yes"):
         _show_data(plan)
-        confirm_or_end("Delete all of this permanently?", yes)
+        confirm_or_end("Delete all of this permanently?")
     refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
     for path in refused:

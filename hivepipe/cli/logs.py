@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.log_tail import FOLLOW_SECS, NAMES, Tail, show_lines
-from hivepipe.cli.tables import json_lines_option, show_json
+from hivepipe.cli.tables import as_json, json_lines_option, show_json
 from hivepipe.home import locate
 
 
@@ -22,12 +22,12 @@ from hivepipe.home import locate
 )
 @click.argument("process", type=Choice(NAMES), required=False)
 @json_lines_option
-def logs(follow: bool, lines: int, process: str | None, as_json: bool) -> None:
+def logs(follow: bool, lines: int, process: str | None) -> None:
     """Show the last log lines of each process, or of one.
 
     For what a session did, see `hivepipe session show`.
     """
-    show = show_lines_as_json if as_json else show_lines
+    show = show_lines_as_json if as_json() else show_lines
     tail = Tail(locate(".").home, [process] if process else NAMES)
     show(tail.last_lines(lines))
     try:

@@ -41,9 +41,7 @@ def memory() -> None:
 @click.option("--scope", type=Choice((AGENT, SWARM)), help="Only own or only shared memories.")
 @click.option("--all", "of_all", is_flag=True, help="Include other swarms and profiles.")
 @json_option
-def search(
-    words: tuple[str, ...], limit: int, scope: str | None, of_all: bool, as_json: bool
-) -> None:
+def search(words: tuple[str, ...], limit: int, scope: str | None, of_all: bool) -> None:
     """Search memories for WORDS, best match first.
 
     With a provider of embeddings, the search also finds memories of similar meaning.
@@ -60,8 +58,7 @@ def search(
     found = [hit for hit in found if scope in (None, hit.scope)]
     found = [hit for hit in found if of_all or _is_for_us(hit, place)][:limit]
     _record(place, found)
-    if as_json:
-        show_json(memories=[_entry(hit) for hit in found])
+    if show_json(memories=[_entry(hit) for hit in found]):
         return
     for hit in found:
         say(f"{short(hit.path)}  ({hit.scope})", bold=True)
@@ -71,7 +68,7 @@ def search(
 
 @memory.command(name="list")
 @json_option
-def list_files(as_json: bool) -> None:
+def list_files() -> None:
     """List the memory files that are indexed."""
     with _updated_index(locate(".")) as index:
         found = [dict(row) for row in index.files()]
@@ -82,7 +79,7 @@ def list_files(as_json: bool) -> None:
         "vectors": "vectors",
         "state": lambda row: "forgotten" if row["forgotten"] else "indexed",
     }
-    show_entries("files", found, columns, as_json=as_json)
+    show_entries("files", found, columns)
 
 
 @memory.command()

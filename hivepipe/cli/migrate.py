@@ -11,7 +11,7 @@ from hivepipe.cli.import_old import show_unimported
 from hivepipe.cli.migrate_json import plan_entry, result_entry, undone_entry
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
-from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.tables import as_json, json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.legacy_rows import TABLES
 from hivepipe.doctor.probing import Probe
@@ -44,9 +44,7 @@ from hivepipe.text.visible import printable
 @click.option("--undo", is_flag=True, help="Restore the old home and the old hooks.")
 @no_probe_option
 @json_option
-def migrate(
-    dry_run: bool, yes: bool, folders: tuple[str, ...], undo: bool, no_probe: bool, as_json: bool
-) -> None:
+def migrate(dry_run: bool, folders: tuple[str, ...], undo: bool, no_probe: bool) -> None:
     """Move over from the bash hooks and the file queue that hivepipe replaces.
 
     Removes the old hooks from the settings files, renames the old .hive-mind, installs hivepipe and
@@ -55,29 +53,25 @@ def migrate(
     if undo and dry_run:
         raise click.UsageError("--undo and --dry-run exclude each other")
     if undo:
-        _undo(yes, as_json)
+        _undo()
         return
     plan = planning.plan(list(folders))
     rehearsed = NOTHING if plan.is_empty else _rehearsed(plan)
     is_to_do = not (plan.is_empty or _is_done(plan, rehearsed))
-    planned = plan_entry(plan, rehearsed) if as_json else {}  # as it is before anything changes
-    if not as_json:
+    planned = plan_entry(plan, rehearsed) if as_json() else {}  # as it is before anything changes
+    if not as_json():
         _show_found(plan, rehearsed, is_to_do)
     if dry_run or not is_to_do:
-        if as_json:
-            show_json(changed=False, plan=planned, result=None, probe=None)
-        elif is_to_do:
+        if not show_json(changed=False, plan=planned, result=None, probe=None) and is_to_do:
             say("nothing was changed")
         return
-    confirm_or_end("Migrate now?", yes, err=as_json)
+    confirm_or_end("Migrate now?")
     result = carry_out(plan)
-    if not as_json:
+    if not as_json():
         _show_result(plan, result)
     probed = None if no_probe else probe_here()
-    if as_json:
-        probes = None if probed is None else entries(probed)
-        show_json(changed=True, plan=planned, result=result_entry(plan, result), probe=probes)
-    else:
+    probes = None if probed is None else entries(probed)
+    if not show_json(changed=True, plan=planned, result=result_entry(plan, result), probe=probes):
         _show_end(probed)
     sys.exit(0 if is_good(probed or []) else 1)
 
@@ -87,13 +81,11 @@ def _rehearsed(plan: Plan) -> ImportResult:
     return plan.rehearsed()
 
 
-def _undo(yes: bool, as_json: bool) -> None:
+def _undo() -> None:
     project = main_checkout(real_path("."))
-    confirm_or_end("Restore the old home and the old hooks?", yes, err=as_json)
+    confirm_or_end("Restore the old home and the old hooks?")
     record = undo_migration(project)
-    if as_json:
-        show_json(**undone_entry(record))
-    else:
+    if not show_json(**undone_entry(record)):
         show_undone(record)
 
 

@@ -27,7 +27,7 @@ def profile() -> None:
 
 @profile.command(name="list")
 @output_options
-def list_profiles(as_json: bool, utc: bool) -> None:
+def list_profiles() -> None:
     """List the profiles: role, online or offline, last activity."""
     with store_here() as store:
         found = profiles.list_profiles(store)
@@ -38,7 +38,7 @@ def list_profiles(as_json: bool, utc: bool) -> None:
         "last": lambda entry: entry["last_active_at"] or entry["entered_at"],
         "writes CLAUDE.md": lambda entry: "yes" if entry["write_claude_md"] else "no",
     }
-    show_entries("profiles", found, columns, as_json=as_json, utc=utc)
+    show_entries("profiles", found, columns)
 
 
 @profile.command()
@@ -67,7 +67,7 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
     "--version", type=click.IntRange(1, 10**9), help="An earlier version (see `history`)."
 )
 @json_option
-def show(profile_id: str, name: str | None, version: int | None, as_json: bool) -> None:
+def show(profile_id: str, name: str | None, version: int | None) -> None:
     """Print the text of one of its files, or of all."""
     with store_here() as store:
         _require(store, profile_id)
@@ -82,9 +82,8 @@ def show(profile_id: str, name: str | None, version: int | None, as_json: bool) 
             ]
     if not found:
         raise ProfileError(f"profile {profile_id} has no {name or 'files'} yet")
-    if as_json:
-        texts = {entry["name"]: entry["text"] for entry in found}
-        show_json(profile=profile_id, files=texts)
+    texts = {entry["name"]: entry["text"] for entry in found}
+    if show_json(profile=profile_id, files=texts):
         return
     for entry in found:
         if name is None:
@@ -96,7 +95,7 @@ def show(profile_id: str, name: str | None, version: int | None, as_json: bool) 
 @click.argument("profile_id", metavar="ID")
 @click.argument("name", metavar="[FILE]", type=_file, required=False)
 @output_options
-def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None:
+def history(profile_id: str, name: str | None) -> None:
     """List the versions of its files, newest first."""
     with store_here() as store:
         _require(store, profile_id)
@@ -109,7 +108,7 @@ def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None
         "session": "session_id",
         "characters": "characters",
     }
-    show_entries("versions", found, columns, as_json=as_json, utc=utc)
+    show_entries("versions", found, columns)
 
 
 @profile.command()
@@ -134,14 +133,14 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
 @profile.command()
 @click.argument("profile_id", metavar="ID")
 @yes_option
-def remove(profile_id: str, yes: bool) -> None:
+def remove(profile_id: str) -> None:
     """Remove a profile with all versions of its files.
 
     Its sessions and the files in its folder stay. A session that names it adds it again.
     """
     with profile_book(locate(".").home) as book:
         versions = counted(book.versions(profile_id), "version")
-        confirm_or_end(f"{profile_id} has {versions} of files. Remove for good?", yes)
+        confirm_or_end(f"{profile_id} has {versions} of files. Remove for good?")
         book.remove(profile_id)
     say(f"{profile_id} is removed")
 

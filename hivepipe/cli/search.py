@@ -24,7 +24,7 @@ from hivepipe.cli.tables import (
     shown_time,
     stored,
 )
-from hivepipe.cli.team_choice import choice, team_options
+from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.reading.search import Found, Line, Question, find
@@ -41,13 +41,9 @@ def _check(
     role: str | None,
     tool: str,
     project: str,
-    of_team: bool,
-    person: str,
-    machine: str,
     **_: Any,
 ) -> None:
-    wanted = choice(of_team=of_team, person=person, machine=machine)
-    if wanted and any((whole_words, agent, role, tool, project)):
+    if team_choice() and any((whole_words, agent, role, tool, project)):
         raise click.UsageError("--team knows words, --session, --since, --until and --limit")
 
 
@@ -81,10 +77,6 @@ def search(
     since: datetime | None,
     until: datetime | None,
     limit: int,
-    of_team: bool,
-    as_json: bool,
-    utc: bool,
-    **whose: str,
 ) -> None:
     """Search archived transcripts and summaries for lines with all WORDS, newest first.
 
@@ -101,19 +93,15 @@ def search(
         agent=agent,
         role=role or "",
         tool=tool,
-        since=stored(since, utc),
-        until=stored(until, utc),
+        since=stored(since),
+        until=stored(until),
     )
-    wanted = choice(of_team=of_team, since=question.since, until=question.until, **whose)
+    wanted = team_choice(since=question.since, until=question.until)
     found = _in_team(question, wanted, limit) if wanted else _here(question, limit)
-    if as_json:
-        show_json(
-            total=found.total,
-            not_indexed_bytes=found.not_indexed_bytes,
-            hits=[line.entry() for line in found.lines],
-        )
-        return
-    _show_found(found, utc)
+    hits = [line.entry() for line in found.lines]
+    left = found.not_indexed_bytes
+    if not show_json(total=found.total, not_indexed_bytes=left, hits=hits):
+        _show_found(found)
 
 
 def _here(question: Question, limit: int) -> Found:
@@ -144,10 +132,10 @@ def _indexing() -> Iterator[Callable[[int, int], None]]:
             bar.stop()
 
 
-def _show_found(found: Found, utc: bool) -> None:
+def _show_found(found: Found) -> None:
     screen = console()
     for line in found.lines:
-        screen.print(_line(line, utc), soft_wrap=True)
+        screen.print(_line(line), soft_wrap=True)
         say(f"    {line.opened_by}")
     shown, total = len(found.lines), found.total
     so_far = " so far" if found.not_indexed_bytes else ""
@@ -157,11 +145,11 @@ def _show_found(found: Found, utc: bool) -> None:
         say(f"The result is incomplete: {left}. Search again.", err=True)
 
 
-def _line(line: Line, utc: bool) -> Text:
+def _line(line: Line) -> Text:
     hit = line.hit
     who = f"{hit.who} ({hit.agent})" if hit.agent else hit.who
     if isinstance(line, TeamLine):
         who = f"{line.person}/{line.machine} {who}"
-    head = f"{shown_time(hit.time, utc)}  {hit.session[:8]}  {who}: "
+    head = f"{shown_time(hit.time)}  {hit.session[:8]}  {who}: "
     before, found, behind = map(printable, (line.before, line.match, line.behind))
     return Text.assemble((printable(head), "dim"), before, (found, "bold yellow"), behind)

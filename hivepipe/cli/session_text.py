@@ -8,6 +8,7 @@ from rich.text import Text
 from hivepipe.cli.paths import short
 from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console as new_console
+from hivepipe.cli.shared_options import given
 from hivepipe.cli.tables import printable, shown_time
 from hivepipe.cli.terminal import MARGIN, is_terminal
 from hivepipe.db.listings import Entry
@@ -20,23 +21,23 @@ _MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get all
 _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "red", "lost": "red"}
 
 
-def show_time_line(found: TimeLine, session: str, utc: bool) -> None:
+def show_time_line(found: TimeLine, session: str) -> None:
     """Print head, events, files and summary."""
     console = new_console()
     console.print(Text(printable(session), "bold"))
-    for name, text in _head(found, utc):
+    for name, text in _head(found):
         if text:
             _show(console, f"  {name:<10}  ", Text(printable(text)))
-    for day, events in _days(found.events, utc):
+    for day, events in _days(found.events):
         console.print()
         console.print(Text(printable(day), "dim"))
         for event in events:
-            _show(console, f"{shown_time(event.at, utc)[11:19]}  {event.kind:<10}  ", _text(event))
+            _show(console, f"{shown_time(event.at)[11:19]}  {event.kind:<10}  ", _text(event))
     if found.left_out:
         more = counted(found.left_out, "older event", "are not shown")
         console.print(f"{more}: --limit {len(found.events) + found.left_out}")
     _show_files(console, found)
-    _show_summary(console, found.summary, utc)
+    _show_summary(console, found.summary)
 
 
 def _show(console: Console, before: str, text: Text) -> None:
@@ -48,7 +49,7 @@ def _show(console: Console, before: str, text: Text) -> None:
         before = before if before == MARGIN else " " * len(before)
 
 
-def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
+def _head(found: TimeLine) -> Iterator[tuple[str, str]]:
     session = found.session
     if session is None:
         yield "state", "deleted; its events remain"
@@ -63,7 +64,7 @@ def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
     effort = session.get("effort")
     yield "model", (session["model"] or "") + (f", effort {effort}" if effort else "")
     yield "task", session["task_id"] or ""
-    began, last = shown_time(session["created_at"], utc), shown_time(session["last_active_at"], utc)
+    began, last = shown_time(session["created_at"]), shown_time(session["last_active_at"])
     yield "time", f"{began} to {last}"
     yield "work", ", ".join(_work(found, session))
     yield "cost", _cost(found.cost)
@@ -91,12 +92,12 @@ def _cost(spent: Spent) -> str:
     return f"{dollars} ({counted(spent.messages, 'message')}, {counted(spent.tokens, 'token')})"
 
 
-def _days(events: list[Event], utc: bool) -> Iterator[tuple[str, list[Event]]]:
+def _days(events: list[Event]) -> Iterator[tuple[str, list[Event]]]:
     days: dict[str, list[Event]] = {}
     for event in events:
-        days.setdefault(shown_time(event.at, utc)[:10], []).append(event)
+        days.setdefault(shown_time(event.at)[:10], []).append(event)
     for day, found in days.items():
-        yield f"{day} (UTC)" if utc else day, found
+        yield f"{day} (UTC)" if given("utc") else day, found
 
 
 def _text(event: Event) -> Text:
@@ -124,11 +125,11 @@ def _show_files(console: Console, found: TimeLine) -> None:
             _show(console, "  ", Text(printable(short(path))))
 
 
-def _show_summary(console: Console, summary: Entry | None, utc: bool) -> None:
+def _show_summary(console: Console, summary: Entry | None) -> None:
     if summary is None:
         return
     by = summary["model"] or "made of metadata"
     console.print()
-    console.print(Text(printable(f"summary ({by}, {shown_time(summary['made_at'], utc)})")))
+    console.print(Text(printable(f"summary ({by}, {shown_time(summary['made_at'])})")))
     for line in printable_lines(summary["summary"]):
         _show(console, MARGIN, Text(line))

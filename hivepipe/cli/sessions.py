@@ -5,8 +5,15 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import Column, limit_option, output_options, show_entries, show_json
-from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
+from hivepipe.cli.tables import (
+    Column,
+    as_json,
+    limit_option,
+    output_options,
+    show_entries,
+    show_json,
+)
+from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
@@ -40,9 +47,9 @@ _OF_LOG: dict[str, Column] = {
 @click.option("--all", "with_ended", is_flag=True, help="Include ended sessions.")
 @team_options
 @output_options
-def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
+def sessions(with_ended: bool) -> None:
     """List the open sessions, most recently active first."""
-    if wanted := choice(of_team=of_team, **whose):
+    if wanted := team_choice():
         with opened() as source:
             most = MOST_SESSIONS + 1
             found = team_sessions(source, wanted, with_ended=with_ended, limit=most)
@@ -57,7 +64,7 @@ def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose:
         **(COLUMNS if wanted else {}),
         **({"client": "client"} if others else {}),
     }
-    show_entries("sessions", found, columns, as_json=as_json, utc=utc, without=without)
+    show_entries("sessions", found, columns, without=without)
 
 
 @click.group()
@@ -70,15 +77,13 @@ def session() -> None:
 @limit_option(500, "Number of events, the newest.")
 @team_options
 @output_options
-def show(
-    session_id: str, limit: int, of_team: bool, as_json: bool, utc: bool, **whose: str
-) -> None:
+def show(session_id: str, limit: int) -> None:
     """Show the time line of a session.
 
     It has prompts, agents, skills, checkpoints, files, cost and summary. ID may be a prefix.
     """
     home, owner = locate(".").home, {}
-    if wanted := choice(of_team=of_team, **whose):
+    if wanted := team_choice():
         with opened() as source:
             chosen = session_starting(source, wanted, session_id)
             with session_store(source, chosen) as store:
@@ -88,26 +93,24 @@ def show(
         with store_here() as store:
             full_id = session_in(home, store, session_id)
             found = time_line(home, store, full_id, limit)
-    if as_json:
-        events = [event._asdict() for event in found.events]
-        parts = {**found._asdict(), "events": events, "cost": found.cost._asdict()}
-        show_json(id=full_id, **owner, **parts)
-    else:
+    events = [event._asdict() for event in found.events]
+    parts = {**found._asdict(), "events": events, "cost": found.cost._asdict()}
+    if not show_json(id=full_id, **owner, **parts):
         if wanted:
             say(f"of {owner['person']}, machine {owner['machine']}")
-        show_time_line(found, full_id, utc)
+        show_time_line(found, full_id)
 
 
 @session.command()
 @click.argument("session_id", metavar="ID")
 @team_options
 @output_options
-def log(session_id: str, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
+def log(session_id: str) -> None:
     """Show the checkpoints and errors of a session, oldest first.
 
     ID may be a prefix. For prompts, agents, skills and cost see `hivepipe session show ID`.
     """
-    if wanted := choice(of_team=of_team, **whose):
+    if wanted := team_choice():
         with opened() as source:
             chosen = session_starting(source, wanted, session_id)
             with session_store(source, chosen) as store:
@@ -116,6 +119,6 @@ def log(session_id: str, of_team: bool, as_json: bool, utc: bool, **whose: str) 
         with store_here() as store:
             full_id = store.full_id("session", session_id)
             found = store.log(full_id)
-    show_entries("log", found, _OF_LOG, as_json=as_json, utc=utc, beside={"id": full_id})
-    if not as_json:
+    show_entries("log", found, _OF_LOG, beside={"id": full_id})
+    if not as_json():
         say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)

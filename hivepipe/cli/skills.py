@@ -1,12 +1,12 @@
 """Command `skills`: number, failures and success rate of the uses of each skill."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import click
 
 from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import Column, local_day, output_options, show_entries
-from hivepipe.cli.team_choice import choice, team_options
+from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.db.skills import skill_statistics
 from hivepipe.reading.team.skills import TeamSkill, team_skills
 from hivepipe.reading.team.source import Choice, opened
@@ -17,13 +17,13 @@ from hivepipe.skills.statistics import SkillStatistics
 @click.option("--commands", is_flag=True, help="List typed commands that are not skills.")
 @team_options
 @output_options
-def skills(commands: bool, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
+def skills(commands: bool) -> None:
     """List the skills, most used first.
 
     Failed uses count; uses that the user interrupted do not.
     """
-    wanted = choice(of_team=of_team, **whose)
-    found = _found(wanted, lambda time: local_day(time, utc), are_skills=not commands)
+    wanted = team_choice()
+    found = _found(wanted, are_skills=not commands)
     ranked = sorted(found.items(), key=lambda entry: -entry[1].count)
     entries = [_entry(name, skill) for name, skill in ranked]
     what = "command" if commands else "skill"
@@ -36,17 +36,15 @@ def skills(commands: bool, of_team: bool, as_json: bool, utc: bool, **whose: str
         "last": "last_used",
         **({"people": "people"} if wanted else {}),
     }
-    show_entries(f"{what}s", entries, columns, as_json=as_json, utc=utc)
+    show_entries(f"{what}s", entries, columns)
 
 
-def _found(
-    wanted: Choice | None, day_of: Callable[[str], str], *, are_skills: bool
-) -> Mapping[str, SkillStatistics]:
+def _found(wanted: Choice | None, *, are_skills: bool) -> Mapping[str, SkillStatistics]:
     if wanted:
         with opened() as source:
-            return team_skills(source, wanted, day_of, are_skills=are_skills)
+            return team_skills(source, wanted, local_day, are_skills=are_skills)
     with store_here() as store:
-        return skill_statistics(store, day_of, are_skills=are_skills)
+        return skill_statistics(store, local_day, are_skills=are_skills)
 
 
 def _entry(name: str, skill: SkillStatistics) -> dict[str, object]:

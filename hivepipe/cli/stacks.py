@@ -11,7 +11,7 @@ from hivepipe.stack.all_stacks import KnownStack, known_stacks
 
 @click.command()
 @json_option
-def stacks(as_json: bool) -> None:
+def stacks() -> None:
     """List all of your stacks, running or not."""
     columns: dict[str, Column] = {
         "home": "home",
@@ -21,7 +21,7 @@ def stacks(as_json: bool) -> None:
         "processes": lambda stack: len(stack["pids"]) or "",
         "project": _projects,
     }
-    show_entries("stacks", map(_entry, known_stacks()), columns, as_json=as_json)
+    show_entries("stacks", map(_entry, known_stacks()), columns)
 
 
 def _projects(stack: dict[str, Any]) -> object:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.tables import output_options, printable, show_json, shown_time
+from hivepipe.cli.tables import as_json, output_options, printable, show_json, shown_time
 from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
@@ -20,7 +20,7 @@ from hivepipe.text.plurals import counted
 @click.command()
 @click.option("--watch", "live", is_flag=True, help="Update every second until Ctrl-C.")
 @output_options
-def status(live: bool, as_json: bool, utc: bool) -> None:
+def status(live: bool) -> None:
     """Show processes, queues, spool and alerts.
 
     Exits with 0 if the stack is healthy, has minor alerts only, or shut down when idle; else with
@@ -28,31 +28,29 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
     """
     place = locate(".")
     if live:
-        if as_json or not is_terminal():
+        if as_json() or not is_terminal():
             raise click.UsageError("--watch needs a terminal and excludes --json")
         from hivepipe.cli.watch import watch  # noqa: PLC0415  rich.live costs 40 ms to import
 
-        watch(place, utc)
+        watch(place)
         return
     report = whole_report(place)
-    if as_json:
-        show_json(**report)
-    else:
-        _show(report, utc)
+    if not show_json(**report):
+        _show(report)
         if asking := waiting(place.home, place.project):
             say(f"asks      {in_a_line(asking)}: no effect until hivepipe trust")
         say(verdict(report))
     sys.exit(0 if report["condition"] in condition.FINE else 1)
 
 
-def _show(report: dict[str, Any], utc: bool) -> None:
+def _show(report: dict[str, Any]) -> None:
     _show_stack(report)
     _show_jobs(report)
     _show_spool(report)
     _show_effectless(report["effectless"])
     if report["team"]:
         show_uplink(report["team"])
-    _show_what_is_wrong(report, utc)
+    _show_what_is_wrong(report)
 
 
 def _show_stack(report: dict[str, Any]) -> None:
@@ -75,7 +73,7 @@ def _show_stack(report: dict[str, Any]) -> None:
         _show_workers(report)
 
 
-def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
+def _show_what_is_wrong(report: dict[str, Any]) -> None:
     if report["store_trouble"]:
         trouble = report["store_trouble"]
         say(f"database  has not answered for {trouble['secs']} s: {trouble['reason']}")
@@ -84,17 +82,17 @@ def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
     for reduction in report["reduced"]:
         say(f"reduced   {reduction['text']}")
     for alert in report["alerts"]:
-        since = f" (since {shown_time(alert['since'], utc)})" if alert["since"] else ""
+        since = f" (since {shown_time(alert['since'])})" if alert["since"] else ""
         say(f"alert     {alert['name']}: {alert['text']}{since}")
-    _show_deletions(report["deletions"], utc)
+    _show_deletions(report["deletions"])
 
 
-def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:
+def _show_deletions(deletions: list[dict[str, Any]]) -> None:
     for each in deletions:
         things = counted(each["number"], each["kind"])
         say(
             f"deletion  {things} of hivepipe, up to {each['oldest_days']:g} days old, will be "
-            f"deleted after {shown_time(each['at'], utc)}: "
+            f"deleted after {shown_time(each['at'])}: "
             f"set {each['rule']} in config.toml to keep it"
         )
 

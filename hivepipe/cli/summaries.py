@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.shared_options import given
 from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import (
     Column,
+    as_json,
     json_option,
     output_options,
     printable,
@@ -52,7 +54,7 @@ def summaries() -> None:
 
 @summaries.command()
 @yes_option
-def enable(yes: bool) -> None:
+def enable() -> None:
     """Let a language model write summaries.
 
     Shows what is sent, to whom and at what price, and asks. Applies to this home.
@@ -68,7 +70,7 @@ def enable(yes: bool) -> None:
         raise SummaryError(refused)
     for line in _terms(home, offer):
         say(line)
-    if not yes and not confirm("Agreed?"):
+    if not given("yes") and not confirm("Agreed?"):
         raise SummaryError("not enabled")
     give_consent(home, offer, now()[0])
     say("enabled; `hivepipe summaries disable` revokes it at once")
@@ -131,7 +133,7 @@ def disable() -> None:
 
 @summaries.command(name="list")
 @output_options
-def list_summaries(as_json: bool, utc: bool) -> None:
+def list_summaries() -> None:
     """List the newest summary of each session, newest first."""
     with store_here() as store:
         found = stored.list_summaries(store)
@@ -141,7 +143,7 @@ def list_summaries(as_json: bool, utc: bool) -> None:
         "by": _by,
         "summary": lambda entry: " ".join(entry["summary"].split())[:WORDS_SHOWN],
     }
-    show_entries("summaries", found, columns, as_json=as_json, utc=utc)
+    show_entries("summaries", found, columns)
 
 
 def _by(entry: dict[str, Any]) -> str:
@@ -153,12 +155,11 @@ def _by(entry: dict[str, Any]) -> str:
 @summaries.command()
 @click.argument("session", metavar="SESSION")
 @output_options
-def show(session: str, as_json: bool, utc: bool) -> None:
+def show(session: str) -> None:
     """Show the newest summary of a session; SESSION may be a prefix."""
     with store_here() as store:
         found = stored.list_summaries(store, store.full_id("summary", session))
-    if as_json:
-        show_json(summaries=found)
+    if show_json(summaries=found):
         return
     entry = found[0]
     shown = {
@@ -168,7 +169,7 @@ def show(session: str, as_json: bool, utc: bool) -> None:
         "why plain": entry["reason"],
         "cost": "" if entry["cost_usd"] is None else f"{entry['cost_usd']:.6f} USD",
     }
-    show_entry(shown, utc)
+    show_entry(shown)
     say()
     say_text(entry["summary"])
     for title in ("key_learnings", "files", "open_ends"):
@@ -199,14 +200,7 @@ def show(session: str, as_json: bool, utc: bool) -> None:
     help="Memories given to the session: JSON lines with name and text.",
 )
 @json_option
-def run(
-    session: str,
-    dry_run: bool,
-    file: str | None,
-    harness: str,
-    memories: str | None,
-    as_json: bool,
-) -> None:
+def run(session: str, dry_run: bool, file: str | None, harness: str, memories: str | None) -> None:
     """Summarise a session now, even if it has a summary."""
     home = locate(".").home
     summary_input = _of_file(session, file, harness) if file else _of_archive(home, session)
@@ -216,16 +210,15 @@ def run(
     if dry_run:
         _show_request(home, question_of(summary_input.excerpt.text, summary_input.memories))
         return
-    if not is_enabled(home) and not as_json:  # JSON has the reason
+    if not is_enabled(home) and not as_json():  # JSON has the reason
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with at_once(home) as context:
         keep = partial(keep_summary, context, _manual_origin(summary_input.session))
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
     _record_retrievals(home, summary_input.session, brought)
     problem = rate_memories(home, summary_input.session, made)
-    if as_json:
-        show_json(session=summary_input.session, **made.summary._asdict(), useful=made.useful)
-    else:
+    summary = made.summary._asdict()
+    if not show_json(session=summary_input.session, **summary, useful=made.useful):
         _show_result(made)
     if problem:
         say(f"the memory server did not take the ratings: {problem}", err=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.box import HEAVY_HEAD
@@ -12,28 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
+from hivepipe.cli.shared_options import given, shared_option, together
 from hivepipe.cli.terminal import is_terminal, say, say_json
 from hivepipe.text.visible import printable as printable  # re-exported
 
 Entry = dict[str, Any]
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 Column = str | Callable[[Entry], object]  # a key of the entries, or a function of one
 
 _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 WIDTH = 200  # columns of output to a pipe: ids are not cut there
 FOLDED = 20  # columns; longer texts are folded to this width, times are not
 
-utc_option = click.option("--utc", is_flag=True, help="Show times in UTC instead of local time.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+utc_option = shared_option("--utc", is_flag=True, help="Show times in UTC instead of local time.")
+json_option = shared_option("--json", is_flag=True, help="Print one JSON object.")
+output_options = together(json_option, utc_option)
+json_lines_option = shared_option("--json", is_flag=True, help="Print JSON lines.")
 
 
-def output_options(command: _Command) -> _Command:
-    """Add --json and --utc: the command takes `as_json` and `utc`."""
-    return json_option(utc_option(command))
-
-
-def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[_Command], _Command]:
+def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[Any], Any]:
     """Return the option --limit."""
     return click.option(
         "--limit",
@@ -45,9 +41,16 @@ def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[_Comma
     )
 
 
-def show_json(**content: Any) -> None:
-    """Print one JSON object; its times are in UTC."""
-    say_json({"schema": 1, **content})
+def show_json(**content: Any) -> bool:
+    """Print one JSON object, with times in UTC, if --json is given; return whether it is."""
+    if as_json():
+        say_json({"schema": 1, **content})
+    return as_json()
+
+
+def as_json() -> bool:
+    """Tell whether --json is given."""
+    return bool(given("json"))
 
 
 def show_table(
@@ -106,8 +109,6 @@ def show_entries(
     entries: Iterable[Entry],
     columns: Mapping[str, Column],
     *,
-    as_json: bool,
-    utc: bool = False,
     without: str = "none",
     beside: Mapping[str, object] | None = None,
 ) -> None:
@@ -115,57 +116,54 @@ def show_entries(
 
     `columns` maps each title of the table to a value of the entries.
     """
-    if as_json:
-        show_json(**(beside or {}), **{name: list(entries)})
+    found = list(entries)
+    if show_json(**(beside or {}), **{name: found}):
         return
     rows = [
-        tuple(
-            _shown(entry[at] if isinstance(at, str) else at(entry), utc) for at in columns.values()
-        )
-        for entry in entries
+        tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
+        for entry in found
     ]
     show_table(tuple(columns), rows, without)
 
 
-def show_entry(entry: Entry, utc: bool, *, as_json: bool = False) -> None:
+def show_entry(entry: Entry) -> None:
     """Print an entry as JSON, or each field that is neither None nor "" on a line."""
-    if as_json:
-        show_json(**entry)
+    if show_json(**entry):
         return
     for name, value in entry.items():
-        if value is None or value == "":
-            continue
-        say(f"{name:<16} {_shown(value, utc)}")
+        if value is not None and value != "":
+            say(f"{name:<16} {_shown(value)}")
 
 
-def _shown(value: Any, utc: bool) -> Any:
+def _shown(value: Any) -> Any:
     """Return a value as it is shown: stored times are local, or in UTC."""
     is_time = isinstance(value, str) and _STORED_TIME.fullmatch(value)
-    return shown_time(value, utc) if is_time else value
+    return shown_time(value) if is_time else value
 
 
-def shown_time(text: str | None, utc: bool) -> str:
-    """Return a stored time as local time, or as UTC with a Z, or "" without a time."""
+def shown_time(text: str | None) -> str:
+    """Return a stored time as local time, or with --utc as UTC with a Z, or "" without a time."""
     if not text:
         return ""
     try:
         at = datetime.fromisoformat(text)
+        utc = given("utc")
         return f"{at:%Y-%m-%d %H:%M:%S}Z" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError):  # the last hour of the year 9999
         return printable(text)
 
 
-def stored(time: datetime | None, utc: bool) -> str:
+def stored(time: datetime | None) -> str:
     """Return a time of the command line, local or UTC, in the stored form, or "" without one."""
     if time is None:
         return ""
     try:
-        at = time.replace(tzinfo=UTC) if utc else time.astimezone(UTC)
+        at = time.replace(tzinfo=UTC) if given("utc") else time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise click.UsageError(f"{time.date()} is out of range") from None
     return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
-def local_day(text: str, utc: bool) -> str:
+def local_day(text: str) -> str:
     """Return the local or UTC day of a stored time, as YYYY-MM-DD."""
-    return shown_time(text, utc)[:10]
+    return shown_time(text)[:10]

@@ -28,7 +28,7 @@ _SHOWN = 160  # characters of one event
 @click.option("--once", is_flag=True, help="Show earlier events and exit.")
 @json_lines_option
 @utc_option
-def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> None:
+def tail(session_id: str, lines: int, once: bool) -> None:
     """Show events as they are recorded, until Ctrl-C."""
     path = database_path(locate(".").home)
     if session_id:
@@ -38,23 +38,22 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
     try:
         with listings(path) as store:
             found = watched.poll(store)
-        _show(found[-lines:] if lines else [], as_json, utc)
+        _show(found[-lines:] if lines else [])
         while not once:
             time.sleep(EVERY_SECS)
             try:  # reopened each time: a long-lived reader would hold back WAL checkpoints
                 with listings(path) as store:
-                    _show(watched.poll(store), as_json, utc)
+                    _show(watched.poll(store))
             except StoreError:  # the database is busy, or being restored
                 continue
     except KeyboardInterrupt:
         return
 
 
-def _show(lines: list[Line], as_json: bool, utc: bool) -> None:
+def _show(lines: list[Line]) -> None:
     for line in lines:
-        if as_json:
-            show_json(**line._asdict())
+        if show_json(**line._asdict()):
             continue
         what = printable(" ".join(line.what.split()))[:_SHOWN]
-        at = shown_time(line.created_at, utc)
+        at = shown_time(line.created_at)
         say(f"{at}  {line.session_id[:8]:<8}  {line.kind:<7}  {what}")

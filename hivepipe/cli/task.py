@@ -33,7 +33,7 @@ def task() -> None:
 @click.option("--session", default="", help="Assign it to this session at once.")
 @_unknown
 @json_option
-def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> None:
+def add(text: str, named: str, session: str, unknown: bool) -> None:
     """Add a task and print its id.
 
     A session that starts with HIVEPIPE_TASK_ID=ID works on it.
@@ -44,30 +44,28 @@ def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> No
         added = board.add(text, named)
         if session:
             board.assign(added, session, unknown=True)
-    if as_json:
-        show_json(id=added, session=session or None)
-    else:
+    if not show_json(id=added, session=session or None):
         say(added)
 
 
 @task.command(name="list")
 @click.option("--all", "with_finished", is_flag=True, help="Include finished tasks.")
 @output_options
-def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
+def list_tasks(with_finished: bool) -> None:
     """List the open tasks, most recently changed first."""
     with store_here() as store:
         found = tasks.list_tasks(store, with_finished)
-    show_entries("tasks", found, _COLUMNS, as_json=as_json, utc=utc)
+    show_entries("tasks", found, _COLUMNS)
 
 
 @task.command()
 @click.argument("task_id", metavar="ID")
 @output_options
-def show(task_id: str, as_json: bool, utc: bool) -> None:
+def show(task_id: str) -> None:
     """Show one task; ID may be a prefix, as in the other commands."""
     with store_here() as store:
         found = tasks.find_task(store, store.full_id("task", task_id))
-    show_entry(found or {}, utc, as_json=as_json)
+    show_entry(found or {})
 
 
 @task.command()

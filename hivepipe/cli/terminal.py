@@ -15,13 +15,14 @@ from typing import Any, TextIO, cast
 import click
 
 from hivepipe.cli.plain import printable_lines
+from hivepipe.cli.shared_options import given, shared_option
 from hivepipe.settings import environment
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
 MARGIN = "| "
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = shared_option("--yes", is_flag=True, help="Do not ask.")
 
 
 def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
@@ -105,10 +106,16 @@ def confirm(question: str) -> bool:
     return click.confirm(printable(question))  # noqa: TID251
 
 
-def confirm_or_end(question: str, yes: bool, *, err: bool = False) -> None:
-    """Ask a question unless `--yes` is given, and end the command unless the answer is yes."""
-    if not yes:
-        click.confirm(printable(question), abort=True, err=err)  # noqa: TID251
+def confirm_or_end(question: str) -> None:
+    """Ask a question unless --yes is given, and end the command unless the answer is yes."""
+    if not given("yes"):
+        click.confirm(printable(question), abort=True, err=bool(given("json")))  # noqa: TID251
+
+
+def refuse_question() -> None:
+    """Raise UsageError if --json is given, whose output no question may precede, but not --yes."""
+    if given("json") and not given("yes"):
+        raise click.UsageError("--json cannot ask: add --yes")
 
 
 def ask(question: str, **options: Any) -> Any:

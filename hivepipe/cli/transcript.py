@@ -5,8 +5,8 @@ from functools import partial
 import click
 
 from hivepipe.cli.pager import paged
-from hivepipe.cli.tables import json_lines_option, utc_option
-from hivepipe.cli.team_choice import choice, team_options
+from hivepipe.cli.tables import as_json, json_lines_option, utc_option
+from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.cli.terminal import document, say_json
 from hivepipe.cli.transcript_html import show_html
 from hivepipe.cli.transcript_markdown import show_markdown
@@ -32,26 +32,17 @@ from hivepipe.reading.team.source import opened
 @team_options
 @json_lines_option
 @utc_option
-def transcript(
-    session: str,
-    around: int | None,
-    markdown: bool,
-    html: bool,
-    of_team: bool,
-    as_json: bool,
-    utc: bool,
-    **whose: str,
-) -> None:
+def transcript(session: str, around: int | None, markdown: bool, html: bool) -> None:
     """Show a conversation: messages, tool calls and changes.
 
     SESSION is the id of a session or subagent, a prefix of one, or `last`. In a terminal the output
     is paged by `less`.
     """
-    if markdown + html + as_json > 1:
+    if markdown + html + as_json() > 1:
         raise click.UsageError("--markdown, --html and --json exclude each other")
     home = locate(".").home
-    show = partial(_show, markdown=markdown, html=html, as_json=as_json, utc=utc)
-    if wanted := choice(of_team=of_team, **whose):
+    show = partial(_show, markdown=markdown, html=html)
+    if wanted := team_choice():
         with opened() as source:
             chosen = session_or_agent(source, wanted, session)
             show(team_conversation(source, chosen, home, around))
@@ -59,14 +50,14 @@ def transcript(
         show(conversation(home, session, around))
 
 
-def _show(found: Conversation, *, markdown: bool, html: bool, as_json: bool, utc: bool) -> None:
-    if as_json:
+def _show(found: Conversation, *, markdown: bool, html: bool) -> None:
+    if as_json():
         with document():
             for piece in found.pieces:
                 say_json({"schema": 1, **piece._asdict()}, at_once=False)
     elif markdown or html:
         with document():
-            (show_html if html else show_markdown)(found, utc)
+            (show_html if html else show_markdown)(found)
     else:
         with paged(), document():
-            show_text(found, utc)
+            show_text(found)

@@ -39,14 +39,14 @@ STYLE = (
 _DEEPEST = 3  # levels of agents that are indented
 
 
-def show_html(found: Conversation, utc: bool) -> None:
+def show_html(found: Conversation) -> None:
     """Print the page while the archive is read."""
     title = str(found.meta.get("title") or "") or f"session {found.session[:8]}"
     for line in _opening(title):
         say(line)
     say(f"<h1>{_text(title)}</h1>")
     say("<dl>")
-    for name, text in head(found, utc):
+    for name, text in head(found):
         say(f"<dt>{_text(name)}</dt><dd>{_text(text)}</dd>")
     say("</dl>")
     is_open = False
@@ -54,7 +54,7 @@ def show_html(found: Conversation, utc: bool) -> None:
         if begins:
             say("</section>" if is_open else "")
             say(f'<section class="{turn_of(piece)} d{min(piece.depth, _DEEPEST)}">')
-            at = _text(shown_time(piece.at, utc))
+            at = _text(shown_time(piece.at))
             say(f"<h2>{_text(turn_title(piece))} <time>{at}</time></h2>")
             is_open = True
         say('<div class="hit" id="hit">' if piece.is_hit else "<div>")

@@ -14,14 +14,14 @@ _FENCE = re.compile(r"(`{3,})[^`]*|(~{3,}).*")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
-def show_markdown(found: Conversation, utc: bool) -> None:
+def show_markdown(found: Conversation) -> None:
     """Print head and turns while the archive is read."""
-    for name, text in head(found, utc):
+    for name, text in head(found):
         say(f"- **{name}** {_escaped(text)}")
     for piece, begins in turns(found.pieces):
         quote = "> " * piece.depth
         if begins:
-            at = shown_time(piece.at, utc)
+            at = shown_time(piece.at)
             _line("", quote)
             _line(f"### {_escaped(turn_title(piece))}" + (f" ({at})" if at else ""), quote)
         if piece.is_hit:

@@ -27,7 +27,7 @@ _INDENT = "    "
 NARROWEST = 20
 
 
-def show_text(found: Conversation, utc: bool) -> None:
+def show_text(found: Conversation) -> None:
     """Print head and turns while the archive is read."""
     screen = console()
     width = screen.width if is_terminal() else None
@@ -36,13 +36,13 @@ def show_text(found: Conversation, utc: bool) -> None:
         for part in _wrapped(screen, Text(text, style), width and width - len(indent + before)):
             screen.print(Text.assemble(indent, (before, "dim"), part), soft_wrap=True)
 
-    for name, value in head(found, utc):
+    for name, value in head(found):
         line(f"{name:<8} ", printable(value))
     for piece, begins in turns(found.pieces):
         indent = _INDENT * piece.depth
         if begins:
             line("", "")
-            at, style = f"{shown_time(piece.at, utc)} ".lstrip(), _STYLES[turn_of(piece)]
+            at, style = f"{shown_time(piece.at)} ".lstrip(), _STYLES[turn_of(piece)]
             line(at, printable(turn_title(piece)), style, indent)
         mark, marked = ("» ", "bold yellow") if piece.is_hit else ("", "")
         for before, text, style in _lines(piece):

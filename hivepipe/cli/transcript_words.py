@@ -12,10 +12,10 @@ MOST_FAILURE_LINES = 20
 MESSAGES = (USER, CLAUDE)
 
 
-def head(found: Conversation, utc: bool) -> list[tuple[str, str]]:
+def head(found: Conversation) -> list[tuple[str, str]]:
     """Return names and values of the known facts about the conversation."""
     meta = found.meta
-    times = [shown_time(str(meta.get(name) or ""), utc) for name in ("started_at", "ended_at")]
+    times = [shown_time(str(meta.get(name) or "")) for name in ("started_at", "ended_at")]
     models = meta.get("models")
     known = {
         "session": found.session,

@@ -9,7 +9,8 @@ import click
 
 from hivepipe.agents.memory.index import opened_index
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.shared_options import given
+from hivepipe.cli.tables import as_json, json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.config import asking, request
 from hivepipe.config import trust as kept
@@ -39,19 +40,19 @@ _STATE_TEXTS = {
 @yes_option
 @click.option("--remove", is_flag=True, help="Revoke trust in all files or in FILEs.")
 @json_option
-def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> None:
+def trust(names: tuple[str, ...], remove: bool) -> None:
     """Show the settings and texts that this repository asks for, and ask whether to trust them.
 
     When a trusted file changes, its trusted copy stays in force until the new one is trusted.
     """
-    if as_json and (yes or remove):
+    if as_json() and (given("yes") or remove):
         raise click.UsageError("--json only shows the files: it excludes --yes and --remove")
     place = locate(".")
     _refuse_home_in_tree(place)
     found = _named(files_asking(place.home, place.project), names)
-    if as_json:
+    if as_json():
         show_json(project=place.project, files=[_as_json(place, file) for file in found])
-        sys.exit(0)
+        return
     if remove:
         _revoke(place, found)
         return
@@ -59,7 +60,7 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
         _show(place, file)
     wanted = [file for file in found if file.waits]
     if wanted:
-        _ask(place, wanted, yes)
+        _ask(place, wanted)
         _apply(place, add=wanted)
         say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` revokes it")
     elif not found:
@@ -127,13 +128,13 @@ def _as_json(place: Place, file: Asking) -> dict[str, object]:
     return {**entry, "problems": problems}
 
 
-def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
+def _ask(place: Place, wanted: list[Asking]) -> None:
     """Ask the user. Raises SettingsError inside a session of Claude Code."""
     if environment("CLAUDECODE"):
         reason = "a session of Claude Code cannot answer for you"
         raise SettingsError(f"{reason}: run `hivepipe trust` in a terminal of your own")
     them = "this file" if len(wanted) == 1 else f"these {len(wanted)} files"
-    confirm_or_end(f"Trust {them} of {short(place.project)}?", yes)
+    confirm_or_end(f"Trust {them} of {short(place.project)}?")
 
 
 def _revoke(place: Place, found: list[Asking]) -> None:

@@ -34,7 +34,7 @@ _COLOURS = {
 }
 
 
-def watch(place: Place, utc: bool) -> None:
+def watch(place: Place) -> None:
     """Show the screen until Ctrl-C."""
     stack = Stack.of(place)
     done: int | None = None
@@ -52,24 +52,22 @@ def watch(place: Place, utc: bool) -> None:
                     rate = (report["accounts"]["done"] - done) / (now - looked_at)
                 done = report["accounts"]["done"] if is_known else None
                 looked_at = now
-                live.update(screen(report, _sessions(place.home), rate, utc), refresh=True)
+                live.update(screen(report, _sessions(place.home), rate), refresh=True)
                 time.sleep(EVERY_SECS)
         except KeyboardInterrupt:
             return
 
 
-def screen(
-    report: dict[str, Any], sessions: list[Entry], rate: float | None, utc: bool
-) -> RenderableType:
+def screen(report: dict[str, Any], sessions: list[Entry], rate: float | None) -> RenderableType:
     """Return the screen for one report."""
     parts: list[RenderableType] = [_head(report)]
     if report["trouble"]:
         parts.append(Text(report["trouble"], style="red"))
     if report["alerts"]:  # near the top, because a low screen is cut off at the bottom
-        parts.append(_alerts(report, utc))
+        parts.append(_alerts(report))
     parts += [Text(f"reduced: {it['text']}", style="yellow") for it in report["reduced"]]
     parts.append(Columns([_processes(report), _queues(report)]))
-    parts += [_jobs(report, rate), _open_sessions(sessions, utc)]
+    parts += [_jobs(report, rate), _open_sessions(sessions)]
     parts.append(Text("Ctrl-C ends this", style="dim"))
     return Group(*parts)
 
@@ -116,13 +114,13 @@ def _queues(report: dict[str, Any]) -> RenderableType:
     return table
 
 
-def _alerts(report: dict[str, Any], utc: bool) -> RenderableType:
+def _alerts(report: dict[str, Any]) -> RenderableType:
     table = Table(title="alerts", title_justify="left", title_style="bold red")
     for name in ("alert", "since", "what"):
         table.add_column(name)
     for alert in report["alerts"]:
         style = "bold red" if alert["urgent"] else "yellow"
-        since = shown_time(alert["since"], utc) or "just now"
+        since = shown_time(alert["since"]) or "just now"
         table.add_row(Text(alert["name"], style=style), since, Text(printable(alert["text"])))
     return table
 
@@ -140,7 +138,7 @@ def _jobs(report: dict[str, Any], rate: float | None) -> RenderableType:
     return Text("\n".join(lines))
 
 
-def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
+def _open_sessions(sessions: list[Entry]) -> RenderableType:
     table = Table(title=f"open sessions: {len(sessions)}", title_justify="left")
     for name in ("session", "status", "last", "calls", "agents", "about"):
         justify: JustifyMethod = "right" if name in ("calls", "agents") else "left"
@@ -149,7 +147,7 @@ def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
         table.add_row(
             entry["id"][:8],
             Text(entry["condition"], style=_COLOURS.get(entry["condition"], "")),
-            shown_time(entry["last_active_at"], utc),
+            shown_time(entry["last_active_at"]),
             str(entry["calls"]),
             str(entry["agents"]),
             Text(

@@ -71,33 +71,33 @@ _CONTROL = (
 
 @click.command()
 @json_option
-def what(as_json: bool) -> None:
+def what() -> None:
     """Show what is recorded, where, what leaves the machine, and how to delete it."""
     place = locate(".")
     counts = _counts(place)
     data = data_of(place)
     hooks = _hooks(place)
     asking = waiting(place.home, place.project)
-    if as_json:
-        show_json(
-            project=place.project,
-            state=place.state,
-            hooks=hooks,
-            kept={**{name: counts.get(name) for name in KEPT}, "transcripts": _transcripts(place)},
-            data=[{"path": entry.path, "bytes": entry.size_bytes} for entry in data],
-            leaves=_leaves(place),
-            asking=[file.name for file in asking],
-        )
+    transcripts, leaves = _transcripts(place), _leaves(place)
+    if show_json(
+        project=place.project,
+        state=place.state,
+        hooks=hooks,
+        kept={**{name: counts.get(name) for name in KEPT}, "transcripts": transcripts},
+        data=[{"path": entry.path, "bytes": entry.size_bytes} for entry in data],
+        leaves=leaves,
+        asking=[file.name for file in asking],
+    ):
         return
     say(f"{short(place.project)} {_state(place, hooks)}")
     say()
     say("stored     " + f"{'so far':>69}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
-    for name, kept, count in [*rows, (*TRANSCRIPTS, _transcripts(place))]:
+    for name, kept, count in [*rows, (*TRANSCRIPTS, transcripts)]:
         say(f"  {name:<16} {kept:<52} {count:>8,}")
     say(f"secrets    {_SECRETS}")
     _show_places(place, data, hooks)
-    say(f"sent       {_leaves(place)}")
+    say(f"sent       {leaves}")
     if asking:
         say(f"asks       {in_a_line(asking)}: this has no effect until you run `hivepipe trust`")
     say(f"control    {_CONTROL}")

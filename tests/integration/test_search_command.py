@@ -116,7 +116,7 @@ def test_an_incomplete_result_is_called_so(
         (9, "2 found\n", ""),
     ):
         monkeypatch.setattr("hivepipe.reading.search.LEAST_INDEXING_SECS", secs)
-        _show_found(find(str(home.path), Question("cart"), 20, indexing_secs=secs), utc=True)
+        _show_found(find(str(home.path), Question("cart"), 20, indexing_secs=secs))
         said = capsys.readouterr()
         assert said.out.endswith(number)
         assert said.err.startswith(words)

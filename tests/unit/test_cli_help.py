@@ -119,7 +119,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     )
     loaded = {name.removeprefix("hivepipe.cli.") for name in done.stdout.split()}
     own = {"main", "command_table", "examples", "choice", "default_home", "paths"}
-    own |= {"plain", "terminal"}
+    own |= {"plain", "shared_options", "terminal"}
     assert loaded == own
 
 

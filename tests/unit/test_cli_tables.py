@@ -13,7 +13,14 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hivepipe.cli.hive import check
-from hivepipe.cli.tables import local_day, show_entries, show_table, shown_time, stored
+from hivepipe.cli.tables import (
+    local_day,
+    output_options,
+    show_entries,
+    show_table,
+    shown_time,
+    stored,
+)
 from hivepipe.cli.watch import screen
 
 
@@ -26,19 +33,26 @@ def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
+def given(*options: str) -> click.Context:
+    """Return the context of a command that was called with these options."""
+    command = output_options(click.Command("listing", callback=lambda: None))
+    return command.make_context("listing", [*options])
+
+
 def test_a_day_is_local_unless_utc_is_set() -> None:
     day = datetime(2026, 11, 21)  # noqa: DTZ001  as click reads it
-    assert stored(day, utc=False) == "2026-11-20T18:15:00.000Z"
-    assert stored(day, utc=True) == "2026-11-21T00:00:00.000Z"
-    assert stored(None, utc=False) == ""
+    assert stored(day) == "2026-11-20T18:15:00.000Z"
+    with given("--utc"):
+        assert stored(day) == "2026-11-21T00:00:00.000Z"
+    assert stored(None) == ""
     with pytest.raises(click.UsageError, match="0001-01-01 is out of range"):
-        stored(datetime.min, utc=False)  # noqa: DTZ901
+        stored(datetime.min)  # noqa: DTZ901
 
 
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59.000Z", "yesterday"])
 def test_a_time_that_has_no_local_form_is_shown_as_it_is(text: str) -> None:
-    assert shown_time(text, utc=False) == text
-    assert local_day(text, utc=False) == text[:10]
+    assert shown_time(text) == text
+    assert local_day(text) == text[:10]
 
 
 @pytest.mark.parametrize("key", ["at", "made_at", "last_used"])
@@ -46,9 +60,9 @@ def test_a_stored_time_is_shown_as_local_time_under_any_name(
     key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = [{key: "2026-11-20T18:15:00.000Z"}]
-    for utc in (False, True):
-        show_entries("reads", entries, {"time": key}, as_json=False, utc=utc)
-    show_entries("reads", entries, {"time": key}, as_json=True)
+    for options in ((), ("--utc",), ("--json",)):
+        with given(*options):
+            show_entries("reads", entries, {"time": key})
     _, local, _, utc_time, document = capsys.readouterr().out.splitlines()
     assert (local.strip(), utc_time.strip()) == ("2026-11-21 00:00:00", "2026-11-20 18:15:00Z")
     assert json.loads(document) == {"schema": 1, "reads": entries}
@@ -68,7 +82,7 @@ def test_a_worker_with_a_wide_note_takes_one_line(
     worker: Any = SimpleNamespace(
         state="working", last_active_ns=0, note="漢字" * 40, worker=SimpleNamespace(id="w-1")
     )
-    check._show_all([worker], utc=True, shows_all=False)
+    check._show_all([worker], shows_all=False)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "w-1" in line]
     assert 58 <= cell_len(line) <= 60
 
@@ -85,8 +99,8 @@ def watched(width: int, **session: str) -> str:
         "objective": "answer in [/INST]", "project": "/p", **session,
     }  # fmt: skip
     console = Console(width=width)
-    with console.capture() as shown:
-        console.print(screen(report, [fields], None, utc=True))
+    with console.capture() as shown, given("--utc"):
+        console.print(screen(report, [fields], None))
     return shown.get()
 
 

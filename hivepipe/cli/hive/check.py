@@ -8,7 +8,7 @@ import click
 from rich.cells import set_cell_size
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
-from hivepipe.cli.tables import output_options, printable, show_json, shown_time
+from hivepipe.cli.tables import as_json, output_options, printable, show_json, shown_time
 from hivepipe.cli.terminal import is_terminal, say, say_field, say_text
 from hivepipe.orchestrator import records, respawn_policy
 from hivepipe.orchestrator.costs import cost_of
@@ -30,7 +30,7 @@ _REPORT_BYTES = 1 << 16
 @click.argument("start", metavar="[ID]", default="")
 @click.option("--all", "shows_all", is_flag=True, help="List every worker.")
 @output_options
-def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
+def check(start: str, shows_all: bool) -> None:
     """Show the state of all workers, or one worker in full.
 
     Workers that wait for an answer come first.
@@ -39,15 +39,15 @@ def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
     hive = orchestrator.hive
     found = orchestrator.check([hive.worker(start)] if start else None)
     say_troubles(orchestrator)
-    if as_json:
+    if as_json():
         show_json(workers=[_as_json(checked) for checked in found])
     elif start:
-        _show_one(found[0], utc)
+        _show_one(found[0])
     else:
-        _show_all(found, utc, shows_all)
+        _show_all(found, shows_all)
 
 
-def _show_all(found: list[CheckedWorker], utc: bool, shows_all: bool) -> None:
+def _show_all(found: list[CheckedWorker], shows_all: bool) -> None:
     counts = Counter(checked.state for checked in found)
     say(counted(len(found), "worker"))
     for state, meaning in MEANINGS.items():
@@ -61,7 +61,7 @@ def _show_all(found: list[CheckedWorker], utc: bool, shows_all: bool) -> None:
         say()
     longest = max((len(_short(checked)) for checked in shown), default=0)
     for checked in shown:
-        say(set_cell_size(_line(checked, utc, longest), width).rstrip())
+        say(set_cell_size(_line(checked, longest), width).rstrip())
     if rest := len(ordered) - len(shown):
         say(f"... and {rest} more: hivepipe hive check --all")
 
@@ -79,20 +79,20 @@ def _short(checked: CheckedWorker) -> str:
     return id[:-28] if UUID.search(id) else id
 
 
-def _line(checked: CheckedWorker, utc: bool, id_width: int) -> str:
+def _line(checked: CheckedWorker, id_width: int) -> str:
     active_ns = checked.last_active_ns
-    at = shown_time(stored_time(active_ns), utc)[5:16] if active_ns else " " * 11
+    at = shown_time(stored_time(active_ns))[5:16] if active_ns else " " * 11
     note = printable(redact_text(" ".join(checked.note.split())))
     return f"{checked.state:<12} {at}  {_short(checked):<{id_width}}  {note}"
 
 
-def _show_one(checked: CheckedWorker, utc: bool) -> None:
+def _show_one(checked: CheckedWorker) -> None:
     worker, run = checked.worker, checked.run
     card = worker.card()
     say(f"=== {worker.id} ===")
     _say("state", f"{checked.state}: {checked.note}" if checked.note else checked.state)
     active_ns = checked.last_active_ns
-    _say("heard", shown_time(stored_time(active_ns), utc) if active_ns else "")
+    _say("heard", shown_time(stored_time(active_ns)) if active_ns else "")
     _say("project", card.path)
     _say("session", card.session)
     _say("task", " ".join(worker.task().split())[:300])
@@ -108,7 +108,7 @@ def _show_one(checked: CheckedWorker, utc: bool) -> None:
     if checked.foreign_pid:
         _say("process", f"{checked.foreign_pid}, not started by hivepipe, uses its session")
     for step in respawn_policy.steps_taken(worker):
-        _say("step", f"{shown_time(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
+        _say("step", f"{shown_time(stored_time(step.at_ns))}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
     if unpriced := sum(run.is_unpriced for run in worker.runs()):
         _say("", f"without {counted(unpriced, 'run')} that ended without a result: cost unknown")

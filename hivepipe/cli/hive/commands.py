@@ -16,6 +16,7 @@ from hivepipe.cli.hive.projects import projects
 from hivepipe.cli.hive.rights import ask_once, rights
 from hivepipe.cli.hive.transcript import transcript
 from hivepipe.cli.paths import short
+from hivepipe.cli.shared_options import given
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.listings import listings
@@ -83,7 +84,6 @@ def spawn(
     task_id: str,
     profile: str,
     skips: bool,
-    as_json: bool,
 ) -> None:
     """Start a worker in a project and print its id.
 
@@ -102,10 +102,8 @@ def spawn(
         flags=flags,
     )
     say_troubles(orchestrator)
-    if as_json:
-        run = worker.last_run()
-        show_json(id=worker.id, folder=str(worker.folder), pid=run.pid if run else None)
-    else:
+    run = worker.last_run()
+    if not show_json(id=worker.id, folder=str(worker.folder), pid=run.pid if run else None):
         say(worker.id)
 
 
@@ -183,17 +181,17 @@ def archive(starts: tuple[str, ...]) -> None:
 @hive.command()
 @click.argument("starts", metavar="ID...", nargs=-1, required=True)
 @yes_option
-def delete(starts: tuple[str, ...], yes: bool) -> None:
+def delete(starts: tuple[str, ...]) -> None:
     """Delete the folders of workers.
 
     Their costs stay recorded.
     """
     found = here_hive()
     workers = [found.worker(start) for start in starts]
-    if not yes:
+    if not given("yes"):
         for worker in workers:
             say(worker.id)
-        confirm_or_end("delete for good?", yes)
+        confirm_or_end("delete for good?")
     for worker in workers:
         task = worker.card().task_id
         retire.delete(found, worker)

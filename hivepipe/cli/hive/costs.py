@@ -25,7 +25,7 @@ from hivepipe.text.plurals import counted
     help="Group by this key.",
 )
 @json_option
-def costs(by: str, as_json: bool) -> None:
+def costs(by: str) -> None:
     """Show the cost of workers, including deleted ones.
 
     The cost of a worker is the sum of its runs.
@@ -48,9 +48,8 @@ def costs(by: str, as_json: bool) -> None:
         (name, len(each), shown_dollars(sum(each, Decimal(0))))
         for name, each in sorted(found.items(), key=lambda item: (-sum(item[1]), item[0]))
     ]
-    if as_json:
-        entries = [{by: name, "workers": number, "cost_usd": cost} for name, number, cost in lines]
-        show_json(costs=entries, total_usd=shown_dollars(total), unpriced_runs=unpriced)
+    entries = [{by: name, "workers": number, "cost_usd": cost} for name, number, cost in lines]
+    if show_json(costs=entries, total_usd=shown_dollars(total), unpriced_runs=unpriced):
         return
     show_table((by, "workers", "USD"), [*lines])
     say(f"total {shown_dollars(total)} USD of {counted(len(rows), 'worker')}")

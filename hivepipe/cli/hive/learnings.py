@@ -15,7 +15,7 @@ _LARGEST_BYTES = 1 << 20
 @click.command()
 @click.argument("project", default="")
 @json_option
-def learnings(project: str, as_json: bool) -> None:
+def learnings(project: str) -> None:
     """Show patterns.md and the insights of every project, or of one."""
     folder = here_hive().learnings_folder
     names = {path.name: path for path in sorted(folder.glob("*.md"))}
@@ -33,8 +33,7 @@ def learnings(project: str, as_json: bool) -> None:
         for name in wanted
         if name in names
     }
-    if as_json:
-        show_json(learnings=texts)
+    if show_json(learnings=texts):
         return
     for name, text in texts.items():
         say(f"--- {name}")

@@ -11,15 +11,13 @@ from hivepipe.orchestrator import projects as listed
 @click.group(invoke_without_command=True)
 @json_option
 @click.pass_context
-def projects(ctx: click.Context, as_json: bool) -> None:
+def projects(ctx: click.Context) -> None:
     """List, `add` and `remove` the projects of workers."""
     if ctx.invoked_subcommand:
         return
     found = listed.read(here_hive().projects_file)
-    if as_json:
-        show_json(projects=found)
-        return
-    show_table(("project", "path"), sorted(found.items()))
+    if not show_json(projects=found):
+        show_table(("project", "path"), sorted(found.items()))
 
 
 @projects.command()

@@ -19,7 +19,7 @@ _NAME = Choice(list(CHOICES))
 @click.command()
 @click.argument("name", metavar="[RIGHTS]", type=_NAME, required=False)
 @json_option
-def rights(name: str | None, as_json: bool) -> None:
+def rights(name: str | None) -> None:
     """Show or choose what workers may do without asking.
 
     They can be chosen in a terminal only, so that neither a worker nor a project changes them.
@@ -27,9 +27,7 @@ def rights(name: str | None, as_json: bool) -> None:
     if name or not chosen_rights():
         choose(name)
     now = CHOICES[chosen_rights()]
-    if as_json:
-        show_json(rights=now.name, text=f"a worker may {now.meaning}")
-    else:
+    if not show_json(rights=now.name, text=f"a worker may {now.meaning}"):
         say(f"{now.name}: a worker may {now.meaning}")
 
 

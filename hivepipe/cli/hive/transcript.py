@@ -20,15 +20,14 @@ from hivepipe.orchestrator.stream import lines_of, steps
 @click.argument("start", metavar="ID")
 @click.option("--calls", is_flag=True, help="Show only the tool calls.")
 @json_option
-def transcript(start: str, calls: bool, as_json: bool) -> None:
+def transcript(start: str, calls: bool) -> None:
     """Show the messages and tool calls of a worker, redacted.
 
     The worker may be archived.
     """
     all_steps = steps(_lines(here_hive(), start))
     found = [step for step in all_steps if not calls or step.kind == "calls"]
-    if as_json:
-        show_json(steps=[step._asdict() for step in found])
+    if show_json(steps=[step._asdict() for step in found]):
         return
     for step in found:
         say(f"{step.kind:<7} {step.words}")

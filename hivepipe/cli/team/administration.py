@@ -9,9 +9,9 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, output_options, show_entries, show_json
-from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server_of
+from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server
 from hivepipe.cli.team.deleted_lines import show_deleted
-from hivepipe.cli.terminal import confirm_or_end, say, say_json, yes_option
+from hivepipe.cli.terminal import confirm_or_end, refuse_question, say, say_json, yes_option
 from hivepipe.errors import TeamError
 from hivepipe.team import administrator as administrators
 from hivepipe.team import deletion, invites, schema_steps
@@ -51,11 +51,11 @@ def init(url: str) -> None:
     URL is the administrator's address, without a password: postgresql://ADMIN@HOST/DATABASE. The
     administrator owns the database and may create roles.
     """
-    server = administrators.chosen_address(url)
-    with administrators.administrating(server, ask_password) as connection:
+    address = administrators.chosen_address(url)
+    with administrators.administrating(address, ask_password) as connection:
         made = schema_steps.apply(connection)
-    administrators.keep(server)
-    say(f"{server.shown}: {counted(len(made), 'step')} of the schema applied")
+    administrators.keep(address)
+    say(f"{address.shown}: {counted(len(made), 'step')} of the schema applied")
     if made:
         say("next: hivepipe team invite NAME")
 
@@ -70,25 +70,15 @@ def init(url: str) -> None:
 @click.option("--ci", is_flag=True, help="Print a URL for HIVEPIPE_TEAM that many machines use.")
 @admin_option
 @json_option
-def invite(
-    name: str,
-    expires: timedelta,
-    team: str | None,
-    sees: str | None,
-    ci: bool,
-    admin: str | None,
-    as_json: bool,
-) -> None:
+def invite(name: str, expires: timedelta, team: str | None, sees: str | None, ci: bool) -> None:
     """Invite a member: print a secret code to join with."""
-    server = server_of(admin)
-    with administrator(admin) as connection:
+    with administrator() as connection:
         if ci:
-            secret, until = invites.add_machine(connection, server, name, team).url, None
+            secret, until = invites.add_machine(connection, server(), name, team).url, None
         else:
-            made = invites.invite(connection, server, name, expires, team, sees)
+            made = invites.invite(connection, server(), name, expires, team, sees)
             secret, until = made.code, made.expires_at
-    if as_json:
-        show_json(secret=secret, expires_at=until.isoformat() if until else None)
+    if show_json(secret=secret, expires_at=until.isoformat() if until else None):
         return
     say(secret)
     if ci:
@@ -104,12 +94,12 @@ def _shown(until: datetime | None) -> str:
 @click.command()
 @admin_option
 @output_options
-def members(admin: str | None, as_json: bool, utc: bool) -> None:
+def members() -> None:
     """List members, machines and open invites."""
-    with administrator(admin) as connection:
+    with administrator() as connection:
         rows = connection.execute("SELECT * FROM hivepipe.v_members").fetchall()
     found = [_with_stored_time(row) for row in rows]
-    show_entries("members", found, _COLUMNS, as_json=as_json, utc=utc)
+    show_entries("members", found, _COLUMNS)
 
 
 def _with_stored_time(row: dict[str, Any]) -> dict[str, Any]:
@@ -120,12 +110,12 @@ def _with_stored_time(row: dict[str, Any]) -> dict[str, Any]:
 @click.command()
 @click.argument("machine")
 @admin_option
-def revoke(machine: str, admin: str | None) -> None:
+def revoke(machine: str) -> None:
     """End the logins of a machine, or open invites of a member.
 
     Their rows stay. If several members have a machine of this name, give MEMBER/MACHINE.
     """
-    with administrator(admin) as connection:
+    with administrator() as connection:
         done = one(connection, "SELECT hivepipe.revoke(%s)", machine)
     if not done:
         raise TeamError(f"there is no machine and no open invite of the name {machine}")
@@ -137,23 +127,20 @@ def revoke(machine: str, admin: str | None) -> None:
 @yes_option
 @admin_option
 @json_option
-def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
+def forget(what: str) -> None:
     """Delete a member or a session from the team's server.
 
     Prints the number of deleted rows for each place. The machines keep their own data. The server
     does not accept a forgotten session again.
     """
-    if as_json and not yes:
-        raise click.UsageError("--json cannot ask: add --yes")
-    with administrator(admin) as connection:
+    refuse_question()
+    with administrator() as connection:
         found = deletion.find(connection, what)
-        confirm_or_end(f"Delete {found.described} from the team's server?", yes)
+        confirm_or_end(f"Delete {found.described} from the team's server?")
         proof = deletion.forget(connection, found)
-    if as_json:
-        show_json(proof=proof)
-        return
-    show_deleted(proof["places"])
-    say(f"proof {proof['id']}, {proof['at']}")
+    if not show_json(proof=proof):
+        show_deleted(proof["places"])
+        say(f"proof {proof['id']}, {proof['at']}")
 
 
 @click.command()
@@ -166,11 +153,11 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
     help="Write the archived lines to this folder, too.",
 )
 @admin_option
-def export(person: str, folder: Path | None, admin: str | None) -> None:
+def export(person: str, folder: Path | None) -> None:
     """Print all data of a member as JSON lines.
 
     Archives need the store's key, and the key that they are encrypted with.
     """
-    with administrator(admin) as connection:
+    with administrator() as connection:
         for line in deletion.exported(connection, person, folder):
             say_json(line, at_once=False)

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from hivepipe.cli.shared_options import given, shared_option
 from hivepipe.cli.terminal import ask_secret
 from hivepipe.team import administrator as administrators
 from hivepipe.team.address import Address
@@ -13,23 +12,25 @@ from hivepipe.team.address import Address
 if TYPE_CHECKING:
     import psycopg
 
-admin_option = click.option(
+admin_option = shared_option(
     "--admin", metavar="URL", help="The administrator's address; the one of `team init` by default."
 )
 
 
 @contextmanager
-def administrator(url: str | None) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+def administrator() -> Iterator["psycopg.Connection[dict[str, Any]]"]:
     """Connect as the administrator."""
-    with administrators.administrating(
-        administrators.chosen_address(url), ask_password
-    ) as connection:
+    with administrators.administrating(_address(), ask_password) as connection:
         yield connection
 
 
-def server_of(url: str | None) -> Address:
+def server() -> Address:
     """Return the server that the administrator's address names, without a login."""
-    return administrators.chosen_address(url).with_login("", "")
+    return _address().with_login("", "")
+
+
+def _address() -> Address:
+    return administrators.chosen_address(given("admin"))
 
 
 def ask_password() -> str:

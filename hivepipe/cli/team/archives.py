@@ -7,7 +7,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
-from hivepipe.cli.terminal import ask_secret, confirm_or_end, say, yes_option
+from hivepipe.cli.terminal import ask_secret, confirm_or_end, refuse_question, say, yes_option
 from hivepipe.errors import TeamError
 from hivepipe.summaries.providers import credentials_path
 from hivepipe.team.archives import place, stores
@@ -29,26 +29,24 @@ _SUMS = """
 @yes_option
 @admin_option
 @json_option
-def store(where: str | None, yes: bool, admin: str | None, as_json: bool) -> None:
+def store(where: str | None) -> None:
     """Show or set where the team's archives are stored.
 
     PLACE is s3://BUCKET[/PREFIX][?endpoint=https://HOST][&region=REGION], `database` or `none`.
     Only archives of projects with the policy `everything` are sent. Objects that wait to be deleted
     are deleted now, if HIVEPIPE_TEAM_STORE is set.
     """
-    if as_json and where and not yes:
-        raise click.UsageError("--json cannot ask: add --yes")
     if where:
+        refuse_question()
         place.parse(where)
-    with administrator(admin) as connection:
+    with administrator() as connection:
         present = one(connection, "SELECT hivepipe.archive_store()")
         if where and where != present:
-            _change(connection, present, where, yes)
+            _change(connection, present, where)
         deleted = _delete_leftovers(connection, present)
         found = connection.execute(_SUMS).fetchone() or {}
         present = where or present
-    if as_json:
-        show_json(store=present, deleted=deleted, **found)
+    if show_json(store=present, deleted=deleted, **found):
         return
     say(f"store     {present}")
     say(f"archives  {counted(found['segments'], 'segment')}, {size(found['bytes'])}")
@@ -58,14 +56,14 @@ def store(where: str | None, yes: bool, admin: str | None, as_json: bool) -> Non
         say(f"waiting   {counted(found['leftovers'], 'object')} to be deleted; {stores.KEYLESS}")
 
 
-def _change(connection: Any, present: str, where: str, yes: bool) -> None:
+def _change(connection: Any, present: str, where: str) -> None:
     """Set another store; archives in the present one are deleted, and machines send them again."""
     number = (connection.execute(_SUMS).fetchone() or {})["segments"]
     if number:
         if place.parse(present).bucket and not stores.has_key():
             raise TeamError(stores.KEYLESS)
         text = f"Delete {counted(number, 'segment')} in {present}? The machines send them again."
-        confirm_or_end(text, yes)
+        confirm_or_end(text)
     if where == place.DATABASE:
         price = "price: backups, replicas and write-ahead log of the database grow by the archives"
         say(price, err=True)
@@ -84,7 +82,7 @@ def _delete_leftovers(connection: Any, present: str) -> int:
 @click.option("--set", "is_set", is_flag=True, help="Read a key of another machine from stdin.")
 @click.option("--show", is_flag=True, help="Print the key, for another machine.")
 @yes_option
-def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
+def archive_key(is_new: bool, is_set: bool, show: bool) -> None:
     """Encrypt archives with a key that the servers never have.
 
     Every reader needs the key. If the key is lost, the archives cannot be read. Archives that were
@@ -95,7 +93,7 @@ def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
     known = kept_key()
     if (is_new or is_set) and known:
         text = "Replace the key? What was sent with it is sent again with the new one."
-        confirm_or_end(text, yes)
+        confirm_or_end(text)
     if is_new:
         known = new_key()
         keep_key(known)

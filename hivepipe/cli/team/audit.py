@@ -2,6 +2,7 @@
 
 import click
 
+from hivepipe.cli.shared_options import given
 from hivepipe.cli.tables import limit_option, output_options, show_entries
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.reading.team.audit import READS, newest_reads, read_of
@@ -21,17 +22,17 @@ _COLUMNS = {
 @limit_option(100, "Number of reads, the newest.")
 @admin_option
 @output_options
-def audit(of_all: bool, limit: int, admin: str | None, as_json: bool, utc: bool) -> None:
+def audit(of_all: bool, limit: int) -> None:
     """List who read your sessions on the team's server.
 
     `*` means a list with titles, or a search.
     """
-    if of_all or admin:
-        with administrator(admin) as connection:
+    if of_all or given("admin"):
+        with administrator() as connection:
             rows = connection.execute(READS, {"limit": limit}).fetchall()
         reads = [read_of(row) for row in rows]
     else:
         with opened() as source:
             reads = newest_reads(source, limit)
     without = "nobody read a session of yours"
-    show_entries("reads", reads, _COLUMNS, as_json=as_json, utc=utc, without=without)
+    show_entries("reads", reads, _COLUMNS, without=without)

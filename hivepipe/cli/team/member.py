@@ -8,7 +8,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.tables import as_json, json_option, show_json, show_table
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.team.uplink_lines import show_uplink
@@ -43,7 +43,7 @@ _SHARES = {
 @click.option("--share", type=Choice(LEVELS), help="Share at most this much of any project.")
 @click.option("--machine", metavar="NAME", help="The machine's name; the host's by default.")
 @yes_option
-def join(code: str | None, share: str | None, machine: str | None, yes: bool) -> None:
+def join(code: str | None, share: str | None, machine: str | None) -> None:
     """Send what this machine records to a team.
 
     CODE is the invite that `hivepipe team invite` prints. URL is the address of a machine's own
@@ -58,9 +58,9 @@ def join(code: str | None, share: str | None, machine: str | None, yes: bool) ->
         )
     read_credentials()  # fails before the invite is used up
     if invites.is_code(given):
-        joined, policies = _by_invite(given, share, machine, yes)
+        joined, policies = _by_invite(given, share, machine)
     else:
-        joined, policies = _by_url(given, share, yes)
+        joined, policies = _by_url(given, share)
     level = share or level_of(OTHERS, policies)
     kept = Membership(joined.member, joined.machine, joined.writes.shown, {OTHERS: level})
     membership.keep(kept, joined.writes, joined.reads if joined.reads != joined.writes else None)
@@ -69,26 +69,24 @@ def join(code: str | None, share: str | None, machine: str | None, yes: bool) ->
     say("the uplink of a running stack starts within seconds; see `hivepipe team status`")
 
 
-def _by_invite(
-    code: str, share: str | None, machine: str | None, yes: bool
-) -> tuple[Joined, Policies]:
+def _by_invite(code: str, share: str | None, machine: str | None) -> tuple[Joined, Policies]:
     invited = invites.read_code(code)
     with connected(invited) as connection:
         terms = invites.terms(connection)
         _show_terms(invited.shown, terms, share)
-        confirm_or_end("Join?", yes)
+        confirm_or_end("Join?")
         joined = invites.join(connection, invited, machine or socket.gethostname())
     return joined, terms["policies"]
 
 
-def _by_url(url: str, share: str | None, yes: bool) -> tuple[Joined, Policies]:
+def _by_url(url: str, share: str | None) -> tuple[Joined, Policies]:
     found = address.parse(url)
     if not found.secret:
         raise TeamError("this URL has no secret: it is not the address of a machine's own login")
     with connected(found) as connection:
         terms: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_machine()")
     _show_terms(found.shown, terms, share)
-    confirm_or_end("Join?", yes)
+    confirm_or_end("Join?")
     return Joined(terms["member"], terms["machine"], found, found), terms["policies"]
 
 
@@ -113,7 +111,7 @@ def _show_policies(title: str, policies: Policies) -> None:
 @click.command()
 @click.option("--purge", is_flag=True, help="Delete what this machine sent.")
 @yes_option
-def leave(purge: bool, yes: bool) -> None:
+def leave(purge: bool) -> None:
     """End the membership of this machine.
 
     Its logins end, and no change is captured any more. What it sent stays, unless --purge.
@@ -125,7 +123,7 @@ def leave(purge: bool, yes: bool) -> None:
             raise
         known = Membership(machine="this machine", server="the team")  # the file is damaged
     if purge:
-        confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?", yes)
+        confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?")
     try:
         with connected(membership.machine_address()) as connection:
             objects = leftovers.purge(connection) if purge else {}
@@ -147,17 +145,16 @@ def leave(purge: bool, yes: bool) -> None:
 
 @click.command()
 @json_option
-def status(as_json: bool) -> None:
+def status() -> None:
     """Show the team, the uplink and its lag.
 
     Exits with 1 if the server refuses this machine."""
     report = uplink_report(locate(".").home)
-    if as_json:
-        show_json(team=report)
-    elif report is None:
-        say("no team is joined: hivepipe team join")
-    else:
-        show_uplink(report)
+    if not show_json(team=report):
+        if report:
+            show_uplink(report)
+        else:
+            say("no team is joined: hivepipe team join")
     sys.exit(1 if report and report["state"] == "refused" else 0)
 
 
@@ -167,9 +164,7 @@ def status(as_json: bool) -> None:
 @click.option("--team", "of_team", is_flag=True, help="Set the team's policy, as administrator.")
 @admin_option
 @json_option
-def policy(
-    project: str | None, level: str | None, of_team: bool, admin: str | None, as_json: bool
-) -> None:
+def policy(project: str | None, level: str | None, of_team: bool) -> None:
     """Show or set what is shared of a project.
 
     PROJECT is host/path of its git remote, else its folder's name, or a pattern such as
@@ -178,27 +173,25 @@ def policy(
     if project and not level:
         raise click.UsageError("a level is required")
     if of_team:
-        _teams_policy(project, level, admin, as_json)
+        _teams_policy(project, level)
         return
     chosen = None if level in (None, "default") else level_named(str(level))
     known = membership.share_at_most(project, chosen) if project else membership.read()
-    if as_json:
-        show_json(share=dict(known.share))
-    elif project:
+    if show_json(share=dict(known.share)):
+        return
+    if project:
         say("stored; the uplink applies it within seconds")
     else:
         show_table(("project", "you share at most"), sorted(known.share.items()))
 
 
-def _teams_policy(project: str | None, level: str | None, admin: str | None, as_json: bool) -> None:
-    with administrator(admin) as connection:
+def _teams_policy(project: str | None, level: str | None) -> None:
+    with administrator() as connection:
         if project:
             word = None if level == "default" else level
             gone = one(connection, "SELECT hivepipe.set_policy(%s, %s)", project, word)
             for place, number in sorted((gone or {}).items()):
-                say(f"removed: {place}: {counted(number, 'row')}", err=as_json)
+                say(f"removed: {place}: {counted(number, 'row')}", err=as_json())
         policies = one(connection, "SELECT hivepipe.team_policies()")
-    if as_json:
-        show_json(policies=policies)
-    elif not project:
+    if not show_json(policies=policies) and not project:
         show_table(("project", "the team shares"), sorted({OTHERS: DEFAULT, **policies}.items()))

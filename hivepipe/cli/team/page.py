@@ -7,7 +7,7 @@ import click
 
 from hivepipe.cli.listening import bind_option, in_url, is_local, listening_socket
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.team.administrators import admin_option, administrator, server_of
+from hivepipe.cli.team.administrators import admin_option, administrator, server
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError, TeamError
 from hivepipe.home import locate
@@ -52,22 +52,22 @@ def _is_longer(parts: SplitResult) -> bool:
 @click.option("--revoke", is_flag=True, help="Revoke the logins of all pages instead.")
 @admin_option
 @json_option
-def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
+def page_login(revoke: bool) -> None:
     """Create the login of `team page` and print its secret URL.
 
     Anyone who knows this URL can read what any member can read. Store it by
     `hivepipe credentials set HIVEPIPE_TEAM_PAGE` on the machine that serves the page.
     """
-    with administrator(admin) as connection:
+    with administrator() as connection:
         if revoke:
             number = one(connection, "SELECT hivepipe.end_pages()")
         else:
-            url = invites.add_page(connection, server_of(admin)).url
+            url = invites.add_page(connection, server()).url
     if revoke:
-        show_json(revoked=number) if as_json else say(f"revoked: {counted(number, 'login')}")
-        return
-    show_json(secret=url) if as_json else say(url)
-    if not as_json:
+        if not show_json(revoked=number):
+            say(f"revoked: {counted(number, 'login')}")
+    elif not show_json(secret=url):
+        say(url)
         say(f"this URL is a secret: store it by `hivepipe credentials set {TEAM_PAGE}`", err=True)
 
 

@@ -7,7 +7,7 @@ import click
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.deleted_lines import show_deleted
-from hivepipe.cli.terminal import confirm_or_end, say, yes_option
+from hivepipe.cli.terminal import confirm_or_end, refuse_question, say, yes_option
 from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import one
 from hivepipe.team.retention import drop_all, retention_of
@@ -36,25 +36,24 @@ class Months(click.ParamType[int]):
 @yes_option
 @admin_option
 @json_option
-def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -> None:
+def retention(months: int | None) -> None:
     """Show or set how many months the team keeps.
 
     The present month and the MONTHS whole months before it are kept, by default all months. Older
     months are dropped now, and later whenever a machine connects. Machines keep their own data, and
     do not send dropped months again.
     """
-    if as_json and months and not yes:
-        raise click.UsageError("--json cannot ask: add --yes")
-    with administrator(admin) as connection:
+    if months:
+        refuse_question()
+    with administrator() as connection:
         if months:
-            confirm_or_end(f"Delete what is older than {counted(months, 'whole month')}?", yes)
+            confirm_or_end(f"Delete what is older than {counted(months, 'whole month')}?")
         if months is not None:
             one(connection, "SELECT hivepipe.set_retention(%s)", months)
         proofs = [*drop_all(connection)]
         objects = leftovers.delete_now_or_later(connection) if proofs else {}
         found = retention_of(connection)
-    if as_json:
-        show_json(months=found.months, kept_from=found.kept_from, proofs=proofs, objects=objects)
+    if show_json(months=found.months, kept_from=found.kept_from, proofs=proofs, objects=objects):
         return
     _show(proofs, objects)
     if found.months:
