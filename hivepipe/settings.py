@@ -211,57 +211,11 @@ def on_ephemeral_machine() -> bool:
     return any([variable(name) and not switched_off(name) for name in ("CI", "CLAUDE_CODE_REMOTE")])
 
 
-def checkpoint_interval_ns() -> int:
-    """Return the minimum time in ns between two checkpoints of an instance."""
-    return int(_secs("HIVEPIPE_CHECKPOINT_INTERVAL") * 1e9)
-
-
-def idle_secs() -> float:
-    """Return the idle time in seconds after which an automatically started stack stops."""
-    return _secs("HIVEPIPE_IDLE_SECS")
-
-
-def stalled_secs() -> float:
-    """Return the silence in seconds within a turn after which a session is stalled."""
-    return _secs("HIVEPIPE_STALLED_SECS")
-
-
-def lost_secs() -> float:
-    """Return the silence in seconds within a turn after which a session is lost."""
-    return _secs("HIVEPIPE_LOST_SECS")
-
-
-def hive_stale_secs() -> float:
-    """Return the silence in seconds after which a hive worker is stale."""
-    return _secs("HIVEPIPE_HIVE_STALE_SECS")
-
-
-def hive_grace_secs() -> float:
-    """Return the seconds that a hive worker may take to answer or to end."""
-    return _secs("HIVEPIPE_HIVE_GRACE_SECS")
-
-
-def hive_policy() -> str:
-    """Return the policy for silent hive workers: report, ask or respawn."""
-    policy = variable("HIVEPIPE_HIVE_POLICY") or ""
-    return policy if policy in ("report", "ask", "respawn") else DEFAULTS["HIVEPIPE_HIVE_POLICY"]
-
-
-def hive_respawns() -> int:
-    """Return how many times a hive worker may be respawned."""
-    return int(_secs("HIVEPIPE_HIVE_RESPAWNS"))
-
-
-def hive_limit_usd() -> float:
-    """Return the daily limit in USD for asking, parking and respawning."""
-    return _secs("HIVEPIPE_HIVE_LIMIT_USD")
-
-
-def _secs(name: str) -> float:
-    """Return a variable's number, or the default if it is invalid."""
+def number(name: str) -> float:
+    """Return the number of a setting with a default, or the default if its text is invalid."""
     default = float(DEFAULTS[name])
     try:
-        secs = float(variable(name) or default)
+        found = float(variable(name) or default)
     except ValueError:
         return default
-    return secs if 0 <= secs < 1e9 else default  # also refuses NaN
+    return found if 0 <= found < 1e9 else default  # also refuses NaN

@@ -12,7 +12,7 @@ from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.home import locate
 from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
 from hivepipe.reading.whole_status import whole_report
-from hivepipe.settings import idle_secs
+from hivepipe.settings import number
 from hivepipe.stack import condition
 from hivepipe.text.plurals import counted
 
@@ -60,7 +60,8 @@ def _show_stack(report: dict[str, Any]) -> None:
     if report["trouble"]:
         say(f"          {report['trouble']}")
     if report["leaves_when_idle"]:
-        say(f"started   by a hook; shuts down after {idle_secs():.0f} s without work")
+        secs = number("HIVEPIPE_IDLE_SECS")
+        say(f"started   by a hook; shuts down after {secs:.0f} s without work")
     failed = report["failed_start"]
     if failed:
         times = counted(failed["failures"], "time")

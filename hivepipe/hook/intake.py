@@ -417,7 +417,7 @@ def _count(
     if not counts:
         return throttle.read_totals(path, session)
     keys = job_plan.event_keys(event, session, instance.id, event_time_ns)
-    interval_ns = settings.checkpoint_interval_ns()
+    interval_ns = int(settings.number("HIVEPIPE_CHECKPOINT_INTERVAL") * 1e9)
     return throttle.count_operation(path, session, keys, event_time_ns, interval_ns)
 
 

@@ -91,9 +91,9 @@ def condition(
     if waits or not last_active_at:
         return status
     silence = age_secs(last_active_at) or 0.0  # an imported session may have any text
-    if silence >= settings.lost_secs() and not alive:
+    if silence >= settings.number("HIVEPIPE_LOST_SECS") and not alive:
         return "lost"
-    return "stalled" if silence >= settings.stalled_secs() else status
+    return "stalled" if silence >= settings.number("HIVEPIPE_STALLED_SECS") else status
 
 
 def _waits_for(state: str, client: ClientStatus | None, question: object) -> object:

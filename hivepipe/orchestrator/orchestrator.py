@@ -26,7 +26,7 @@ from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import LARGEST_TASK, Card, Worker
 from hivepipe.orchestrator.worker_signals import WorkerSignals
 from hivepipe.orchestrator.worker_state import CheckedWorker, check_worker, is_answered
-from hivepipe.settings import hive_stale_secs
+from hivepipe.settings import number
 from hivepipe.times import now
 
 _START_SECS = 10.0
@@ -105,7 +105,9 @@ class Orchestrator:
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question; HiveError: it has no open question, or no such option."""
-        checked = check_worker(worker, hive_stale_secs(), WorkerSignals(self.hive.home, [worker]))
+        checked = check_worker(
+            worker, number("HIVEPIPE_HIVE_STALE_SECS"), WorkerSignals(self.hive.home, [worker])
+        )
         if checked.state != "need_input":
             raise HiveError(f"{worker.id} has no open question: its state is {checked.state}")
         if option:
@@ -171,7 +173,10 @@ class Orchestrator:
             except OSError as error:  # a fault of one folder must not hide the others
                 self.troubles.append(f"{worker.id}: {error}")
         signals = WorkerSignals(self.hive.home, looked_at)
-        checked_workers = [check_worker(worker, hive_stale_secs(), signals) for worker in looked_at]
+        checked_workers = [
+            check_worker(worker, number("HIVEPIPE_HIVE_STALE_SECS"), signals)
+            for worker in looked_at
+        ]
         self.record(looked_at, {checked.worker.id: checked.state for checked in checked_workers})
         return checked_workers
 

@@ -28,9 +28,10 @@ from hivepipe.files.regular_file import read_text
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.orchestrator.worker_state import OVER, CheckedWorker
-from hivepipe.settings import hive_grace_secs, hive_limit_usd, hive_policy, hive_respawns
+from hivepipe.settings import DEFAULTS, number, variable
 
 BY_US = "hivepipe"
+_MODES = ("report", "ask", "respawn")
 _OUR_RUNS = ("ask", "park")  # kinds of runs that continue an episode
 _ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
 
@@ -38,7 +39,7 @@ _ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
 class Policy(NamedTuple):
     """The steps that may be taken automatically; `grace_secs` is the time allowed for an answer."""
 
-    mode: str  # report, ask, respawn
+    mode: str  # one of _MODES
     grace_secs: float
     respawns: int
     limit_usd: float  # per day, for the runs of ask, park and respawn
@@ -46,7 +47,13 @@ class Policy(NamedTuple):
     @classmethod
     def of_settings(cls) -> "Policy":
         """Return the policy of the settings."""
-        return cls(hive_policy(), hive_grace_secs(), hive_respawns(), hive_limit_usd())
+        mode = variable("HIVEPIPE_HIVE_POLICY") or ""
+        return cls(
+            mode if mode in _MODES else DEFAULTS["HIVEPIPE_HIVE_POLICY"],
+            number("HIVEPIPE_HIVE_GRACE_SECS"),
+            int(number("HIVEPIPE_HIVE_RESPAWNS")),
+            number("HIVEPIPE_HIVE_LIMIT_USD"),
+        )
 
 
 class Step(NamedTuple):

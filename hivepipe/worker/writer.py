@@ -129,7 +129,7 @@ class Writer(ClaimingWorker):
         if self._db is None or not may_shut_down(self._stack):
             return
         idle_secs = self._idle.idle_secs(self._db)
-        if idle_secs >= settings.idle_secs() and shut_down(self._stack):
+        if idle_secs >= settings.number("HIVEPIPE_IDLE_SECS") and shut_down(self._stack):
             logger.info("no work for %.0f s: shutting the stack down", idle_secs)
             self._stop_requested = True
 

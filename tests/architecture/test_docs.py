@@ -64,7 +64,7 @@ USERS_PAGES = (
 )
 EXAMPLES = {"docs/first-change.md": {"models"}}  # the page adds this command
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists
-READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "read_setting")
+READERS = ("variable", "of_this_process", "switched_on", "switched_off", "number", "read_setting")
 
 
 def code_of(page: str) -> list[str]:

@@ -74,7 +74,7 @@ def test_a_value_of_a_file_is_read_like_a_variable(
     user_file.write_text('use_queue = false\ncheckpoint_interval = 0\nfsync = "always"')
     settings.use(Config(str(home_file.parent)).for_settings())
     assert settings.switched_off("HIVEPIPE_USE_QUEUE")
-    assert settings.checkpoint_interval_ns() == 0
+    assert settings.number("HIVEPIPE_CHECKPOINT_INTERVAL") == 0
     assert variable("HIVEPIPE_FSYNC") == "always"
     environ[b"HIVEPIPE_USE_QUEUE"] = b"true"
     assert not settings.switched_off("HIVEPIPE_USE_QUEUE")

@@ -12,6 +12,7 @@ from hivepipe import settings
 from hivepipe.cli.main import main
 from hivepipe.config.setting_table import BY_NAME
 from hivepipe.guard.check import guard_mode, limits
+from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.stack import shared_page
 from hivepipe.summaries.terms import caps, timeout_secs
 
@@ -25,10 +26,14 @@ def switch(name: str) -> Callable[[], str]:
     return lambda: str(settings.switched_on(name)).lower()
 
 
+def number(name: str) -> Callable[[], float]:
+    return lambda: settings.number(name)
+
+
 # Setting -> its default in the code.
 USED: dict[str, Callable[[], object]] = {
     "use_queue": lambda: str(not settings.switched_off("HIVEPIPE_USE_QUEUE")).lower(),
-    "checkpoint_interval": lambda: settings.checkpoint_interval_ns() / 1e9,
+    "checkpoint_interval": number("HIVEPIPE_CHECKPOINT_INTERVAL"),
     "memory_recall": switch("HIVEPIPE_MEMORY_RECALL"),
     "memory_rating": switch("HIVEPIPE_MEMORY_RATING"),
     "pm2": switch("HIVEPIPE_PM2"),
@@ -40,18 +45,18 @@ USED: dict[str, Callable[[], object]] = {
     "guard_empty_polls": lambda: limits().empty_polls,
     "guard_polls": lambda: "; ".join(limits().polls) or "none",
     "guard_waiting": lambda: "; ".join(limits().waiting),
-    "idle_secs": settings.idle_secs,
-    "stalled_secs": settings.stalled_secs,
-    "lost_secs": settings.lost_secs,
+    "idle_secs": number("HIVEPIPE_IDLE_SECS"),
+    "stalled_secs": number("HIVEPIPE_STALLED_SECS"),
+    "lost_secs": number("HIVEPIPE_LOST_SECS"),
     "llm_timeout": timeout_secs,
     "llm_daily_calls": lambda: caps().calls,
     "llm_daily_tokens": lambda: caps().tokens,
     "llm_daily_usd": lambda: caps().dollars,
-    "hive_stale_secs": settings.hive_stale_secs,
-    "hive_policy": settings.hive_policy,
-    "hive_grace_secs": settings.hive_grace_secs,
-    "hive_respawns": settings.hive_respawns,
-    "hive_limit_usd": settings.hive_limit_usd,
+    "hive_stale_secs": number("HIVEPIPE_HIVE_STALE_SECS"),
+    "hive_policy": lambda: Policy.of_settings().mode,
+    "hive_grace_secs": lambda: Policy.of_settings().grace_secs,
+    "hive_respawns": lambda: Policy.of_settings().respawns,
+    "hive_limit_usd": lambda: Policy.of_settings().limit_usd,
 }
 # Settings whose printed default describes a value, or the absence of one.
 IN_WORDS = {
