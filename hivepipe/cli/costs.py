@@ -10,12 +10,11 @@ from hivepipe.cli.dates import DAY
 from hivepipe.cli.tables import local_day, output_options, show_json, show_table, stored
 from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.cli.terminal import say
-from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.home import locate
-from hivepipe.reading.costs import GROUPS, Bills, bills, key_by
+from hivepipe.reading.costs import GROUPS, Bills, GroupCost, bills
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.reading.team.costs import TEAM_GROUPS, team_bills
 from hivepipe.reading.team.source import Choice as Wanted
@@ -46,29 +45,26 @@ def costs(by: str, since: datetime | None) -> None:
         raise click.UsageError(f"--by {by} needs --team")
     columns = TEAM_GROUPS[by] if wanted else GROUPS[by]
     added = _added(home, by, wanted, stored(since))
-    total = added.total
-    found = [(key, bill, bill.cost(prices)) for key, bill in sorted(added.of.items())]
+    found = sorted(added.priced(prices), key=lambda each: tuple(each.key.values()))
     if by != "day":
-        found.sort(key=lambda entry: entry[2].dollars or 0, reverse=True)
-    whole = total.cost(prices)
+        found.sort(key=lambda each: each.cost.dollars or 0, reverse=True)
+    total = GroupCost({}, added.total, added.total.cost(prices))
     own = {} if wanted else own_spending().entry()
     if show_json(
         by=by,
         prices={"date": prices.date, "source": prices.source},
-        costs=[
-            dict(zip(columns, key, strict=True)) | _entry(bill, cost) for key, bill, cost in found
-        ],
-        total=_entry(total, whole),
+        costs=[_entry(each) for each in found],
+        total=_entry(total),
         **({"own": own} if own else {}),
     ):
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
-    rows = [(*key, *_cells(bill, cost)) for key, bill, cost in found]
+    rows = [(*each.key.values(), *_cells(each)) for each in found]
     empty = [""] * (len(columns) - 1)
-    show_table((*columns, *heads), [*rows, ("total", *empty, *_cells(total, whole))])
+    show_table((*columns, *heads), [*rows, ("total", *empty, *_cells(total))])
     say(f"List prices of {prices.date}, {prices.source}")
-    if whole.without_price:
-        say(f"No price is known for: {', '.join(whole.without_price)}")
+    if total.cost.without_price:
+        say(f"No price is known for: {', '.join(total.cost.without_price)}")
     if own:
         _show_own(own)
 
@@ -78,7 +74,7 @@ def _added(home: str, by: str, wanted: Wanted | None, since: str) -> Bills:
         with opened() as source:
             return team_bills(source, wanted, TEAM_GROUPS[by], local_day)
     with listings(database_path(home)) as store:
-        return bills(store, key_by(by, local_day), since)
+        return bills(store, GROUPS[by], local_day, since=since)
 
 
 def _show_own(own: dict[str, Any]) -> None:
@@ -94,19 +90,14 @@ def _show_own(own: dict[str, Any]) -> None:
     )
 
 
-def _entry(bill: Bill, cost: Cost) -> dict[str, Any]:
-    return {
-        "messages": bill.messages,
-        "tokens": bill.tokens()._asdict(),
-        "cost_usd": cost.rounded,
-        "models_without_price": cost.without_price,
-    }
+def _entry(each: GroupCost) -> dict[str, Any]:
+    return {**each.entry(), "models_without_price": each.cost.without_price}
 
 
-def _cells(bill: Bill, cost: Cost) -> tuple[str, ...]:
-    tokens = bill.tokens()
+def _cells(each: GroupCost) -> tuple[str, ...]:
+    tokens, cost = each.bill.tokens(), each.cost
     written = tokens.cache_write_5m + tokens.cache_write_1h
-    counts = (bill.messages, tokens.input, tokens.output, tokens.cache_read, written)
+    counts = (each.bill.messages, tokens.input, tokens.output, tokens.cache_read, written)
     dollars = "no price" if cost.dollars is None else f"{cost.dollars:.4f}"
     more = "+" if cost.dollars is not None and cost.without_price else ""
     return (*(f"{count:,}" for count in counts), dollars + more)

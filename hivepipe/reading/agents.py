@@ -117,7 +117,7 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
     of: dict[str, list[Agent]] = {}
     ids = {agent.session_id or "" for agent in found}
     with known.store() as store:
-        added = bills(store, lambda charge: (charge.session, charge.agent), sessions=ids).of
+        added = bills(store, ("session", "agent"), sessions=ids).of
         about = store.titles(ids)
     prices = prices_in_force(known.home)
     costs = {key: bill.cost(prices).rounded for key, bill in added.items()}

@@ -1,20 +1,21 @@
-"""Tokens and their cost, added up by a key of the charges."""
+"""Tokens and their cost, added up by columns of the charges."""
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.costs.tokens import Tokens
-from hivepipe.db.listings import Listings
+from hivepipe.costs.prices import PriceTable
+from hivepipe.db.listings import Entry, Listings
 from hivepipe.db.usage import Charge, charges
 from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.homes import KnownHome
 from hivepipe.skills.statistics import local_day
 from hivepipe.times import now
 
+Columns = tuple[str, ...]
 Key = tuple[str, ...]
 
 # Group -> the columns of its keys
@@ -26,53 +27,73 @@ GROUPS = {
 }
 
 
-def key_by(group: str, day_of: Callable[[str], str]) -> Callable[[Charge], Key]:
-    """Return a function from a charge to its key; `day_of` returns the day of a time."""
-    keys: dict[str, Callable[[Charge], Key]] = {
-        "day": lambda charge: (day_of(charge.time),),
-        "session": lambda charge: (charge.session,),
-        "model": lambda charge: (charge.rate.model,),
-        "agent": lambda charge: (charge.agent, charge.agent_type, charge.session),
+def readers(day_of: Callable[[str], str]) -> dict[str, Callable[[Charge], str]]:
+    """Return column -> the function that reads it; `day_of` returns the day of a time."""
+    return {
+        "day": lambda charge: day_of(charge.time),
+        "session": attrgetter("session"),
+        "model": attrgetter("rate.model"),
+        "agent": attrgetter("agent"),
+        "type": attrgetter("agent_type"),
     }
-    return keys[group]
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """The messages of one group and their cost; `key` maps columns to values."""
+
+    key: dict[str, str]
+    bill: Bill
+    cost: Cost
+
+    def entry(self) -> Entry:
+        """Return the cost in the form of JSON output."""
+        return {
+            **self.key,
+            "messages": self.bill.messages,
+            "tokens": self.bill.tokens()._asdict(),
+            "cost_usd": self.cost.rounded,
+        }
 
 
 @dataclass(frozen=True)
 class Bills:
-    """A bill for each key, and the total."""
+    """A bill for each key, whose values are those of `columns`, and the total."""
 
-    of: dict[Key, Bill]
-    total: Bill
+    columns: Columns
+    of: dict[Key, Bill] = field(default_factory=dict)
+    total: Bill = field(default_factory=Bill)
+
+    def add(self, key: Key, charge: Charge) -> None:
+        """Add a charge to the bill of a key and to the total."""
+        for bill in (self.of.setdefault(key, Bill()), self.total):
+            bill.add(charge.rate, charge.tokens, charge.messages)
+
+    def priced(self, prices: PriceTable) -> list[GroupCost]:
+        """Return the cost of each key."""
+        return [
+            GroupCost(dict(zip(self.columns, key, strict=True)), bill, bill.cost(prices))
+            for key, bill in self.of.items()
+        ]
 
 
 def bills(
     store: Listings,
-    key_of: Callable[[Charge], Key],
+    columns: Columns,
+    day_of: Callable[[str], str] = local_day,
+    *,
     since: str = "",
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
     """Add up the charges since a stored time, of all sessions, some sessions or a folder."""
-    found = Bills({}, Bill())
+    found = Bills(columns)
+    read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}
     for charge in charges(store, since, sessions):
-        if folder and folders.get(charge.session) != folder:
-            continue
-        for bill in (found.of.setdefault(key_of(charge), Bill()), found.total):
-            bill.add(charge.rate, charge.tokens, charge.messages)
+        if not folder or folders.get(charge.session) == folder:
+            found.add(tuple(each(charge) for each in read), charge)
     return found
-
-
-@dataclass(frozen=True)
-class DayCost:
-    """The cost of one model in one project on one local day; None if it has no price."""
-
-    day: str
-    model: str
-    project: str
-    messages: int
-    tokens: Tokens
-    cost_usd: float | None
 
 
 def newest_message(homes: Iterable[KnownHome]) -> str:
@@ -89,80 +110,37 @@ def newest_message(homes: Iterable[KnownHome]) -> str:
     return max(found)
 
 
-def costs_by_day(homes: Iterable[KnownHome], since: str = "") -> list[DayCost]:
-    """Return the costs of all homes by day, model and project: newest day, then highest cost first.
-
-    `since` is a stored time; older messages are left out.
-    """
-    found: list[DayCost] = []
-    for known in homes:
-        with suppress(NothingRecordedError), known.store() as store:
-            prices = prices_in_force(known.home)
-            added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model), since)
-            for (day, model), bill in added.of.items():
-                cost = bill.cost(prices).rounded
-                project = known.project or known.home
-                found.append(DayCost(day, model, project, bill.messages, bill.tokens(), cost))
-    return sorted(found, key=lambda each: (each.day, each.cost_usd or 0), reverse=True)
-
-
-@dataclass(frozen=True)
-class AgentCost:
-    """The cost of one agent ("" outside of agents) on one model; None if it has no price."""
-
-    agent: str
-    agent_type: str
-    model: str
-    messages: int
-    tokens: Tokens
-    cost_usd: float | None
-
-
-def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
-    """Return the costs of a session by agent and model, highest first."""
-    key_of = attrgetter("agent", "agent_type", "rate.model")
-    return agent_costs(home, bills(store, key_of, sessions=[session]))
-
-
-def agent_costs(home: str, added: Bills) -> list[AgentCost]:
-    """Return the costs of bills by agent, type and model, highest first."""
-    prices = prices_in_force(home)
-    found = [
-        AgentCost(agent, kind, model, bill.messages, bill.tokens(), bill.cost(prices).rounded)
-        for (agent, kind, model), bill in added.of.items()
-    ]
-    return sorted(found, key=lambda each: each.cost_usd or 0, reverse=True)
-
-
-@dataclass(frozen=True)
-class GroupCost:
-    """The cost of one group of messages in one project; `key` maps columns to values."""
-
-    project: str
-    key: dict[str, str]
-    bill: Bill
-    cost: Cost
-
-
 def costs_by(
-    homes: Iterable[KnownHome], group: str, since: str = "", folder: str = ""
+    homes: Iterable[KnownHome], columns: Columns, since: str = "", folder: str = ""
 ) -> list[GroupCost]:
-    """Return the costs of all homes by a group, sorted by `in_order`."""
+    """Return the costs of all homes by these columns and `project`, sorted by `in_order`."""
     found: list[GroupCost] = []
     for known in homes:
         with suppress(NothingRecordedError), known.store() as store:
-            prices = prices_in_force(known.home)
-            added = bills(store, key_by(group, local_day), since, folder)
-            project = folder or known.project or known.home
-            for key, bill in added.of.items():
-                named = dict(zip(GROUPS[group], key, strict=True))
-                found.append(GroupCost(project, named, bill, bill.cost(prices)))
-    return in_order(found, group)
+            project = {"project": folder or known.project or known.home}
+            added = bills(store, columns, since=since, folder=folder)
+            for each in added.priced(prices_in_force(known.home)):
+                found.append(replace(each, key=each.key | project))
+    return in_order(found)
 
 
-def in_order(found: Iterable[GroupCost], group: str) -> list[GroupCost]:
-    """Sort by day, newest first, or else by cost, highest first."""
-    dearest = sorted(found, key=lambda each: each.cost.dollars or 0, reverse=True)
-    if group == "day":
-        dearest.sort(key=lambda each: each.key["day"], reverse=True)
-    return dearest
+def agent_costs(home: str, added: Bills) -> list[Entry]:
+    """Return the costs of bills by agent ("" outside of agents), type and model, highest first."""
+    return [
+        {
+            "agent": each.key["agent"],
+            "agent_type": each.key["type"],
+            "model": each.key["model"],
+            "messages": each.bill.messages,
+            "tokens": each.bill.tokens(),
+            "cost_usd": each.cost.rounded,
+        }
+        for each in in_order(added.priced(prices_in_force(home)))
+    ]
+
+
+def in_order(found: Iterable[GroupCost]) -> list[GroupCost]:
+    """Sort by day, newest first, if there are days, then by cost, highest first."""
+    return sorted(
+        found, key=lambda each: (each.key.get("day", ""), each.cost.dollars or 0), reverse=True
+    )

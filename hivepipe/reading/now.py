@@ -101,7 +101,7 @@ def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) ->
 
 def _dollars(home: str, store: Listings, sessions: list[str]) -> dict[str, float | None]:
     prices = prices_in_force(home)
-    added = bills(store, lambda charge: (charge.session,), sessions=sessions)
+    added = bills(store, ("session",), sessions=sessions)
     return {session: bill.cost(prices).rounded for (session,), bill in added.of.items()}
 
 

@@ -48,7 +48,7 @@ def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
         events=events.shown,
         left_out=events.left_out,
         files=_files(home, session, events.shown),
-        cost=spent_of(home, bills(store, lambda _: (), sessions=[session]).total),
+        cost=spent_of(home, bills(store, (), sessions=[session]).total),
         summary=summaries[0] if summaries else None,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hivepipe.db.listings import Entry
-from hivepipe.reading.costs import DayCost, costs_by_day, newest_message
+from hivepipe.reading.costs import GroupCost, costs_by, newest_message
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.skills.statistics import local_day
 from hivepipe.web.trend import first_day, trend_of
@@ -23,17 +23,17 @@ def costs(query: ViewQuery) -> Content:
     last = local_day(day_begins(until, name="until"))
     chosen = [
         each
-        for each in costs_by_day(query.homes, day_begins(since))
-        if model in ("", each.model) and (not last or each.day < last)
+        for each in costs_by(query.homes, ("day", "model"), day_begins(since))
+        if model in ("", each.key["model"]) and (not last or each.key["day"] < last)
     ]
     return {**costs_content(chosen, since), "own": own_spending().entry()}
 
 
-def costs_content(chosen: Sequence[DayCost], since: str) -> Content:
+def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
     """Return the rows of the view and their sums, without hivepipe's own spending."""
-    dollars = [each.cost_usd or 0 for each in chosen]
-    read = sum(each.tokens.cache_read for each in chosen)
-    prompt = sum(each.tokens.prompt for each in chosen)
+    dollars = [each.cost.rounded or 0 for each in chosen]
+    read = sum(each.bill.tokens().cache_read for each in chosen)
+    prompt = sum(each.bill.tokens().prompt for each in chosen)
     return {
         "costs": [_day_cost(each) for each in chosen[:MOST_ROWS]],
         "total_usd": round(sum(dollars), 6),
@@ -46,9 +46,9 @@ def costs_content(chosen: Sequence[DayCost], since: str) -> Content:
     }
 
 
-def _day_cost(each: DayCost) -> Entry:
-    share = _share(each.tokens.cache_read, each.tokens.prompt)
-    return {**vars(each), "tokens": each.tokens._asdict(), "cache_share": share}
+def _day_cost(each: GroupCost) -> Entry:
+    tokens = each.bill.tokens()
+    return {**each.entry(), "cache_share": _share(tokens.cache_read, tokens.prompt)}
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hivepipe import redact
-from hivepipe.db.listings import Listings
+from hivepipe.db.listings import Entry, Listings
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.conversation import conversation, state_of_archives
-from hivepipe.reading.costs import AgentCost, costs_by_agent
+from hivepipe.reading.costs import agent_costs, bills
 from hivepipe.reading.homes import settings_of
 from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import USER, Piece
@@ -58,7 +58,8 @@ def session(query: ViewQuery) -> Content:
     with known.store() as store:
         full_id = session_in(home, store, query.session)
         found = time_line(home, store, full_id, MOST_EVENTS)
-        of_store = content_of_store(store, full_id, found, costs_by_agent(home, store, full_id))
+        added = bills(store, ("agent", "type", "model"), sessions=[full_id])
+        of_store = content_of_store(store, full_id, found, agent_costs(home, added))
     with settings_of(known.home):
         of_archive = _LAST.get(
             (home, full_id, window),
@@ -76,9 +77,7 @@ def window_of(query: ViewQuery) -> tuple[Window, str]:
         return Window(), str(wrong)
 
 
-def content_of_store(
-    store: Listings, session: str, found: TimeLine, costs: list[AgentCost]
-) -> Content:
+def content_of_store(store: Listings, session: str, found: TimeLine, costs: list[Entry]) -> Content:
     """Return the content that comes from the database."""
     return {
         **found._asdict(),

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from hivepipe.db.listings import Entry
 from hivepipe.errors import ArchiveError, DamagedArchiveError, TeamAwayError, TeamError
-from hivepipe.reading.costs import AgentCost, agent_costs
+from hivepipe.reading.costs import agent_costs
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.team.conversation import team_conversation
 from hivepipe.reading.team.costs import team_bills
@@ -33,7 +34,7 @@ def session(query: ViewQuery) -> Content:
     return with_title({"id": found.id, "error": error, **owner, **of_store, **of_archive})
 
 
-def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:
+def _costs(source: Source, found: Found, home: str) -> list[Entry]:
     """Return the costs by agent and model, highest first."""
     columns = ("agent", "type", "model")
     bills = team_bills(source, Choice(), columns, sessions=[(found.home, found.id)])

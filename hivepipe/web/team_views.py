@@ -1,8 +1,9 @@
 """The views of a team (`team=1` in the URL), in the same form as those of this machine."""
 
 from hivepipe.errors import SearchError
+from hivepipe.reading.costs import GroupCost
 from hivepipe.reading.team.agents import team_agents_by_session
-from hivepipe.reading.team.costs import TeamDayCost, team_costs_by_day
+from hivepipe.reading.team.costs import team_costs_by_day
 from hivepipe.reading.team.search import TeamLine, team_search
 from hivepipe.reading.team.sessions import open_team_sessions
 from hivepipe.reading.team.source import Choice, local_day, opened
@@ -58,17 +59,17 @@ def costs(query: ViewQuery) -> Content:
     choice = choice_of(query, day_begins(since), day_begins(until, name="until"))
     with opened(query.reader) as source:
         found = team_costs_by_day(source, choice, query.homes[0].home)
-    chosen = [each for each in found if model in ("", each.model)]
+    chosen = [each for each in found if model in ("", each.key["model"])]
     sums = {name: _sums(chosen, name) for name in ("person", "machine", "project")}
     return {**costs_content(chosen, since), "sums": sums}
 
 
-def _sums(found: list[TeamDayCost], name: str) -> list[tuple[str, float]]:
+def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float]]:
     """Return the dollars by a column, highest first."""
     sums: dict[str, float] = {}
     for each in found:
-        key = f"{each.person}/{each.machine}" if name == "machine" else getattr(each, name)
-        sums[key] = sums.get(key, 0) + (each.cost_usd or 0)
+        key = each.key[name] if name != "machine" else f"{each.key['person']}/{each.key[name]}"
+        sums[key] = sums.get(key, 0) + (each.cost.rounded or 0)
     ranked = sorted(sums.items(), key=lambda pair: pair[1], reverse=True)
     return [(key, round(dollars, 6)) for key, dollars in ranked[:MOST_ROWS]]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 
 from hivepipe.db.listings import Entry
-from hivepipe.reading.costs import DayCost
+from hivepipe.reading.costs import GroupCost
 from hivepipe.web.bar_chart import bars
 
 DAYS = 30
@@ -19,14 +19,14 @@ def first_day(last: str) -> str:
         return ""
 
 
-def trend_of(costs: Iterable[DayCost]) -> list[Entry]:
+def trend_of(costs: Iterable[GroupCost]) -> list[Entry]:
     """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs.
 
     A day in the future, before the clock was set back, is not the newest one.
     """
     by_day: dict[str, float] = defaultdict(float)
     for each in costs:
-        by_day[each.day] += each.cost_usd or 0
+        by_day[each.key["day"]] += each.cost.rounded or 0
     today = f"{date.today()}"  # noqa: DTZ011  as in `local_day`
     first = first_day(max(by_day, key=lambda day: (day <= today, day), default=""))
     if not first:

@@ -78,7 +78,7 @@ def _cost_of_today(home: str, store: Listings) -> float | None:
     """Return the cost in dollars since local midnight, or None if no used model has a price."""
     now = time.localtime()
     midnight = time.mktime((now.tm_year, now.tm_mon, now.tm_mday, 0, 0, 0, 0, 0, -1))
-    total = bills(store, lambda _charge: (), since=stored_time(int(midnight) * 10**9)).total
+    total = bills(store, (), since=stored_time(int(midnight) * 10**9)).total
     return total.cost(prices_in_force(home)).rounded
 
 

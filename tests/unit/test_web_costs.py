@@ -2,23 +2,24 @@
 
 import json
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from hivepipe.cli.main import main
-from hivepipe.costs.tokens import Tokens
+from hivepipe.costs.bill import Bill, Cost
 from hivepipe.db.database import Database
-from hivepipe.reading.costs import DayCost
+from hivepipe.reading.costs import GroupCost
 from hivepipe.web.trend import DAYS, trend_of
 from tests.web_scene import SESSION, insert_usage
 
 FUTURE = "2099-01-01"  # of a message before the clock was set back
 
 
-def cost(day: str, dollars: float | None) -> DayCost:
-    return DayCost(day, "claude-opus-5", "shop", 1, Tokens(), dollars)
+def cost(day: str, dollars: float | None) -> GroupCost:
+    return GroupCost({"day": day}, Bill(), Cost(None if dollars is None else Decimal(dollars), []))
 
 
 def test_the_trend_is_to_scale_and_ends_with_the_newest_day() -> None:

@@ -6,16 +6,16 @@ from itertools import chain
 from hivepipe.costs.tokens import Tokens
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
 from hivepipe.mcp_server.tool_call import ToolCall
-from hivepipe.reading.costs import GroupCost, costs_by, in_order
+from hivepipe.reading.costs import GROUPS, GroupCost, costs_by, in_order
 
 _LONGEST = 200
 
 
 def answer(call: ToolCall) -> Answer:
     """Return the groups, the newest day or the highest cost first, and their total."""
-    group, since = call.text("by"), call.day("since")
-    of_homes, problems = call.of_each(lambda known: costs_by([known], group, since, call.folder))
-    found = in_order(chain.from_iterable(of_homes), group)
+    columns, since = GROUPS[call.text("by")], call.day("since")
+    of_homes, problems = call.of_each(lambda known: costs_by([known], columns, since, call.folder))
+    found = in_order(chain.from_iterable(of_homes))
     dollars = [each.cost.dollars for each in found if each.cost.dollars is not None]
     tokens = [each.bill.tokens() for each in found]
     unknown = sorted({model for each in found for model in each.cost.without_price})
@@ -32,10 +32,4 @@ def answer(call: ToolCall) -> Answer:
 
 
 def _row(each: GroupCost) -> Row:
-    return {
-        **{name: short(value, _LONGEST) for name, value in each.key.items()},
-        "project": short(each.project, _LONGEST),
-        "messages": each.bill.messages,
-        "tokens": each.bill.tokens()._asdict(),
-        "cost_usd": each.cost.rounded,
-    }
+    return each.entry() | {name: short(value, _LONGEST) for name, value in each.key.items()}

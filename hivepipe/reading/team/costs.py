@@ -5,7 +5,6 @@ counts once per home, and usage that Claude Code counted beyond its messages com
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from hivepipe.costs.bill import Bill
 from hivepipe.costs.price_table import prices_in_force
@@ -14,7 +13,7 @@ from hivepipe.db.listings import Entry
 from hivepipe.db.unwritten_usage import State, Used, add_state, add_used, remaining
 from hivepipe.db.usage import Charge, charge_of, rate_of, tokens_of
 from hivepipe.db.usage_sums import band
-from hivepipe.reading.costs import Bills, DayCost
+from hivepipe.reading.costs import Bills, GroupCost, in_order, readers
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, in_range, local_day
 
 # Group -> the columns of its keys
@@ -93,18 +92,13 @@ _USED = f"""
 _COUNTS = ", ".join(f"{in_range(f'c.{name}')} AS {name}" for name in Tokens._fields)
 
 
-@dataclass(frozen=True)
-class TeamCharge:
-    """Messages of one rate; `columns` has the requested columns, such as home and person."""
-
-    charge: Charge
-    columns: Entry
-
-
 def team_charges(
     source: Source, choice: Choice, columns: Iterable[str], sessions: list[tuple[int, str]] | None
-) -> Iterator[TeamCharge]:
-    """Yield the usage, added up by `columns`; with `day`, also by quarters of an hour."""
+) -> Iterator[tuple[Charge, Entry]]:
+    """Yield the usage, added up by `columns`, with a row that has those that no charge has.
+
+    With `day`, it is also added up by quarters of an hour.
+    """
     names = [name for name in columns if name in _COLUMNS]
     values = choice.values() | _pairs(sessions or [])
     sql = _MESSAGES.format(
@@ -128,7 +122,7 @@ def team_charges(
             tokens=tokens,
             messages=row["messages"],
         )
-        yield TeamCharge(charge, row)
+        yield charge, row
     yield from _beyond_messages(source, values, sessions)
 
 
@@ -138,7 +132,7 @@ def _pairs(sessions: list[tuple[int, str]]) -> Entry:
 
 def _beyond_messages(
     source: Source, values: Entry, sessions: list[tuple[int, str]] | None
-) -> Iterator[TeamCharge]:
+) -> Iterator[tuple[Charge, Entry]]:
     """Yield the usage that no message contains, home by home."""
     of_sessions = "true" if sessions is None else _OF_SESSIONS.replace("usage.", "c.")
     rows = source.rows(_STATES.format(chosen=CHOSEN, sessions=of_sessions, counts=_COUNTS), values)
@@ -154,7 +148,7 @@ def _beyond_messages(
     for home, of_home in states.items():
         chosen = sorted(session for at, session in owners if at == home)
         for rest in remaining(chosen, of_home.values(), used.get(home, {})):
-            yield TeamCharge(charge_of(rest), owners[home, rest.session])
+            yield charge_of(rest), owners[home, rest.session]
 
 
 def team_bills(
@@ -165,20 +159,11 @@ def team_bills(
     sessions: list[tuple[int, str]] | None = None,
 ) -> Bills:
     """Add up the usage by these columns: keys of `_COLUMNS`, `day` and `model`."""
-    found = Bills({}, Bill())
-    for each in team_charges(source, choice, columns, sessions):
-        charge = each.charge
-        named = {
-            **each.columns,
-            "day": day_of(charge.time),
-            "model": charge.rate.model,
-            "session": charge.session,
-            "agent": charge.agent,
-            "type": charge.agent_type,
-        }
-        key = tuple(named[name] for name in columns)
-        for bill in (found.of.setdefault(key, Bill()), found.total):
-            bill.add(charge.rate, charge.tokens, charge.messages)
+    found = Bills(columns)
+    read = readers(day_of)
+    for charge, row in team_charges(source, choice, columns, sessions):
+        key = tuple(read[name](charge) if name in read else row[name] for name in columns)
+        found.add(key, charge)
     return found
 
 
@@ -190,26 +175,7 @@ def session_bills(source: Source, sessions: list[tuple[int, str]]) -> dict[tuple
     return {(key[0], key[1]): bill for key, bill in added.of.items()}  # type: ignore[misc]
 
 
-@dataclass(frozen=True)
-class TeamDayCost(DayCost):
-    """The cost of one model on one machine in one project on one local day."""
-
-    person: str = ""
-    machine: str = ""
-
-
-def team_costs_by_day(source: Source, choice: Choice, home: str) -> list[TeamDayCost]:
+def team_costs_by_day(source: Source, choice: Choice, home: str) -> list[GroupCost]:
     """Return the costs by day, model, project, person and machine; newest day first."""
-    prices = prices_in_force(home)
     columns = ("day", "model", "project", "person", "machine")
-    found = [
-        TeamDayCost(
-            *(day, model, project, bill.messages, bill.tokens(), bill.cost(prices).rounded),
-            person=person,
-            machine=machine,
-        )
-        for (day, model, project, person, machine), bill in team_bills(
-            source, choice, columns
-        ).of.items()
-    ]
-    return sorted(found, key=lambda each: (each.day, each.cost_usd or 0), reverse=True)
+    return in_order(team_bills(source, choice, columns).priced(prices_in_force(home)))
