@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import click
 
-from hivepipe.cli.dates import DAY
-from hivepipe.cli.store import store_here
+from hivepipe.cli.here import store_here
+from hivepipe.cli.parameters import DAY
 from hivepipe.cli.tables import Column, output_options, show_entries, show_entry, stored
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
 from hivepipe.errors import StoreError

@@ -12,7 +12,7 @@ from hivepipe.archive import scope, upkeep
 from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.cli.checked import CheckedCommand
+from hivepipe.cli.parameters import CheckedCommand
 from hivepipe.cli.tables import (
     Column,
     json_option,

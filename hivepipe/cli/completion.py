@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from hivepipe.cli.choice import Choice
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.terminal import say_text
 
 SHELLS = ("bash", "zsh", "fish")

@@ -2,8 +2,8 @@
 
 import click
 
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.own import own_profile, own_swarm
+from hivepipe.cli.here import own_profile, own_swarm
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say, say_text
 from hivepipe.config.config_file import Config

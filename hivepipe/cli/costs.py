@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.dates import DAY
+from hivepipe.cli.parameters import DAY, Choice
 from hivepipe.cli.tables import local_day, output_options, show_json, show_table, stored
 from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.cli.terminal import say

@@ -4,10 +4,9 @@ import sys
 
 import click
 
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.paths import short
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, as_json, json_option, show_entries
-from hivepipe.cli.terminal import ask, say
+from hivepipe.cli.terminal import ask, say, short
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.paths import short
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.errors import RegistrationError
 from hivepipe.home import default_home, locate, read_record
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.checked import CheckedCommand
-from hivepipe.cli.paths import short
+from hivepipe.cli.parameters import CheckedCommand
 from hivepipe.cli.tables import Column, output_options, show_entries, show_json, show_table
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.errors import HivepipeError
 from hivepipe.files.deletion_log import deletions
 from hivepipe.home import locate

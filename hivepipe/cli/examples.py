@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from hivepipe.cli.choice import Choice
+from hivepipe.cli.parameters import Choice
 
 _WIDTH = 72
 

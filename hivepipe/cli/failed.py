@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.checked import CheckedCommand
-from hivepipe.cli.shared_options import together
+from hivepipe.cli.parameters import CheckedCommand, together
 from hivepipe.cli.tables import (
     Column,
     output_options,

@@ -11,9 +11,7 @@ from functools import partial
 
 import click
 
-from hivepipe.cli.checked import CheckedCommand
-from hivepipe.cli.dates import DAY
-from hivepipe.cli.shared_options import given
+from hivepipe.cli.parameters import DAY, CheckedCommand, given
 from hivepipe.cli.tables import as_json, json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.home_database import opened

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.choice import Choice
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import as_json, json_option, show_entries, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.errors import GuardError

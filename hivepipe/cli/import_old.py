@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.db.home_database import opened
 from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.db.location import database_path

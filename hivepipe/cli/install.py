@@ -9,10 +9,9 @@ import click
 
 from hivepipe.cli.migrate import old_home_location, show_undone
 from hivepipe.cli.move_home import move_and_show
-from hivepipe.cli.paths import short
+from hivepipe.cli.parameters import given, shared_option
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
-from hivepipe.cli.shared_options import given, shared_option
-from hivepipe.cli.terminal import confirm, confirm_or_end, say
+from hivepipe.cli.terminal import confirm, confirm_or_end, say, short
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, is_in_project, read_record, record_path

@@ -4,8 +4,8 @@ import time
 
 import click
 
-from hivepipe.cli.choice import Choice
 from hivepipe.cli.log_tail import FOLLOW_SECS, NAMES, Tail, show_lines
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import as_json, json_lines_option, show_json
 from hivepipe.home import locate
 

@@ -9,11 +9,10 @@ import click
 from hivepipe import settings
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex, opened_index
 from hivepipe.archive.search.query import fts_query, query_of
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.own import own_profile, own_swarm
-from hivepipe.cli.paths import short
+from hivepipe.cli.here import own_profile, own_swarm
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, limit_option, show_entries, show_json
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.db.briefing import memory_folders
 from hivepipe.db.home_database import opened
 from hivepipe.db.listings import listings

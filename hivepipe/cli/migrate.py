@@ -9,10 +9,9 @@ import click
 
 from hivepipe.cli.import_old import show_unimported
 from hivepipe.cli.migrate_json import plan_entry, result_entry, undone_entry
-from hivepipe.cli.paths import short
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import as_json, json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say, yes_option
+from hivepipe.cli.terminal import confirm_or_end, say, short, yes_option
 from hivepipe.db.legacy_rows import TABLES
 from hivepipe.doctor.probing import Probe
 from hivepipe.home import main_checkout, real_path

@@ -4,8 +4,7 @@ import os
 
 import click
 
-from hivepipe.cli.paths import short
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.errors import TreeError
 from hivepipe.home import (
     absolute,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.store import store_here
+from hivepipe.cli.here import store_here
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, output_options, show_entries, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.db import profiles

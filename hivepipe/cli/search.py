@@ -12,9 +12,7 @@ from rich.text import Text
 
 from hivepipe.archive.search.passages import ROLES
 from hivepipe.archive.search.query import query_of
-from hivepipe.cli.checked import CheckedCommand
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.dates import DAY_OR_TIME
+from hivepipe.cli.parameters import DAY_OR_TIME, CheckedCommand, Choice
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import (
     limit_option,

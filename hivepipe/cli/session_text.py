@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from rich.console import Console  # noqa: TID251  a type
 from rich.text import Text
 
-from hivepipe.cli.paths import short
-from hivepipe.cli.plain import printable_lines
+from hivepipe.cli.parameters import given
 from hivepipe.cli.rich_terminal import console as new_console
-from hivepipe.cli.shared_options import given
 from hivepipe.cli.tables import printable, shown_time
-from hivepipe.cli.terminal import MARGIN, is_terminal
+from hivepipe.cli.terminal import MARGIN, is_terminal, printable_lines, short
 from hivepipe.db.listings import Entry
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.reading.session_events import Event

@@ -2,9 +2,8 @@
 
 import click
 
-from hivepipe.cli.paths import short
+from hivepipe.cli.here import store_here
 from hivepipe.cli.session_text import show_time_line
-from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import (
     Column,
     as_json,
@@ -14,7 +13,7 @@ from hivepipe.cli.tables import (
     show_json,
 )
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity

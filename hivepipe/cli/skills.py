@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from hivepipe.cli.store import store_here
+from hivepipe.cli.here import store_here
 from hivepipe.cli.tables import Column, local_day, output_options, show_entries
 from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.db.skills import skill_statistics

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.shared_options import given
-from hivepipe.cli.store import store_here
+from hivepipe.cli.here import store_here
+from hivepipe.cli.parameters import given
 from hivepipe.cli.tables import (
     Column,
     as_json,

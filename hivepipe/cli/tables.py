@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from hivepipe.cli.parameters import given, shared_option, together
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.shared_options import given, shared_option, together
 from hivepipe.cli.terminal import is_terminal, say, say_json
 from hivepipe.text.visible import printable as printable  # re-exported
 

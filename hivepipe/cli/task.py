@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.store import store_here
+from hivepipe.cli.here import store_here
 from hivepipe.cli.tables import json_option, output_options, show_entries, show_entry, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.db import tasks

@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.shared_options import given, shared_option, together
+from hivepipe.cli.parameters import given, shared_option, together
 from hivepipe.cli.terminal import say
 from hivepipe.db.listings import Entry
 from hivepipe.reading.team.source import Choice

@@ -14,8 +14,8 @@ from typing import Any, TextIO, cast
 
 import click
 
-from hivepipe.cli.plain import printable_lines
-from hivepipe.cli.shared_options import given, shared_option
+from hivepipe.cli.parameters import given, shared_option
+from hivepipe.home import real_path, user_folder
 from hivepipe.settings import environment
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
@@ -23,6 +23,20 @@ from hivepipe.text.visible import printable
 MARGIN = "| "
 
 yes_option = shared_option("--yes", is_flag=True, help="Do not ask.")
+
+
+def printable_lines(text: str) -> list[str]:
+    """Return the lines of a text, each escaped by `printable`, with tabs as spaces."""
+    return [printable(line.removesuffix("\r").expandtabs(4)) for line in text.split("\n")]
+
+
+def short(path: str) -> str:
+    """Return a path relative to the current folder or to ~, if it is below one of them."""
+    here = real_path(".")
+    if path.startswith(f"{here}/"):
+        return os.path.relpath(path, here)
+    user = user_folder()
+    return f"~{path.removeprefix(user)}" if path.startswith(f"{user}/") else path
 
 
 def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:

@@ -4,9 +4,8 @@ import hashlib
 from base64 import b64encode
 from html import escape
 
-from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.tables import shown_time
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import printable_lines, say
 from hivepipe.cli.transcript_words import (
     MESSAGES,
     MOST_FOLDED,

@@ -2,9 +2,8 @@
 
 import re
 
-from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.tables import shown_time
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import printable_lines, say
 from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, turn_title, turns
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece

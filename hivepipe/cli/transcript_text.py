@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from rich.console import Console  # noqa: TID251  a type
 from rich.text import Text
 
-from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import shown_time
-from hivepipe.cli.terminal import MARGIN, is_terminal
+from hivepipe.cli.terminal import MARGIN, is_terminal, printable_lines
 from hivepipe.cli.transcript_words import (
     MESSAGES,
     failure,

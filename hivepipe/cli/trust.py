@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from hivepipe.agents.memory.index import opened_index
-from hivepipe.cli.paths import short
-from hivepipe.cli.shared_options import given
+from hivepipe.cli.parameters import given
 from hivepipe.cli.tables import as_json, json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
+from hivepipe.cli.terminal import confirm_or_end, say, say_text, short, yes_option
 from hivepipe.config import asking, request
 from hivepipe.config import trust as kept
 from hivepipe.config.asking import Asking, as_trusted, files_asking

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path

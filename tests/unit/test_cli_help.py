@@ -12,10 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hivepipe.cli.choice import Choice
 from hivepipe.cli.command_table import GROUPS
 from hivepipe.cli.examples import EXAMPLES, examples_of
 from hivepipe.cli.main import commands, main
+from hivepipe.cli.parameters import Choice
 from tests.architecture.test_docs import CALLABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,8 +118,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = {name.removeprefix("hivepipe.cli.") for name in done.stdout.split()}
-    own = {"main", "command_table", "examples", "choice", "default_home", "paths"}
-    own |= {"plain", "shared_options", "terminal"}
+    own = {"main", "command_table", "default_home", "examples", "parameters", "terminal"}
     assert loaded == own
 
 

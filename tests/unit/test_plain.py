@@ -6,8 +6,14 @@ import unicodedata
 
 import pytest
 
-from hivepipe.cli.plain import printable_lines
-from hivepipe.cli.terminal import guard_streams, say, say_archived_line, say_field, say_text
+from hivepipe.cli.terminal import (
+    guard_streams,
+    printable_lines,
+    say,
+    say_archived_line,
+    say_field,
+    say_text,
+)
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 

@@ -15,10 +15,9 @@ from hivepipe.cli.hive.monitor import monitor
 from hivepipe.cli.hive.projects import projects
 from hivepipe.cli.hive.rights import ask_once, rights
 from hivepipe.cli.hive.transcript import transcript
-from hivepipe.cli.paths import short
-from hivepipe.cli.shared_options import given
+from hivepipe.cli.parameters import given
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say, yes_option
+from hivepipe.cli.terminal import confirm_or_end, say, short, yes_option
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.tasks import find_task

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import click
 
-from hivepipe.cli.choice import Choice
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.db.hive import workers_of

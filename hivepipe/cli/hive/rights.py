@@ -4,10 +4,9 @@ import sys
 
 import click
 
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.paths import short
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import ask, is_terminal, say
+from hivepipe.cli.terminal import ask, is_terminal, say, short
 from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HiveError
 from hivepipe.install.user_config import config_path, put_setting

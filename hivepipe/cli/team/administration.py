@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.choice import Choice
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import json_option, output_options, show_entries, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server
 from hivepipe.cli.team.deleted_lines import show_deleted

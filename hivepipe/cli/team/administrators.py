@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hivepipe.cli.shared_options import given, shared_option
+from hivepipe.cli.parameters import given, shared_option
 from hivepipe.cli.terminal import ask_secret
 from hivepipe.team import administrator as administrators
 from hivepipe.team.address import Address

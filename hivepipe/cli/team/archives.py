@@ -4,10 +4,16 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
-from hivepipe.cli.terminal import ask_secret, confirm_or_end, refuse_question, say, yes_option
+from hivepipe.cli.terminal import (
+    ask_secret,
+    confirm_or_end,
+    refuse_question,
+    say,
+    short,
+    yes_option,
+)
 from hivepipe.errors import TeamError
 from hivepipe.summaries.providers import credentials_path
 from hivepipe.team.archives import place, stores

@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.shared_options import given
+from hivepipe.cli.parameters import given
 from hivepipe.cli.tables import limit_option, output_options, show_entries
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.reading.team.audit import READS, newest_reads, read_of

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.choice import Choice
-from hivepipe.cli.paths import short
+from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import as_json, json_option, show_json, show_table
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.team.uplink_lines import show_uplink
-from hivepipe.cli.terminal import ask_secret, confirm_or_end, say, yes_option
+from hivepipe.cli.terminal import ask_secret, confirm_or_end, say, short, yes_option
 from hivepipe.errors import TeamError
 from hivepipe.home import default_home, locate
 from hivepipe.reading.homes import settings_of

@@ -1,0 +1,96 @@
+"""How options and arguments are declared: shared ones, types of values, checks of several."""
+
+from collections.abc import Callable
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import click
+from click.core import augment_usage_errors
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_LETTERS = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
+
+
+def shared_option(*names: str, **attributes: Any) -> Callable[[_Command], _Command]:
+    """Return an option of many commands; `given` returns its value, which is no parameter."""
+    return click.option(*names, expose_value=False, callback=_keep, **attributes)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Return one decorator for several options, in the order of `--help`."""
+
+    def decorated(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+def given(name: str) -> Any:
+    """Return the value of a shared option, or None if the present command does not have it."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(__name__, {}).get(name) if context else None
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    context.meta.setdefault(__name__, {})[option.name] = value
+
+
+class CheckedCommand(click.Command):
+    """A command that checks its arguments together while they are parsed, before it does anything.
+
+    `check` is called with every argument of the command, and raises UsageError.
+    """
+
+    def __init__(self, *words: Any, check: Callable[..., None], **options: Any) -> None:
+        super().__init__(*words, **options)
+        self._check = check
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:  # completion sees a line that is not finished
+            with augment_usage_errors(ctx):
+                self._check(**ctx.params)
+        return rest
+
+
+class Choice(click.Choice[str]):
+    """click.Choice that suggests the closest value for a mistyped one."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return an argument's name alone; the help lists its values below the options."""
+        if isinstance(param, click.Argument):
+            return str(param.name).upper()
+        return super().get_metavar(param, ctx)
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        message = super().get_invalid_choice_message(value, ctx)
+        close = get_close_matches(str(value), self.choices, n=1)
+        return f"{message} Did you mean {close[0]!r}?" if close else message
+
+
+class _Date(click.DateTime):
+    """click.DateTime whose error names the formats as people write them."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        try:
+            found: datetime = super().convert(value, param, ctx)
+        except click.BadParameter:
+            formats = " or ".join(map(_as_written, self.formats))
+            self.fail(f"{value!r} does not exist or is not written {formats}.", param, ctx)
+        return found
+
+
+def _as_written(format: str) -> str:
+    """Return a format of strptime in letters: YYYY-MM-DD."""
+    for code, letters in _LETTERS.items():
+        format = format.replace(code, letters)
+    return format
+
+
+DAY = _Date(["%Y-%m-%d"])
+DAY_OR_TIME = _Date([*DAY.formats, "%Y-%m-%dT%H:%M"])
