@@ -1,5 +1,6 @@
 """Command `guard`: its rules and mode, and a replay of recorded calls."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -83,10 +84,7 @@ def replay_file(file: Path) -> None:
     if not report.events:
         raise GuardError(f"{file} is neither a transcript nor a file of hook events")
     warned = len(report.findings) - len(report.denied)
-    findings = [
-        {"line": f.line, "tool": f.tool, "denied": f.denied, "rule": f.rule, "count": f.count}
-        for f in report.findings
-    ]
+    findings = [asdict(each) for each in report.findings]
     denied = len(report.denied)
     if show_json(calls=report.calls, denied=denied, warned=warned, findings=findings):
         return

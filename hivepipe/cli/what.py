@@ -35,31 +35,6 @@ KEPT = {
     "identity_versions": ("profiles", "every version of a profile's own files"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
-# Tables without other personal data: numbers, links between rows, ids.
-BESIDE = {
-    "cost_states",
-    "usage_sums",
-    "repeated_messages",
-    "imported_skills",
-    "profiles",
-    "profile_sessions",
-    "identity_baselines",
-    "activity",
-    "memory_ratings",
-    "alerts",
-    "hive_workers",
-    "hive_runs",
-    "swarms",
-    "instance_sessions",
-    "deleted_sessions",
-    "forgotten_sessions",
-    "cleanups",
-    "counters",
-    "applied",
-    "imported",
-    "slots",
-    "schema_migrations",
-}
 TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted")
 _SECRETS = "those of known forms are replaced; `hivepipe redact FILE` tries it on a file"
 
