@@ -8,8 +8,7 @@ from hivepipe.cli.probe import entries as shown
 from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
-from hivepipe.doctor.checks import CHECKS
-from hivepipe.doctor.examination import Examination, examined
+from hivepipe.doctor.checks import CHECKS, Examination, examined
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.hook_in_use import hook_in_use
 from hivepipe.doctor.probing import probe

@@ -1,20 +1,10 @@
-"""The list of checks; each is a function that yields findings."""
+"""The list of checks, each a function that yields findings, and the result of all."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from hivepipe.doctor import (
-    claude,
-    disk,
-    exports,
-    hooks,
-    operations,
-    page,
-    predecessor,
-    search,
-    stack,
-    summaries,
-    team,
-)
+from hivepipe.doctor import additions, archive, claude, disk, hooks, predecessor, stack
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import HivepipeError
 
@@ -69,8 +59,8 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "state-folder": disk.state_folder_usable,
     "file-size": disk.file_size,
     "sockets": disk.runtime,
-    "exports": exports.usable,
-    "search-index": search.skipped,
+    "exports": archive.folders,
+    "search-index": archive.search_index,
     "disk": disk.room,
     "wal": disk.wal,
     "database": disk.database,
@@ -80,12 +70,38 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "tree": disk.data_replaced,
     "config": disk.config,
     "asking": disk.asking,
-    "credentials": summaries.credentials,
-    "summaries": summaries.agreed,
-    "team": team.joined,
-    "operations": operations.loadable,
-    "page": page.installed,
+    "credentials": additions.credentials,
+    "summaries": additions.summaries,
+    "team": additions.team,
+    "operations": additions.operations,
+    "page": additions.page,
 }
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The sources of the hooks, and the findings with the names of their checks."""
+
+    hooks: list[str]
+    found: list[tuple[str, Finding]]
+
+    @property
+    def healthy(self) -> bool:
+        """Tell whether all findings are notes."""
+        return all(finding.is_note for _, finding in self.found)
+
+    def entry(self) -> dict[str, Any]:
+        """Return the result in the form of `hivepipe doctor --json`."""
+        findings = [
+            {"check": name, "is_note": finding.is_note, "text": finding.text, "mend": finding.mend}
+            for name, finding in self.found
+        ]
+        return {"hooks": self.hooks, "healthy": self.healthy, "findings": findings}
+
+
+def examined(facts: Facts) -> Examination:
+    """Run all checks; they change nothing."""
+    return Examination(facts.who_runs_hooks, list(examine(facts)))
 
 
 def examine(facts: Facts) -> Iterator[tuple[str, Finding]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hivepipe.db.listings import Entry
-from hivepipe.doctor.examination import Examination, examined
+from hivepipe.doctor.checks import Examination, examined
 from hivepipe.doctor.facts import Facts
 from hivepipe.errors import RetentionError
 from hivepipe.maintenance.disk_usage import DiskUsage, disk_usage

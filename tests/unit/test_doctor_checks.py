@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db import location
-from hivepipe.doctor import claude, disk, page, team
+from hivepipe.doctor import claude, disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
@@ -19,7 +19,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
 from hivepipe.stack.lock import Stack
-from hivepipe.team import membership
+from hivepipe.team import connection, membership
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -166,7 +166,7 @@ def test_an_enabled_page_that_is_not_installed_is_reported(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert findings_of("page", facts) == []
-    monkeypatch.setattr(page, "is_enabled", lambda: True)
+    monkeypatch.setattr(shared_page, "is_enabled", lambda: True)
     assert findings_of("page", facts) == []
     monkeypatch.setattr(shared_page, "find_spec", lambda _name: None)
     (finding,) = findings_of("page", facts)
@@ -181,7 +181,7 @@ def test_an_unusable_team_membership_is_reported(
     (tmp_path / "team.json").write_text("{}")
     (finding,) = findings_of("team", facts)
     assert "team.json is damaged" in finding.text
-    monkeypatch.setattr(team, "is_installed", lambda: False)
+    monkeypatch.setattr(connection, "is_installed", lambda: False)
     (finding,) = findings_of("team", facts)
     assert finding.mend == "pip install 'hivepipe[team]'"
 
