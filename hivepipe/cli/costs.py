@@ -48,7 +48,7 @@ def costs(by: str, since: datetime | None) -> None:
     if by != "day":
         found.sort(key=lambda each: each.cost.dollars or 0, reverse=True)
     total = GroupCost({}, added.total, added.total.cost(prices))
-    own = {} if wanted else own_spending().entry()
+    own = {} if wanted else own_spending()
     if show_json(
         by=by,
         prices={"date": prices.date, "source": prices.source},

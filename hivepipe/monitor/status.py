@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,7 @@ from hivepipe.team.uplink_status import uplink_report
 TROUBLE_SECS = 10  # shorter times are transactions of other programs
 
 # Values that only Redis has: they are None, not 0, while it does not answer.
-_IN_REDIS = (
-    *("queues", "accepted", "retried", "periodic", "accounts", "oldest_waiting_secs"),
-    *("store_trouble", "newer_version", "operations", "workers", "scheduler"),
-    *("latencies", "hook_times"),
-)
+_IN_REDIS = ("accepted", *(each.name for each in fields(Figures)))
 
 
 def status_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:

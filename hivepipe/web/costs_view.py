@@ -26,7 +26,7 @@ def costs(query: ViewQuery) -> Content:
         for each in costs_by(query.homes, ("day", "model"), day_begins(since))
         if model in ("", each.key["model"]) and (not last or each.key["day"] < last)
     ]
-    return {**costs_content(chosen, since), "own": own_spending().entry()}
+    return {**costs_content(chosen, since), "own": own_spending()}
 
 
 def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
