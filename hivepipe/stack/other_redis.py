@@ -18,14 +18,14 @@ from hivepipe.queue import endpoint
 from hivepipe.queue.claims import accounts
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.scripts import script
 from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"
 _SCHEMES = ("redis", "rediss", "unix")
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _OPTIONS = ("db", *_FILES, "ssl_cert_reqs", "ssl_check_hostname")
-# It changes nothing. A replica refuses it, and so does an ACL without scripts or without our keys.
-_WRITE = "return redis.call('DEL', 'hivepipe:none', 'rq:none')"
+_TRY_WRITE = script("try_write")
 _UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
 _QUEUE_KEYS = {f"rq:queue:{name}" for name in ALL_QUEUES}
@@ -88,7 +88,7 @@ def trouble(url: str) -> str:
     """Return why jobs cannot be stored in an existing Redis now, or "" if they can."""
     try:
         with connect(url) as connection:
-            connection.eval(_WRITE, 0)
+            connection.eval(_TRY_WRITE, 0)
     except redis.RedisError as error:
         return _described(url, error)
     return ""
