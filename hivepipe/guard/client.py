@@ -116,7 +116,6 @@ class Watch:
 
     @property
     def calls_key(self) -> str:
-        """Return the key of the conversation's calls."""
         return f"hivepipe:calls:{self.session}:{self.event.agent_id}".rstrip(":")
 
     @property

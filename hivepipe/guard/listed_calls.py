@@ -24,7 +24,6 @@ class ListedCalls:
     """The lists of some conversations; all are dropped when there are too many."""
 
     def __init__(self, mark: str) -> None:
-        """`mark` is the path of the mark; no list is known yet."""
         self._mark = mark
         self._known: dict[str, tuple[float, list[str]]] = {}  # key -> time and calls
         self._tasks: dict[str, str] = {}  # session -> its task in Redis

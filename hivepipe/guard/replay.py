@@ -91,7 +91,6 @@ class Memory:
         self.activity: dict[str, dict[str, Any]] = {}
 
     def run(self, note: Note) -> str:
-        """Run one of the scripts and return its result."""
         script, arguments = note
         if script == VERDICT_SCRIPT:
             return self._judged(dict(zip(VERDICT_FIELDS, arguments, strict=True)))

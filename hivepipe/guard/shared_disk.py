@@ -120,7 +120,6 @@ class SharedDisk:
 
 
 def _link_target(path: str) -> str:
-    """Return the target of a link, or "" if it is no link."""
     try:
         return posix.readlink(path)
     except (OSError, ValueError):

@@ -18,13 +18,11 @@ def cancel(home: str, task: str, time: str, reason: str) -> None:
 
 
 def allow(home: str, task: str) -> None:
-    """Undo a cancellation."""
     with suppress(FileNotFoundError):
         os.unlink(cancellation_path(home, task))
 
 
 def assign(home: str, task: str, session: str) -> None:
-    """Assign a task to a session."""
     _write(assignment_path(home, session), f"{task}\n")
 
 

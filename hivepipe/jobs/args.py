@@ -86,7 +86,6 @@ class Args:
         raise AttributeError(f"{name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
-        """Compare the fields."""
         return type(self) is type(other) and self.payload() == other.payload()
 
     def __hash__(self) -> int:

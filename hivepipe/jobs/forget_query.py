@@ -24,11 +24,9 @@ class ForgetQuery:
         return cls(frozenset(), tuple(dict.fromkeys(spelled)))
 
     def with_sessions(self, sessions: set[str]) -> "ForgetQuery":
-        """Return the query with these sessions added."""
         return ForgetQuery(self.sessions | sessions, self.spellings)
 
     def contains_text(self, data: bytes) -> bool:
-        """Tell whether the bytes contain the text."""
         return any(spelling in data for spelling in self.spellings)
 
     def names(self, data: bytes) -> bool:
@@ -36,7 +34,6 @@ class ForgetQuery:
         return self.contains_text(data) or any(id.encode() in data for id in self.sessions)
 
     def replaced(self, value: str, by: str) -> str:
-        """Return a value with the text replaced."""
         data = value.encode("utf-8", "surrogatepass")
         for spelling in self.spellings:
             data = data.replace(spelling, by.encode())

@@ -32,7 +32,6 @@ class TextLines(logging.Formatter):
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the formatted line."""
         head = f"{self.formatTime(record)} {record.levelname} "
         return head + redact_text(super().format(record).removeprefix(head))
 
@@ -46,7 +45,6 @@ class JsonLines(logging.Formatter):
         self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the formatted line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = {
             "at": at.replace("+00:00", "Z"),

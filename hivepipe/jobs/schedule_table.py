@@ -69,7 +69,6 @@ def tick_id(name: str) -> str:
 
 
 def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
-    """Return the tick of a slot."""
     payload: dict[str, object] = {"name": row.name, "operation": row.operation, "slot": slot}
     return compose(tick_id(row.name), Job(TICK, payload, row.name), due_ns, TICK_PRIORITY)
 

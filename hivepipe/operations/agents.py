@@ -38,7 +38,6 @@ def start_agent(db: Database, job: Origin, args: StartAgent) -> None:
 
 
 def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
-    """Record that the agent finished or failed."""
     status = "failed" if args.failed else "completed"
     _record(db, job, replace(_life(args, status), error=args.error))
 

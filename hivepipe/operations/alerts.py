@@ -62,7 +62,6 @@ def _job(args: type[RecordAlert] | type[SendAlert], alert: Alert, state: str) ->
 
 
 def record_alert(db: Database, job: Origin, args: RecordAlert) -> None:
-    """Record that an alert was raised or has ended."""
     if args.state == "over":
         stored.end_alert(db, args.name, job.time)
     else:

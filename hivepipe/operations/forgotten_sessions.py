@@ -14,7 +14,6 @@ from hivepipe.home import write_small
 
 
 def is_forgotten(home: str, *sessions: str) -> bool:
-    """Tell whether any of these sessions was forgotten."""
     return not _forgotten(home, stamp(_marker(home))).isdisjoint(sessions)
 
 

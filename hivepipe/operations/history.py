@@ -12,7 +12,6 @@ from hivepipe.operations.sessions import note_event
 
 
 def insert_log(db: Database, job: Origin, args: InsertLog) -> None:
-    """Log a checkpoint with its tool and file."""
     data = {"trigger": args.trigger, "file_path": args.file_path}
     _log(db, job, "INFO", f"Auto-checkpoint: {args.trigger}", data)
 

@@ -17,12 +17,10 @@ class Handler:
     """The handler of an operation: a function of (database or context, origin, args)."""
 
     def __init__(self, args: type[Args]) -> None:
-        """Keep the declaration; nothing is imported yet."""
         self.args = args
         self._module, _, self._function = args.handler.rpartition(".")
 
     def load(self) -> Callable[..., None]:
-        """Import the handler and return it."""
         module = import_module(f"{__package__}.{self._module}")
         handler: Callable[..., None] = getattr(module, self._function)
         return handler
@@ -33,7 +31,6 @@ class Handler:
 
 
 def load_all(handlers: Iterable[object]) -> None:
-    """Import these handlers."""
     for handler in handlers:
         if isinstance(handler, Handler):
             handler.load()

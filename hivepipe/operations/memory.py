@@ -41,7 +41,6 @@ logger = logging.getLogger("hivepipe.memory")
 
 
 def index_path(home: str) -> Path:
-    """Return the path of the index."""
     return Path(home, "memory.db")
 
 

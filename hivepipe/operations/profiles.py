@@ -39,7 +39,6 @@ def enter_profile(db: Database, job: Origin, args: EnterProfile) -> None:
 
 
 def sync_identity(db: Database, job: Origin, args: SyncIdentity) -> None:
-    """Store one identity file from its snapshot."""
     profile, name, source = args.profile_id, args.name, args.source
     if name not in IDENTITY_FILES or source not in SOURCES:
         raise BadEnvelopeError("not an identity file, or of an unknown source")
@@ -99,7 +98,6 @@ class ProfileBook:
     """Changes to the profiles of a home, which take effect at once."""
 
     def __init__(self, db: Database) -> None:
-        """Keep the database, which the caller closes."""
         self._db = db
 
     def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:

@@ -95,7 +95,6 @@ def announced_deletions(home: str, now: float) -> list[Outdated]:
 
 
 def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
-    """Yield the outdated files."""
     yield from _archives_over(home, now, limits)
     yield from _logs_over(home, now, limits)
     yield from _events_over(home, now, limits)

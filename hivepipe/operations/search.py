@@ -22,7 +22,6 @@ from hivepipe.errors import StoreError
 
 
 def index_path(home: str) -> Path:
-    """Return the path of a home's index."""
     return Path(home, INDEX_FILE)
 
 

@@ -27,7 +27,6 @@ class SessionExport:
     """The file of one home."""
 
     def __init__(self, home: str) -> None:
-        """Set up; nothing is read yet."""
         self._home = home
         self._next_look = 0.0
         self._looked_at: tuple[Stamp, ...] | None = None

@@ -86,7 +86,6 @@ def update_checkpoint(db: Database, job: Origin, args: UpdateCheckpoint) -> None
 
 
 def update_instance(db: Database, job: Origin, args: UpdateInstance) -> None:
-    """Save the totals of the instance in this session."""
     if _session_exists(db, job):
         _raise_totals(db, job, args)
         sessions.refresh_operation_count(db, job.session)

@@ -35,7 +35,6 @@ class SkillExports:
     """The two files of one home."""
 
     def __init__(self, home: str) -> None:
-        """Set up; nothing is read yet."""
         self._home = home
         self._exported: int | None = None  # the last exported use, if it is known
         self._failures = 0

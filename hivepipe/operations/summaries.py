@@ -142,7 +142,6 @@ def _is_stored(home: str, session: str, state: str) -> bool:
 
 
 def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:
-    """Write a summary with its ratings."""
     known = {name: getattr(args, name) for name in Summary._fields}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     result = Summary(**{**known, **lists})

@@ -139,7 +139,6 @@ def _typed(archives: Archives, source: Source) -> Source:
 
 
 def compress_archives(context: JobContext, _job: Origin, _args: CompressArchives) -> None:
-    """Compress the archives that have not grown for a month."""
     compressed = upkeep.compress(archives_of(context.home), context.check_stop)
     if compressed:
         logger.info("compressed %d archives", compressed)

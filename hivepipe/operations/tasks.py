@@ -39,7 +39,6 @@ class TaskBoard:
     """Changes to the tasks of a home, which take effect at once."""
 
     def __init__(self, home: str, db: Database) -> None:
-        """Keep the database, which the caller closes."""
         self._home = home
         self._db = db
 
@@ -57,7 +56,6 @@ class TaskBoard:
         return task
 
     def progress(self, prefix: str, text: str) -> str:
-        """Set the progress of a task."""
         task = self._find(prefix)
         with self._db.transaction():
             tasks.set_task_progress(self._db, task, text, *now())

@@ -34,14 +34,12 @@ logger = logging.getLogger("hivepipe.upkeep")
 
 
 def drop_dead_workers(context: JobContext, _job: Origin, _args: DropDeadWorkers) -> None:
-    """Remove the registrations of dead workers."""
     with connect(context.address) as connection:
         for name, reason in drop_dead(connection):
             logger.warning("worker %s died without unregistering: %s", name, reason)
 
 
 def promote_retries(context: JobContext, _job: Origin, _args: PromoteRetries) -> None:
-    """Put jobs whose next attempt is due back into their queues."""
     with connect(context.address) as connection:
         promote_due(connection)
 
@@ -56,13 +54,11 @@ def drain_spool(context: JobContext, _job: Origin, _args: DrainSpool) -> None:
 
 
 def bring_back_strays(context: JobContext, _job: Origin, _args: BringBackStrays) -> None:
-    """Requeue lost jobs of killed workers, and clean up after killed hooks."""
     with connect(context.address) as connection:
         Housekeeper(connection, Path(context.home), context.address).maintain()
 
 
 def record_activity(context: JobContext, _job: Origin, _args: RecordActivity) -> None:
-    """Move the activity of sessions into the store."""
     with (
         connect(context.address) as connection,
         open_database(context.home) as db,
@@ -71,7 +67,6 @@ def record_activity(context: JobContext, _job: Origin, _args: RecordActivity) ->
 
 
 def write_briefings(context: JobContext, _job: Origin, _args: WriteBriefings) -> None:
-    """Update the files that briefings are read from."""
     path = database_path(context.home)
     open_database(context.home).close()  # creates the database if it is missing
     BriefingFiles(context.home).write(path)

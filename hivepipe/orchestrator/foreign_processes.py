@@ -19,7 +19,6 @@ class ForeignProcesses:
     """A snapshot of all processes, for lookups of any number of workers."""
 
     def __init__(self, home: str) -> None:
-        """Take the snapshot."""
         self._home = home
         self._by_session: dict[str, int] = {}
         self._by_output: dict[tuple[int, int], int] = {}

@@ -46,7 +46,6 @@ class Policy(NamedTuple):
 
     @classmethod
     def of_settings(cls) -> "Policy":
-        """Return the policy of the settings."""
         mode = variable("HIVEPIPE_HIVE_POLICY") or ""
         return cls(
             mode if mode in _MODES else DEFAULTS["HIVEPIPE_HIVE_POLICY"],
@@ -129,7 +128,6 @@ def _names(worker: Worker, steps: list[Step], run: int) -> set[str]:
 
 
 def _episode(runs: Sequence[Run], number: int) -> range:
-    """Return the range of run numbers in the episode of a run."""
     ours = _numbers(runs, *_OUR_RUNS)
     begins = [run.number for run in runs if run.number not in ours]
     begin = max((each for each in begins if each <= number), default=0)

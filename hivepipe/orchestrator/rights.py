@@ -96,7 +96,6 @@ def _lets_commit(rule: str) -> bool:
 
 
 def may_commit(flags: tuple[str, ...]) -> bool:
-    """Tell whether a worker with these flags is allowed to commit."""
     return rights_of(flags) != EDITS.name
 
 

@@ -48,7 +48,6 @@ class Run:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether its end is recorded."""
         return bool(self.ended_at)
 
     @property

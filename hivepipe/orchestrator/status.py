@@ -91,7 +91,6 @@ def read_status(path: Path) -> Status:
 
 
 def parse(data: bytes, changed_ns: int = 0) -> Status:
-    """Parse the bytes of a status.json."""
     digest = sha256(data).hexdigest()
     if len(data) > LARGEST:
         return Status("", {}, ("status.json is larger than a megabyte",), changed_ns, digest)

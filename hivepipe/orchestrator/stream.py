@@ -100,7 +100,6 @@ class Stream:
 
     @property
     def cost_usd(self) -> Decimal:
-        """Return the cost of all runs in USD."""
         return sum(own_costs(self._results), Decimal(0))
 
     @property

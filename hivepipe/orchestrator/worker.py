@@ -76,7 +76,6 @@ class Worker:
         return self.id.startswith(start) or self.card().session.startswith(start)
 
     def task(self) -> str:
-        """Return the text of its task."""
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
@@ -133,15 +132,12 @@ class Worker:
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def write_run(self, run: Run) -> None:
-        """Replace the file of a run."""
         write_typed(self.run_file(run.number), run)
         with suppress(OSError):  # the copy is only for readers, and others write to the folder
             write_typed(self.folder / "process.json", run)
 
     def run_file(self, number: int) -> Path:
-        """Return the file of one run."""
         return self.state / "runs" / f"{number}.json"
 
     def prompt_file(self, number: int) -> Path:
-        """Return the path of a run's prompt."""
         return self.state / "runs" / f"{number}.prompt.md"

@@ -148,7 +148,6 @@ class Claims:
         self._run["put_back"](args=[job.id, job.queue])
 
     def renew(self, job: Claimed) -> None:
-        """Renew the lease of a job."""
         self._run["renew"](args=[job.id, job.queue, LEASE_SECS, _now()])
 
     def recover(self, blamed: str) -> int:

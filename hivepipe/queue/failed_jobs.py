@@ -82,11 +82,9 @@ class FailedJobs:
     """The failed registries of our queues."""
 
     def __init__(self, connection: Redis) -> None:
-        """Keep the connection; nothing is sent yet."""
         self._connection = connection
 
     def jobs(self, operation: str = "") -> list[FailedJob]:
-        """Return all failed jobs, or those of one operation."""
         ids = self._ids()
         found: list[FailedJob] = []
         for at in range(0, len(ids), AT_A_TIME):

@@ -39,7 +39,6 @@ class Figures:
 
 
 def figures(client: Redis) -> Figures:
-    """Read all figures."""
     operations: Any = client.hgetall(claim_scripts.OPERATIONS_KEY)
     return Figures(
         queues={name: _length(client, name) for name in ALL_QUEUES},

@@ -63,7 +63,6 @@ def add_sample(client: Redis) -> None:
 
 
 def latencies(client: Redis) -> Latencies:
-    """Return the latencies of all samples."""
     listed: Any = client.lrange(LATENCIES_KEY, 0, -1)
     by_operation: dict[str, Counts] = {}
     course = {}

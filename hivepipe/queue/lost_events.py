@@ -28,7 +28,6 @@ def lost_events(home: str) -> Lost | None:
 
 
 def lost_files(home: str) -> list[Path]:
-    """Return the files that count lost events."""
     paths = [Path(folder, LOST) for folder in all_folders(home)]
     return [path for path in paths if path.is_file()]
 

@@ -62,7 +62,6 @@ def due_times(connection: Redis) -> dict[str, float]:
 
 
 def scheduler_runs(connection: Redis) -> bool:
-    """Tell whether a scheduler runs."""
     return bool(connection.exists(LOCK_KEY))
 
 
@@ -136,7 +135,6 @@ def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
 
 
 def forget(connection: Redis, row: Periodic) -> None:
-    """Remove the tick of a row."""
     connection.eval(_FORGET, 0, tick_id(row.name), TICK_QUEUE)
 
 

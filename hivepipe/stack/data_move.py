@@ -39,7 +39,6 @@ class Move(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """Return the path of the journal file."""
         return Path(self.home, "moving")
 
     def carry_out(self) -> None:

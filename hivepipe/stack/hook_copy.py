@@ -131,13 +131,11 @@ def runs(program: str | Path) -> bool:
 
 
 def is_native() -> bool:
-    """Tell whether the copy is the native hook."""
     path = Path(launcher())
     return path.exists() and path.read_bytes()[:2] != b"#!"
 
 
 def python_launcher() -> str:
-    """Return the path of this installation's Python hook."""
     return f"{launcher()}.py"
 
 

@@ -43,7 +43,6 @@ class Stack(NamedTuple):
 
     @classmethod
     def of(cls, place: Place) -> "Stack":
-        """Return the stack that serves a place."""
         url = "" if place.socket.startswith("/") else place.socket
         return cls(place.home, place.runtime, url)
 
@@ -55,7 +54,6 @@ class Stack(NamedTuple):
 
     @property
     def socket(self) -> str:
-        """Return the path of its own Redis's socket."""
         return f"{self.folder}/redis.sock"
 
     @property
@@ -65,16 +63,13 @@ class Stack(NamedTuple):
 
     @property
     def supervisor_socket(self) -> str:
-        """Return the path of its supervisor's socket."""
         return f"{self.folder}/supervisor.sock"
 
     @property
     def config(self) -> str:
-        """Return the path of supervisord's configuration."""
         return f"{self.folder}/supervisord.conf"
 
     def lock(self, name: str) -> str:
-        """Return the path of the lock file of one process."""
         return f"{self.folder}/{name}.lock"
 
     @property

@@ -80,7 +80,6 @@ class Process(NamedTuple):
 
     @property
     def script(self) -> str:
-        """Return the name of its script."""
         return f"{self.name}.py"
 
     @property
@@ -110,12 +109,10 @@ def root_folder() -> Path:
 
 
 def hooks_folder() -> Path:
-    """Return the folder of the hook executables."""
     return _in_root("hooks")
 
 
 def script_path(process: Process) -> Path:
-    """Return the path of this process's script."""
     return _in_root("workers") / process.script
 
 

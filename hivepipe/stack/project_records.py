@@ -12,7 +12,6 @@ def records() -> list[dict[str, str]]:
 
 
 def records_folder() -> str:
-    """Return the folder of the records."""
     return f"{state_folder()}/projects"
 
 

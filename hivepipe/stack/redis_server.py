@@ -120,7 +120,6 @@ def version_of(server: str) -> tuple[int, int, int] | None:
 
 
 def install_command() -> str:
-    """Return the command that installs a server on this machine."""
     for tool, command in _INSTALLERS.items():
         if find_program(tool):
             return command

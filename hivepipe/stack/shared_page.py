@@ -19,27 +19,22 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "a2wsgi", "rq_dashboard", "prometheu
 
 
 def default_port() -> int:
-    """Return the port of the page."""
     return int(of_files("HIVEPIPE_WEB_PORT") or DEFAULTS["HIVEPIPE_WEB_PORT"])
 
 
 def is_installed() -> bool:
-    """Tell whether the extra `web` is installed."""
     return all(find_spec(name) for name in NEEDED)
 
 
 def is_enabled() -> bool:
-    """Tell whether the user's settings enable the page."""
     return of_files("HIVEPIPE_WEB") == "true"
 
 
 def lock_path() -> str:
-    """Return the path of the lock."""
     return f"{state_folder()}/{FILES[0]}"
 
 
 def record_path() -> str:
-    """Return the path of the file with the address."""
     return f"{state_folder()}/{FILES[1]}"
 
 

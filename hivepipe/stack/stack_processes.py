@@ -109,7 +109,6 @@ def is_supervisor(words: list[str]) -> bool:
 
 
 def home_of(process: psutil.Process) -> str:
-    """Return the home in the environment of a process, or ""."""
     return str(value_or(process.environ, {}).get("HIVEPIPE_HOME", ""))
 
 
@@ -122,7 +121,6 @@ def value_or(ask: Callable[[], Any], otherwise: Any) -> Any:
 
 
 def process_tree(process: psutil.Process) -> list[psutil.Process]:
-    """Return a process and all its descendants."""
     return [process, *value_or(lambda: process.children(recursive=True), [])]
 
 

@@ -67,7 +67,6 @@ class Reply(NamedTuple):
 
     @property
     def may_succeed_later(self) -> bool:
-        """Tell whether a retry may succeed."""
         return FAILURES.get(self.failure, False)
 
 

@@ -28,7 +28,6 @@ class Consent(NamedTuple):
 
 
 def consent_path(home: str) -> Path:
-    """Return the path of the file."""
     return Path(state_folder(), "summaries", short_hash(home))
 
 
@@ -53,7 +52,6 @@ def give_consent(home: str, offer: Offer, at: str) -> None:
 
 
 def withdraw_consent(home: str) -> None:
-    """Withdraw the consent."""
     with suppress(FileNotFoundError):
         consent_path(home).unlink()
 

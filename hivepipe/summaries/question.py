@@ -59,7 +59,6 @@ class Question(NamedTuple):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the answer."""
         properties: dict[str, Any] = {"summary": {"type": "string"}}
         properties |= {name: _TEXTS for name in ("key_learnings", "files", "open_ends")}
         if self.names:

@@ -21,7 +21,6 @@ logger = logging.getLogger("hivepipe.uplink")
 
 
 def main() -> int:
-    """Make one pass; return the exit code."""
     place, _ = begin("uplink")
     try:
         sent = send_once(place.home)

@@ -34,5 +34,4 @@ class BlackBox:
         self._memory[:] = job_id.encode("ascii", "replace")[:_SIZE_BYTES].ljust(_SIZE_BYTES, b"\0")
 
     def read(self) -> str:
-        """Return the recorded id."""
         return bytes(self._memory[:]).rstrip(b"\0").decode("ascii", "replace")

@@ -24,7 +24,6 @@ class LlmQueue:
     """The right of one worker to claim jobs of `llm`."""
 
     def __init__(self, home: str) -> None:
-        """Set up. No lock is acquired yet."""
         self._runtime = runtime_for(home)
         self._lock: int | None = None
         self._absent_since = math.inf

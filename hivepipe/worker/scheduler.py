@@ -62,7 +62,6 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     def __init__(
         self, connection: Redis, rows: Sequence[Periodic] = PERIODIC, home: str = ""
     ) -> None:
-        """Prepare the scheduler. Nothing is sent to Redis yet."""
         super().__init__(TICK_QUEUE, connection=connection, interval=LONGEST_WAIT_SECS)
         self.log.setLevel(logging.WARNING)  # at INFO it logs each registration
         self._rows = rows

@@ -31,7 +31,6 @@ class StatusLineFile:
     """The file of one home."""
 
     def __init__(self, home: str) -> None:
-        """Set up. Nothing is read yet."""
         self._home = home
         self._looked_at = self._tried_at = float("-inf")
         self._seen: tuple[Stamp, ...] = ()

@@ -111,12 +111,10 @@ class MemoryIndex:
     # ---- folders and files
 
     def remember_folder(self, folder: Folder) -> None:
-        """Add a folder to be indexed."""
         sql = "INSERT OR REPLACE INTO folders VALUES (:path, :scope, :owner)"
         self._db.execute(sql, {"path": folder.path, "scope": folder.scope, "owner": folder.owner})
 
     def folders(self) -> list[Folder]:
-        """Return the folders to be indexed."""
         return [Folder(*row) for row in self._db.execute("SELECT * FROM folders ORDER BY path")]
 
     def files(self, folder: str = "") -> list[sqlite3.Row]:
@@ -151,7 +149,6 @@ class MemoryIndex:
         self._db.execute(sql, (*stamp, path))
 
     def remove(self, path: str) -> None:
-        """Remove a deleted file."""
         with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))

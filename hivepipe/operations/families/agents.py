@@ -28,7 +28,6 @@ class InsertAgent(AgentCall, handler="agents.insert_agent"):
     launch: str = ""
 
     def cleanup_cause(self) -> str:
-        """Return the trigger of a finished agent."""
         return TASK_COMPLETE if self.launch == "completed" else ""
 
 
@@ -39,7 +38,6 @@ class FailAgent(AgentCall, handler="agents.fail_agent"):
     error: str = ""
 
     def cleanup_cause(self) -> str:
-        """Return the trigger of a finished agent."""
         return TASK_COMPLETE
 
 
@@ -55,5 +53,4 @@ class FinishAgent(Agent, handler="agents.finish_agent"):
     error: str = ""
 
     def cleanup_cause(self) -> str:
-        """Return the trigger of a finished agent."""
         return TASK_COMPLETE
