@@ -3,17 +3,8 @@
 Exits 0 on SIGTERM and SIGINT, 1 if the extra `web` is not installed.
 """
 
-import os
-
-from hivepipe.config.config_file import load_and_use
-from hivepipe.files import core_dumps
-from hivepipe.home import locate
-from hivepipe.jobs.process_log import set_up
 from hivepipe.web import with_stack
+from hivepipe.worker.own_process import begin
 
 if __name__ == "__main__":
-    os.umask(0o077)
-    core_dumps.leave_none()
-    load_and_use()
-    set_up("web")
-    with_stack.run(locate("."))
+    with_stack.run(begin("web")[0])

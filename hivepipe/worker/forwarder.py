@@ -6,17 +6,15 @@ Hooks wake the forwarder with a datagram.
 import logging
 import time
 from pathlib import Path
-from types import FrameType
 
 from redis.exceptions import RedisError
 
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
-from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, acquire_lock
+from hivepipe.stack.lock import Stack
 from hivepipe.stack.wake_up import WakeUp
-from hivepipe.worker.own_process import LOCK_WAIT_SECS, serve_alone
+from hivepipe.worker.own_process import SoleProcess, serve_alone
 
 LONGEST_WAIT_SECS = 1.0  # also the longest delay of SIGTERM
 REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
@@ -24,26 +22,21 @@ REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
 logger = logging.getLogger("hivepipe.forwarder")
 
 
-class Forwarder:
+class Forwarder(SoleProcess):
     """The forwarder of one home."""
 
+    name = "forwarder"
+
     def __init__(self, stack: Stack) -> None:
-        """Acquire the lock. Raise LockHeldError if the home already has a forwarder."""
-        acquire_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
-        self._version = installed()
+        super().__init__(stack)
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
         self._wake_up = WakeUp(stack.folder)
-        self._is_stopped = False
-
-    def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Stop within a second."""
-        self._is_stopped = True
 
     def run(self) -> None:
         """Move spooled events until a stop request or an upgrade, after which it is restarted."""
         away = 0
-        while not self._is_stopped and installed() == self._version:
+        while self._should_continue():
             try:
                 moved = self._housekeeper.drain()
                 away = 0
@@ -59,4 +52,4 @@ class Forwarder:
 
 def serve() -> None:
     """Run the forwarder until SIGTERM. Exit with 75 if the home already has one."""
-    serve_alone("forwarder", Forwarder)
+    serve_alone(Forwarder)

@@ -4,9 +4,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
 from types import FrameType
-from typing import Protocol
+from typing import ClassVar
 
 from hivepipe.config.config_file import Config, load_and_use
 from hivepipe.errors import LockHeldError
@@ -14,20 +13,11 @@ from hivepipe.files import core_dumps
 from hivepipe.home import Place
 from hivepipe.jobs.process_log import set_up
 from hivepipe.redact.configured import use_rules
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.installed import installed
+from hivepipe.stack.lock import Stack, acquire_lock, make_private
 
 LOCK_WAIT_SECS = 10.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class Served(Protocol):
-    """A process of which a home has one."""
-
-    def stop(self, number: int, frame: FrameType | None, /) -> None:
-        """End `run` soon; called by a signal."""
-
-    def run(self) -> None:
-        """Work until `stop`."""
 
 
 def begin(name: str) -> tuple[Place, Config]:
@@ -39,14 +29,38 @@ def begin(name: str) -> tuple[Place, Config]:
     return place, config
 
 
-def serve_alone(name: str, make: Callable[[Stack], Served]) -> None:
-    """Run the process until SIGTERM. Exit with 75 if `make` finds that the home already has one."""
-    place, _ = begin(name)
+class SoleProcess:
+    """A process of which a home has one. It ends on a signal, or after an upgrade."""
+
+    name: ClassVar[str]  # of its lock and its log
+
+    def __init__(self, stack: Stack) -> None:
+        """Acquire the lock. Raise LockHeldError if the home already has such a process."""
+        make_private(stack.folder)
+        acquire_lock(stack.lock(self.name), LOCK_WAIT_SECS)
+        self._version = installed()
+        self._is_stopped = False
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Have `run` end soon; called by a signal."""
+        self._is_stopped = True
+
+    def _should_continue(self) -> bool:
+        return not self._is_stopped and installed() == self._version
+
+    def run(self) -> None:
+        """Work until `_should_continue` is False."""
+        raise NotImplementedError
+
+
+def serve_alone(kind: type[SoleProcess]) -> None:
+    """Run the process until SIGTERM. Exit with 75 if the home already has one."""
+    place, _ = begin(kind.name)
     use_rules(place.home)
     try:
-        served = make(Stack.of(place))
+        served = kind(Stack.of(place))
     except LockHeldError as error:
-        logging.getLogger(f"hivepipe.{name}").error("%s", error)
+        logging.getLogger(f"hivepipe.{kind.name}").error("%s", error)
         sys.exit(os.EX_TEMPFAIL)
     for number in STOP_SIGNALS:
         signal.signal(number, served.stop)

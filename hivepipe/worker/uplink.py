@@ -14,21 +14,19 @@ import random
 import sqlite3
 import time
 from pathlib import Path
-from types import FrameType
 
 from hivepipe.db.changes import has_changes_after, is_captured, stop_capture
 from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError, TeamRefusedError
-from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, acquire_lock, make_private
+from hivepipe.stack.lock import Stack
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
 from hivepipe.times import backoff_secs
 from hivepipe.worker.archive_passes import ArchivePasses
-from hivepipe.worker.own_process import LOCK_WAIT_SECS, serve_alone
+from hivepipe.worker.own_process import SoleProcess, serve_alone
 
 LOOK_SECS = 0.25  # also the longest delay of SIGTERM
 GATHER_SECS = 0.5  # delay after a change, to send more changes in one batch
@@ -40,25 +38,19 @@ REFUSED_SECS = 300.0
 logger = logging.getLogger("hivepipe.uplink")
 
 
-class Uplink:
+class Uplink(SoleProcess):
     """The uplink of one home."""
 
+    name = "uplink"
+
     def __init__(self, stack: Stack) -> None:
-        """Acquire the lock. Raise LockHeldError if the home already has an uplink."""
-        make_private(stack.folder)
-        acquire_lock(stack.lock("uplink"), LOCK_WAIT_SECS)
+        super().__init__(stack)
         self._home = stack.home
         self._path = Path(database_path(stack.home))
-        self._version = installed()
         self._joined = membership.stamp()
         self._status = read_status(stack.home)
         self._failures = 0
         self._archives = ArchivePasses()
-        self._is_stopped = False
-
-    def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Stop after the current batch."""
-        self._is_stopped = True
 
     def run(self) -> None:
         """Ship until a stop request, a change of the membership, or an upgrade."""
@@ -89,8 +81,8 @@ class Uplink:
             self._wait(delay * random.uniform(0.5, 1.0))
 
     def _should_continue(self) -> bool:
-        is_same = installed() == self._version and membership.stamp() == self._joined
-        return not self._is_stopped and is_same and membership.is_joined()
+        is_same = membership.stamp() == self._joined
+        return super()._should_continue() and is_same and membership.is_joined()
 
     def _ship(self) -> None:
         """Connect and send all changes, until nothing has changed for REST_SECS; then rest."""
@@ -166,4 +158,4 @@ class Uplink:
 
 def serve() -> None:
     """Run the uplink until SIGTERM. Exit with 75 if the home already has one."""
-    serve_alone("uplink", Uplink)
+    serve_alone(Uplink)
