@@ -28,9 +28,16 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import SLOW_OPERATIONS, context_at_once, execute_slow
-from hivepipe.queue.raw_spool import convert_all, convert_raw_events, raw_events
+from hivepipe.queue.raw_spool import convert_all, convert_raw_events
 from hivepipe.queue.spool import spool_folders
-from hivepipe.queue.spooled import SpooledJob, abandoned, read_spool_file, set_aside, spool_files
+from hivepipe.queue.spooled import (
+    SpooledJob,
+    abandoned,
+    raw_events,
+    read_spool_file,
+    set_aside,
+    spool_files,
+)
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.lock import locked_folder
 from hivepipe.worker.group_commit import own_fault

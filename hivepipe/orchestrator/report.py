@@ -17,11 +17,10 @@ from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.status import Status
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.queue.client import RefusedError
-from hivepipe.queue.connection import connect, send
+from hivepipe.queue.connection import connect
+from hivepipe.queue.enqueue import enqueue
 from hivepipe.stack.ping import answers
 from hivepipe.times import stored_time
-
-PUSH_SECS = 2.0
 
 
 def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
@@ -42,7 +41,7 @@ def _is_enqueued(place: Place, worker: Worker, status: Status) -> bool:
         if not answers(place.socket):
             return False
         with closing(connect(place.socket)) as connection:
-            send(connection, place.socket, [_message(place, worker, status)], PUSH_SECS)
+            enqueue(connection, place.socket, [_message(place, worker, status)])
     except (RefusedError, redis.RedisError):
         return False
     return True

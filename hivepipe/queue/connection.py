@@ -6,9 +6,6 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from hivepipe.events.job_plan import Message
-from hivepipe.queue import client, endpoint
-
 CONNECT_SECS = 5
 REPLY_SECS = 10
 ACCEPTED_KEY = "hivepipe:accepted"
@@ -41,30 +38,3 @@ def connect(address: str, *, has_limit: bool = False) -> redis.Redis:
 def url(address: str) -> str:
     """Return the address as a URL for RQ's own tools."""
     return f"unix://{address}" if address.startswith("/") else address
-
-
-def send(
-    connection: redis.Redis,
-    address: str,
-    messages: list[Message],
-    secs: float,
-    counter: str = ACCEPTED_KEY,
-) -> int:
-    """Enqueue messages; return how many were new.
-
-    A local address is reached over a raw socket, as hooks do it. Raise RefusedError if Redis cannot
-    be reached, or refuses.
-    """
-    if endpoint.is_local(address):
-        return client.push(address, messages, secs, counter)
-    try:
-        return enqueue(connection, messages, counter)
-    except redis.RedisError as error:
-        raise client.RefusedError(str(error)) from None
-
-
-def enqueue(connection: redis.Redis, messages: list[Message], counter: str) -> int:
-    """Enqueue messages over this connection; return how many were new."""
-    _, script, _, *arguments = client.eval_command(messages, counter=counter)
-    new: Any = connection.eval(script.decode(), 1, *arguments)
-    return int(new)

@@ -15,7 +15,8 @@ from hivepipe.files.manifest import Manifest
 from hivepipe.home import logs_folder
 from hivepipe.jobs.schedule_table import is_periodic_id
 from hivepipe.queue.claim_scripts import NEWER_KEY, NEWER_SECS
-from hivepipe.queue.connection import ACCEPTED_KEY, send
+from hivepipe.queue.connection import ACCEPTED_KEY
+from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.reconciler import reconcile, redact_failed_jobs
@@ -33,7 +34,6 @@ RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
 MOST_PERIODIC = 100  # entries to read of a list; more than there are periodic rows
 STUCK_SECS = 10.0
-PUSH_SECS = 2.0  # longer than a hook waits, so that a slow Redis does not stop the drain
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Housekeeper:
         """Move one file into Redis; return False if it was not moved."""
         try:
             messages = [job.message for job in read_spool_file(path)]
-            send(self._connection, self._address, messages, PUSH_SECS)
+            enqueue(self._connection, self._address, messages)
             path.unlink(missing_ok=True)
         except FileNotFoundError:  # `hivepipe drain` was faster
             return False

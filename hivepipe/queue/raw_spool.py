@@ -18,26 +18,12 @@ from pathlib import Path
 
 import orjson
 
-from hivepipe.queue.spool import spool_folders
-from hivepipe.queue.spooled import RAW
+from hivepipe.queue.spooled import raw_events
 
 _MODULE = "hivepipe.hook.convert_spool"
 _AT_ONCE = 500
 _PREFIX_BYTES = 12  # before the head, whose size is in bytes 4 to 8
 _SECS = 60  # limit of one conversion; the next one continues
-
-
-def raw_files(folder: str | Path) -> list[Path]:
-    """Return the raw events of a spool, oldest first."""
-    try:
-        return [Path(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(RAW)]
-    except OSError:
-        return []
-
-
-def raw_events(home: str) -> list[Path]:
-    """Return the raw events of a home, spool by spool, oldest first."""
-    return [path for folder in spool_folders(home) for path in raw_files(folder)]
 
 
 def session_of(data: bytes) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -52,6 +53,15 @@ def waiting_events(home: str) -> list[Path]:
     """Return the files of all spooled events of a home, oldest first."""
     found = [path for folder in spool_folders(home) for path in waiting_files(Path(folder))]
     return sorted(found, key=lambda path: path.name)
+
+
+def raw_events(home: str) -> list[Path]:
+    """Return the raw events of a home in the spools that can be read, oldest first in each."""
+    found: list[Path] = []
+    for folder in spool_folders(home):
+        with suppress(OSError):
+            found += _files(Path(folder), RAW)
+    return found
 
 
 def _files(folder: Path, *suffixes: str) -> list[Path]:

@@ -28,7 +28,8 @@ from hivepipe.jobs.schedule_table import (
 )
 from hivepipe.queue.claim_scripts import EXECUTION
 from hivepipe.queue.client import RETRY_SECS, job_data
-from hivepipe.queue.connection import PERIODIC_KEY, enqueue
+from hivepipe.queue.connection import PERIODIC_KEY
+from hivepipe.queue.enqueue import enqueue_over
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
@@ -102,7 +103,7 @@ def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> N
             if row.name in causes
         ]
         if jobs:
-            enqueue(connection, jobs, PERIODIC_KEY)
+            enqueue_over(connection, jobs, PERIODIC_KEY)
         watching.multi()
         watching.delete(TRIGGERED_KEY)
         watching.execute()

@@ -23,7 +23,8 @@ from hivepipe.operations import slots as slot_operations
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import apply_results
 from hivepipe.queue import ticks
-from hivepipe.queue.connection import PERIODIC_KEY, enqueue
+from hivepipe.queue.connection import PERIODIC_KEY
+from hivepipe.queue.enqueue import enqueue_over
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.times import stored_time
 from hivepipe.worker.scheduler import TickScheduler
@@ -96,7 +97,7 @@ class Scenario:
     def _execute(self, job: Envelope) -> None:
         if job.operation == TICK:
             due = slot_operations.job_due(self.store, job)
-            enqueue(self.redis, [due] if due else [], PERIODIC_KEY)
+            enqueue_over(self.redis, [due] if due else [], PERIODIC_KEY)
             return
         with slot_operations.turn(self.context, job) as is_due:
             if is_due:

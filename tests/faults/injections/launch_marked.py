@@ -74,7 +74,7 @@ rest, transaction, commit_batch = ClaimingWorker._rest, Database.transaction, wr
 ClaimingWorker._rest = marked_rest  # type: ignore[method-assign]
 Database.transaction = marked_transaction  # type: ignore[method-assign]
 writer.commit_batch = marked_commit
-marked_after(housekeeping, "send", "spool file in Redis")
+marked_after(housekeeping, "enqueue", "spool file in Redis")
 marked_after(Claims, "claim", "claimed")
 marked_after(Claims, "hand_on", "handed on")
 marked_after(Claims, "acknowledge", "acknowledged")
