@@ -24,10 +24,11 @@ from hivepipe.files import core_dumps
 from hivepipe.files.regular_file import read_text
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations.custom_runs import custom_jobs
+from hivepipe.operations.declared import slow_queue
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
-from hivepipe.operations.slow import SLOW_OPERATIONS, context_at_once, execute_slow
+from hivepipe.operations.slow import context_at_once, execute_slow
 from hivepipe.queue.raw_spool import convert_all, convert_raw_events
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import (
@@ -99,7 +100,7 @@ def _read(path: Path, report: Report) -> list[SpooledJob]:
 
 
 def _is_slow(spooled: SpooledJob) -> bool:
-    return spooled.envelope.operation in SLOW_OPERATIONS
+    return slow_queue(spooled.envelope.operation) is not None
 
 
 def _write(db: Database, spooled: SpooledJob) -> str:

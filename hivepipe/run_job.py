@@ -27,10 +27,11 @@ from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import CLEANUP, TICK
 from hivepipe.operations.custom_runs import custom_jobs
+from hivepipe.operations.declared import slow_queue
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import cleanup_cause, execute
 from hivepipe.operations.slots import job_due
-from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.operations.slow import execute_at_once, execute_slow
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.stock_jobs import count_tick, note_executed
@@ -81,7 +82,7 @@ def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
     is_stores = retry.is_store_error(error)
     if isinstance(error, OperationFailedError):
         return retry.operation_delay_secs(attempts, error.retries)
-    if job.operation not in SLOW_OPERATIONS:
+    if slow_queue(job.operation) is None:
         return retry.store_delay_secs(attempts) if is_stores else None
     if is_stores or isinstance(error, OSError):
         errno = getattr(error, "errno", None)
@@ -99,7 +100,7 @@ def _open_slot(connection: Redis, address: str, home: str, tick: Envelope) -> No
 
 
 def _execute(place: Place, connection: Redis, job: Envelope) -> None:
-    if job.operation in SLOW_OPERATIONS:
+    if slow_queue(job.operation) is not None:
         execute_slow(JobContext(place.home, place.socket, partial(_at_once, place.home)), job)
         return
     db = _database(place.home)

@@ -1,9 +1,17 @@
-"""All declared operations: every module of the package `families` is imported."""
+"""All declared operations, and their handlers, which are imported at their first use.
 
+Every module of the package `families` is imported. The direct path starts a process for one event,
+which should not import unused modules: redis-py, HTTP, language models. Long-lived processes load
+all handlers when they start, so that an upgrade on disk does not change them.
+"""
+
+from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from hivepipe.jobs.args import ARGS
+from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.schedule_table import Periodic
 from hivepipe.operations import families
 
@@ -17,3 +25,32 @@ PERIODIC = tuple(
     for name, args in ARGS.items()
     if (every := args.every)
 )
+
+Handler = Callable[..., None]  # of (database or context, origin, args)
+LOADED: dict[str, Handler] = {}
+
+
+def handler_of(operation: str) -> Handler:
+    """Return the handler of an operation, and import it if that was not done before."""
+    if operation not in LOADED:
+        module, _, function = OPERATIONS[operation].handler.rpartition(".")
+        LOADED[operation] = getattr(import_module(f"{__package__}.{module}"), function)
+    return LOADED[operation]
+
+
+def load(*queues: str | None) -> None:
+    """Import the handlers of these queues; None is for the writer's transactions."""
+    for name, args in OPERATIONS.items():
+        if args.queue in queues:
+            handler_of(name)
+
+
+def handle(place: Any, job: Envelope) -> None:
+    """Call a handler with the job's arguments. Raise BadEnvelopeError for invalid ones."""
+    handler_of(job.operation)(place, job, OPERATIONS[job.operation].read(job.payload))
+
+
+def slow_queue(operation: str) -> str | None:
+    """Return the queue of an operation that runs outside the writer's transactions, else None."""
+    args = OPERATIONS.get(operation)
+    return args.queue if args else None

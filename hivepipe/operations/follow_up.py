@@ -16,9 +16,9 @@ from hivepipe.events.job_plan import Job, Message
 from hivepipe.home import Place, read_record
 from hivepipe.jobs.envelope import follow_up, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.declared import slow_queue
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.registry import HANDLERS, apply_results
+from hivepipe.operations.registry import apply_results
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
 from hivepipe.queue.full_memory import is_full
@@ -36,8 +36,8 @@ def follow_up_job(
 
     Raise RefusedError if the work cannot be enqueued, OSError if the results cannot be kept.
     """
-    results = [follow_up(parent, job) for job in jobs if job.operation in HANDLERS]
-    works = [_work(parent, job) for job in jobs if job.operation not in HANDLERS]
+    results = [follow_up(parent, job) for job in jobs if slow_queue(job.operation) is None]
+    works = [_work(parent, job) for job in jobs if slow_queue(job.operation) is not None]
     is_periodic = bool(parent.periodic)
     if results and not _are_stored(home, results):
         try:
@@ -61,13 +61,13 @@ def enqueue_or_spool(context: JobContext, parent: Origin, jobs: list[Job]) -> No
     except (ResponseError, RefusedError) as error:
         if not is_full(error):
             raise
-        works = [job for job in jobs if job.operation not in HANDLERS]
+        works = [job for job in jobs if slow_queue(job.operation) is not None]
         place = Place("", context.home, read_record(context.home))
         keep_event(place, parent.event_time_ns, follow_ups(parent, works))
 
 
 def _work(parent: Origin, job: Job) -> Work:
-    message = follow_up(parent, job, queue=OPERATIONS[job.operation].queue or "")
+    message = follow_up(parent, job, queue=slow_queue(job.operation) or "")
     return message, read_envelope(message.envelope).settle_secs
 
 

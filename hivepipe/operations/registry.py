@@ -1,6 +1,5 @@
-"""The handlers by operation, and `execute`, which applies a job once, with its effect."""
+"""`execute` applies a job that writes to the store once, with its effect."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,12 +13,7 @@ from hivepipe.errors import BadEnvelopeError, UnknownOperationError
 from hivepipe.events.job_plan import Message
 from hivepipe.jobs.envelope import Envelope, read_envelope
 from hivepipe.operations import slots
-from hivepipe.operations.declared import OPERATIONS
-from hivepipe.operations.lazy_handler import Handler
-
-HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
-    name: Handler(args) for name, args in OPERATIONS.items() if args.queue is None
-}
+from hivepipe.operations.declared import OPERATIONS, handle
 
 
 def execute(db: Database, job: Envelope) -> None:
@@ -27,12 +21,12 @@ def execute(db: Database, job: Envelope) -> None:
 
     After JobError or sqlite3.Error the caller must roll back.
     """
-    handler = HANDLERS.get(job.operation)
-    if handler is None:
+    args = OPERATIONS.get(job.operation)
+    if args is None or args.queue is not None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     if not mark_applied(db, job):
         return
-    if not job.session and not OPERATIONS[job.operation].without_session:
+    if not job.session and not args.without_session:
         job = replace(job, session=_session_of(db, job))
         if not job.session:
             count_effectless(db, "no_session", job)
@@ -40,7 +34,7 @@ def execute(db: Database, job: Envelope) -> None:
     if is_forgotten(db, job.session):
         count_effectless(db, "forgotten", job)
         return
-    handler(db, job)
+    handle(db, job)
     slots.record_own_slot(db, job)
 
 

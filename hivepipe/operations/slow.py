@@ -1,4 +1,4 @@
-"""Operations that run outside the writer's transactions: operation -> (queue, handler).
+"""Operations that run outside the writer's transactions.
 
 The writer moves jobs that may take longer than 100 ms to `slow` or `llm`, each with its own worker.
 Short jobs that call the system or Redis (queue HERE) run in the writer, outside its transactions.
@@ -7,10 +7,9 @@ All handlers are idempotent. They enqueue follow-up jobs through `JobContext.fol
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from hivepipe.db.database import Database
 from hivepipe.db.home_database import opened
@@ -18,53 +17,27 @@ from hivepipe.errors import UnknownOperationError
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.declared import handle, slow_queue
 from hivepipe.operations.job_context import JobContext, address_of
-from hivepipe.operations.lazy_handler import Handler, load_all
-from hivepipe.operations.registry import HANDLERS, apply_results
+from hivepipe.operations.registry import apply_results
 from hivepipe.operations.slots import turn
-
-
-class Slow(NamedTuple):
-    """One such operation: its queue and its handler."""
-
-    queue: str
-    handler: Callable[[JobContext, Envelope], None]
-
-
-SLOW_OPERATIONS = {
-    name: Slow(args.queue, Handler(args))
-    for name, args in OPERATIONS.items()
-    if args.queue is not None
-}
-
-
-def load_writes() -> None:
-    """Import every handler that writes to the store, for processes that outlive an upgrade."""
-    load_all(HANDLERS.values())
-
-
-def load_slow(*queues: str) -> None:
-    """Import only the handlers of these queues, to save memory."""
-    load_all(slow.handler for slow in SLOW_OPERATIONS.values() if slow.queue in queues)
 
 
 def execute_slow(context: JobContext, job: Envelope) -> None:
     """Execute one such job. Exceptions propagate to the caller."""
-    slow = SLOW_OPERATIONS.get(job.operation)
-    if slow is None:
+    if slow_queue(job.operation) is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     with turn(context, job) as is_ours:
         if is_ours:
-            slow.handler(context, job)
+            handle(context, job)
 
 
 def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) -> None:
     """Store the results of a slow handler and execute the work in this process."""
-    apply_results(db, [follow_up(parent, job) for job in jobs if job.operation in HANDLERS])
+    apply_results(db, [follow_up(parent, job) for job in jobs if slow_queue(job.operation) is None])
     context = context_at_once(home, db)
     for job in jobs:
-        if job.operation not in HANDLERS:
+        if slow_queue(job.operation) is not None:
             execute_slow(context, read_envelope(follow_up(parent, job).envelope))
 
 

@@ -45,9 +45,7 @@ def _imported() -> bool:
     try:
         for name in WORKERS:
             importlib.import_module(f"hivepipe.worker.{name}")
-        slow = importlib.import_module("hivepipe.operations.slow")
-        slow.load_writes()
-        slow.load_slow("slow")
+        importlib.import_module("hivepipe.operations.declared").load(None, "slow")
         # Every worker logs. If it compiled the rules itself, they would take 4 MB in each.
         redact.built_in().redact_text("scheduler 1 is active: /a/b.py, 2026-01-02 03:04:05.678")
     except Exception:  # noqa: BLE001  a damaged installation may raise any error

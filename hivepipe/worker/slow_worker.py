@@ -32,11 +32,12 @@ from hivepipe.errors import (
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
+from hivepipe.operations.declared import load
 from hivepipe.operations.follow_up import follow_up_job
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
-from hivepipe.operations.slow import execute_slow, load_slow
+from hivepipe.operations.slow import execute_slow
 from hivepipe.queue import client
 from hivepipe.queue.claims import LEASE_SECS, Claimed
 from hivepipe.queue.full_memory import unless_full
@@ -86,7 +87,7 @@ class SlowWorker(ClaimingWorker):
         self._beside_jobs("capture", partial(capture.stop_without_team, self._home))
 
     def _set_up_context(self, *queues: str) -> None:
-        load_slow(*queues)
+        load(*queues)
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
         self._job_context = JobContext(self._home, self._address, follow_up, self._should_stop)
 

@@ -38,13 +38,14 @@ from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
 from hivepipe.jobs.schedule_table import CLEANUP, TICK, job_of
 from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.declared import load, slow_queue
 from hivepipe.operations.follow_up import follow_up_job
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.late_notes import replay_notes
 from hivepipe.operations.registry import cleanup_cause
 from hivepipe.operations.slots import job_due
-from hivepipe.operations.slow import SLOW_OPERATIONS, execute_slow, load_slow, load_writes
+from hivepipe.operations.slow import execute_slow
 from hivepipe.queue import client, endpoint, lost_events, ticks
 from hivepipe.queue.aof_sync import AofSync
 from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
@@ -69,8 +70,7 @@ TRY_EVERY_SECS = 1.0
 LARGE_LOG_BYTES = 1_000_000
 
 logger = logging.getLogger("hivepipe.writer")
-load_writes()
-load_slow(HERE)
+load(None, HERE)
 
 
 class Writer(ClaimingWorker):
@@ -366,13 +366,13 @@ def _sorted(claimed: list[Claimed]) -> _Batch:
             logger.error("failed job %s: %s", job.id, error)
             batch.dead.append((job, str(error), job.data, "unreadable"))
             continue
-        slow = SLOW_OPERATIONS.get(envelope.operation)
+        queue = slow_queue(envelope.operation)
         if envelope.operation == TICK:
             batch.ticks.append((job, envelope))
-        elif slow is None:
+        elif queue is None:
             batch.writes.append((job, envelope))
-        elif slow.queue == HERE:
+        elif queue == HERE:
             batch.short.append((job, envelope))
         else:
-            batch.long.append((job, slow.queue, envelope.settle_secs))
+            batch.long.append((job, queue, envelope.settle_secs))
     return batch

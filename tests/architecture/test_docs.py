@@ -15,9 +15,6 @@ from hivepipe import settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
-from hivepipe.operations.declared import OPERATIONS
-from hivepipe.operations.registry import HANDLERS
-from hivepipe.operations.slow import SLOW_OPERATIONS
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
 from hivepipe.summaries.providers import KEPT
@@ -241,11 +238,6 @@ def test_the_page_says_which_settings_no_variable_sets() -> None:
 
 
 # ---- architecture
-
-
-def test_every_operation_has_one_handler() -> None:
-    assert set(OPERATIONS) == {*HANDLERS, *SLOW_OPERATIONS}
-    assert not {*HANDLERS} & {*SLOW_OPERATIONS}
 
 
 def test_the_page_says_where_operations_are_declared() -> None:

@@ -9,10 +9,9 @@ OF_OTHERS = {
     *("click", "psutil", "pydantic", "pydantic_ai", "rich", "supervisor", "watchfiles", "xmlrpc")
 }
 WORKERS = {
-    "writer": "import hivepipe.worker.writer; from hivepipe.operations.slow import load_writes; "
-    "load_writes()",
-    "slow": "import hivepipe.worker.slow_worker; from hivepipe.operations.slow import load_slow; "
-    "load_slow('slow')",
+    "writer": "import hivepipe.worker.writer",
+    "slow": "import hivepipe.worker.slow_worker; from hivepipe.operations.declared import load; "
+    "load('slow')",
     "scheduler": "import hivepipe.worker.scheduler",
 }
 

@@ -24,11 +24,12 @@ from pathlib import Path
 import redis
 
 from hivepipe.errors import JobError, StoreError
-from hivepipe.events.job_plan import PRIORITIES, Job
+from hivepipe.events.job_plan import Job
 from hivepipe.jobs import retry
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.args import Args
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations import declared
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.slow import SLOW_OPERATIONS, Slow
 from hivepipe.worker import claiming_worker, slow_worker
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
@@ -42,8 +43,13 @@ RAISED = {
 }
 
 
-def test_work(context: JobContext, job: Envelope) -> None:
-    how, note = job.payload.get("how"), job.payload.get("note")
+class TestWork(Args, handler="test_work", priority=8, queue="slow"):
+    how: str = ""
+    note: str = ""
+
+
+def test_work(context: JobContext, job: Origin, args: TestWork) -> None:
+    how, note = args.how, args.note
     with (FOLDER / f"began-{note}").open("a") as marks:
         marks.write(f"{time.time()} {os.getpid()}\n")
     if how in ("hold", "stubborn"):
@@ -62,8 +68,7 @@ def test_work(context: JobContext, job: Envelope) -> None:
     context.follow_up(job, [Job("record_prompt", payload, "")])
 
 
-PRIORITIES["test_work"] = 8
-SLOW_OPERATIONS["test_work"] = Slow("slow", test_work)
+declared.LOADED["test_work"] = test_work
 slow_worker.RENEW_SECS = 0.05
 claiming_worker.LOCK_WAIT_SECS = 1.0
 retry.FILE_SECS = (0.05, 0.05, 0.05, 0.05)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.db.database import Database
-from hivepipe.operations import custom_runs, follow_up, registry
+from hivepipe.operations import custom_runs, declared, follow_up
 from hivepipe.queue import spool
 from hivepipe.queue.claims import Claim, Claims
 from hivepipe.worker import writer
@@ -53,7 +53,7 @@ def here(point: str) -> None:
 
 claim, acknowledge = Claims.claim, Claims.acknowledge
 transaction, commit_batch = Database.transaction, writer.commit_batch
-record_prompt = registry.HANDLERS["record_prompt"]
+record_prompt = declared.handler_of("record_prompt")
 
 
 def marked_claim(self: Claims, places: int) -> Claim:
@@ -85,10 +85,10 @@ def paused_commit(*arguments: Any) -> Any:
     return outcome
 
 
-def deadly_prompt(db: Database, job: Any) -> None:
-    if OPTIONS["poison"] and job.payload.get("prompt") == OPTIONS["poison"]:
+def deadly_prompt(db: Database, job: Any, args: Any) -> None:
+    if OPTIONS["poison"] and args.prompt == OPTIONS["poison"]:
         os.kill(os.getpid(), signal.SIGKILL)
-    record_prompt(db, job)
+    record_prompt(db, job, args)
 
 
 def keep_event(*arguments: Any) -> str:
@@ -105,7 +105,7 @@ Claims.claim = marked_claim  # type: ignore[method-assign]
 Claims.acknowledge = paused_acknowledge  # type: ignore[method-assign]
 Database.transaction = paused_transaction  # type: ignore[method-assign]
 writer.commit_batch = paused_commit
-registry.HANDLERS["record_prompt"] = deadly_prompt
+declared.LOADED["record_prompt"] = deadly_prompt
 runpy.run_path(
     str(Path(__file__).resolve().parents[2] / "workers" / "writer.py"), run_name="__main__"
 )

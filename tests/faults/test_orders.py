@@ -13,7 +13,7 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.envelope import Envelope, read_envelope
-from hivepipe.operations.registry import HANDLERS
+from hivepipe.operations.declared import slow_queue
 from hivepipe.worker.group_commit import commit_batch
 from tests.faults import oracle
 from tests.faults.oracle import Fired
@@ -32,7 +32,7 @@ def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
     for sent in oracle.messages(events, PROJECT, SWARM):
         for message in sent:
             known[message.id] = read_envelope(message.envelope)
-    return [job for job in known.values() if job.operation in HANDLERS]
+    return [job for job in known.values() if slow_queue(job.operation) is None]
 
 
 def settled(

@@ -23,9 +23,10 @@ from hivepipe.events.job_plan import Job, Message
 from hivepipe.hook.alive import Liveness
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations import reaper, session_end
+from hivepipe.operations.declared import slow_queue
 from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.registry import HANDLERS, execute
+from hivepipe.operations.registry import execute
 from tests.payloads import CWD, SESSION, TRANSCRIPT
 from tests.rounds import ASKED_ROUNDS, SEED
 
@@ -159,7 +160,7 @@ class Product:
 
     def _execute(self, job: Envelope) -> bool:
         try:
-            if job.operation in HANDLERS:
+            if slow_queue(job.operation) is None:
                 with self.db.transaction():
                     execute(self.db, job)
             elif job.operation == "conclude_session":

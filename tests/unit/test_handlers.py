@@ -33,9 +33,8 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.declared import OPERATIONS, handler_of
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.lazy_handler import Handler
 from hivepipe.operations.registry import execute
 from hivepipe.redact.user_rules import parse, redactor
 from hivepipe.worker.group_commit import commit_batch
@@ -43,7 +42,7 @@ from hivepipe.worker.group_commit import commit_batch
 
 def test_a_handler_takes_the_args_of_its_operation() -> None:
     for operation, args in OPERATIONS.items():
-        handler = Handler(args).load()
+        handler = handler_of(operation)
         assert handler.__name__ == operation
         place, origin, takes, _ = get_type_hints(handler).values()
         assert place is (Database if args.queue is None else JobContext), operation
@@ -79,10 +78,9 @@ USE = """
 from hivepipe.operations import families
 families.__path__.append({folder!r})
 from hivepipe.jobs.envelope import compose, read_envelope
-from hivepipe.operations.declared import OPERATIONS, PERIODIC
-from hivepipe.operations.slow import SLOW_OPERATIONS
+from hivepipe.operations.declared import OPERATIONS, PERIODIC, handle
 message = compose("one", OPERATIONS["water_plants"](litres=3).job(), 1)
-SLOW_OPERATIONS["water_plants"].handler(None, read_envelope(message.envelope))
+handle(None, read_envelope(message.envelope))
 print(message.queue, *(row.name for row in PERIODIC if row.operation == "water_plants"))
 """
 

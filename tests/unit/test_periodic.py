@@ -20,8 +20,6 @@ from hivepipe.jobs.schedule_table import (
 )
 from hivepipe.operations.declared import OPERATIONS, PERIODIC
 from hivepipe.operations.families.retention import CleanupAgents
-from hivepipe.operations.registry import HANDLERS
-from hivepipe.operations.slow import SLOW_OPERATIONS
 from hivepipe.worker.scheduler import LOCK_SECS, LONGEST_WAIT_SECS
 
 ROW = Periodic("reaper", 60, "cleanup_agents", "a test")
@@ -98,7 +96,6 @@ def test_the_table_names_operations_that_exist_and_each_row_once() -> None:
     assert re.fullmatch(r"[a-z]+", TICK)
     for row in PERIODIC:
         assert row.operation in OPERATIONS
-        assert row.operation in HANDLERS or row.operation in SLOW_OPERATIONS
         assert row.interval_secs >= (5 if row.fallback_for else 30)
         assert row.fallback_for in ("", "writer", "slow")
         assert row.why

@@ -11,7 +11,7 @@ from hivepipe.db.database import Database
 from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Count, encode, plan
 from hivepipe.jobs.envelope import Envelope, read_envelope
-from hivepipe.operations.registry import HANDLERS
+from hivepipe.operations.declared import slow_queue
 from hivepipe.worker.group_commit import commit_batch
 from tests.payloads import ALL, changed
 
@@ -58,7 +58,7 @@ def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
     )
     for message in encode(plan(event, context), event, context):
         job = read_envelope(message.envelope)
-        if job.operation in HANDLERS:
+        if slow_queue(job.operation) is None:
             yield job
 
 
