@@ -11,7 +11,6 @@ from hivepipe.cli.parameters import CheckedCommand, together
 from hivepipe.cli.tables import (
     Column,
     output_options,
-    printable,
     show_entries,
     show_json,
     show_table,
@@ -22,7 +21,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
 from hivepipe.home import Place, locate
-from hivepipe.queue.failed_actions import retry_or_discard
+from hivepipe.queue.failed_actions import Verb, retry_or_discard
 from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, failed_jobs
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
@@ -58,7 +57,7 @@ def _check(*, job_id: str | None, everything: bool, operation: str | None, **_: 
 def list_failed(operation: str | None) -> None:
     """List the failed jobs and the reason of each."""
     with _failed_jobs(locate(".")) as store:
-        found = store.jobs(operation or "") if store else []
+        found = _jobs(store, operation)
     if show_json(failed=[_described(job) for job in found]):
         return
     rows = [
@@ -113,17 +112,12 @@ def show(job_id: str) -> None:
 @selection_options
 def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
     """Requeue failed jobs: one (ID), all, or those of an operation."""
-    place = locate(".")
-    with _failed_jobs(place) as store:
-        jobs = _selected(store, job_id, operation)
-        retried = (
-            retry_or_discard(store, place.home, "retry", jobs, BY).done if store and jobs else 0
-        )
+    chosen, retried = _act("retry", job_id, operation)
     say(f"{retried} sent back to the queues")
     if retried:
-        _start_stack(place)
-    if retried < len(jobs):
-        lost = counted(len(jobs) - retried, "job", "have")
+        _start_stack(locate("."))
+    if retried < chosen:
+        lost = counted(chosen - retried, "job", "have")
         say(f"{lost} no data any more: discard with `hivepipe failed discard`", err=True)
         click.get_current_context().exit(1)
 
@@ -133,15 +127,7 @@ def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
 @yes_option
 def discard(job_id: str | None, operation: str | None, **_: Any) -> None:
     """Delete failed jobs: one (ID), all, or those of an operation."""
-    place = locate(".")
-    with _failed_jobs(place) as store:
-        jobs = _selected(store, job_id, operation)
-        if jobs:
-            confirm_or_end(f"Discard {_named(jobs)}?")
-        done = (
-            retry_or_discard(store, place.home, "discard", jobs, BY).done if store and jobs else 0
-        )
-    say(f"{done} discarded")
+    say(f"{_act('discard', job_id, operation)[1]} discarded")
 
 
 @failed.command("actions")
@@ -159,6 +145,19 @@ def list_actions() -> None:
     }
     without = "no actions"
     show_entries("actions", found, columns, without=without)
+
+
+def _act(verb: Verb, job_id: str | None, operation: str | None) -> tuple[int, int]:
+    """Retry or discard the selected jobs; return their number, and how many were there."""
+    place = locate(".")
+    with _failed_jobs(place) as store:
+        jobs = [_found(store, job_id)] if job_id else _jobs(store, operation)
+        if store is None or not jobs:
+            return 0, 0
+        if verb == "discard":
+            first, many = f"{jobs[0].id} ({jobs[0].operation})", counted(len(jobs), "failed job")
+            confirm_or_end(f"Discard {many if jobs[1:] else first}?")
+        return len(jobs), retry_or_discard(store, place.home, verb, jobs, BY).done
 
 
 @contextmanager
@@ -180,24 +179,14 @@ def _start_stack(place: Place) -> None:
         say("the stack is not running: the jobs wait until `hivepipe up`", err=True)
 
 
+def _jobs(store: FailedJobs | None, operation: str | None) -> list[FailedJob]:
+    return store.jobs(operation or "") if store else []
+
+
 def _found(store: FailedJobs | None, job_id: str) -> FailedJob:
     if store is None:
         raise HivepipeError(f"no failed job has the id {job_id}: see `hivepipe failed list`")
     return store.job(job_id)
-
-
-def _selected(
-    store: FailedJobs | None, job_id: str | None, operation: str | None
-) -> list[FailedJob]:
-    if job_id:
-        return [_found(store, job_id)]
-    return store.jobs(operation or "") if store else []
-
-
-def _named(jobs: list[FailedJob]) -> str:
-    if len(jobs) == 1:
-        return printable(f"{jobs[0].id} ({jobs[0].operation})")
-    return counted(len(jobs), "failed job")
 
 
 def _steps(job: FailedJob, database: str) -> list[str]:

@@ -27,21 +27,14 @@ from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.reading.search import Found, Line, Question, find
 from hivepipe.reading.team.search import TeamLine, team_search
-from hivepipe.reading.team.source import Choice as Wanted
 from hivepipe.reading.team.source import opened
 from hivepipe.text.sizes import size
 
+_OF_THIS_MACHINE = ("whole_words", "agent", "role", "tool", "project")
 
-def _check(
-    *,
-    whole_words: bool,
-    agent: str,
-    role: str | None,
-    tool: str,
-    project: str,
-    **_: Any,
-) -> None:
-    if team_choice() and any((whole_words, agent, role, tool, project)):
+
+def _check(**chosen: Any) -> None:
+    if team_choice() and any(chosen[name] for name in _OF_THIS_MACHINE):
         raise click.UsageError("--team knows words, --session, --since, --until and --limit")
 
 
@@ -94,22 +87,16 @@ def search(
         since=stored(since),
         until=stored(until),
     )
-    wanted = team_choice(since=question.since, until=question.until)
-    found = _in_team(question, wanted, limit) if wanted else _here(question, limit)
+    if wanted := team_choice(since=question.since, until=question.until):
+        with opened() as source:
+            found = team_search(source, wanted, question, limit)
+    else:
+        with _indexing() as progress:
+            found = find(locate(".").home, question, limit, progress)
     hits = [line.entry() for line in found.lines]
     left = found.not_indexed_bytes
     if not show_json(total=found.total, not_indexed_bytes=left, hits=hits):
         _show_found(found)
-
-
-def _here(question: Question, limit: int) -> Found:
-    with _indexing() as progress:
-        return find(locate(".").home, question, limit, progress)
-
-
-def _in_team(question: Question, wanted: Wanted, limit: int) -> Found:
-    with opened() as source:
-        return team_search(source, wanted, question, limit)
 
 
 @contextmanager

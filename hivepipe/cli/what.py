@@ -50,7 +50,7 @@ def what() -> None:
     place = locate(".")
     counts = _counts(place)
     data = data_of(place)
-    hooks = _hooks(place)
+    hooks = Facts(place, Stack.of(place)).who_runs_hooks
     asking = waiting(place.home, place.project)
     transcripts, leaves = _transcripts(place), _leaves(place)
     if show_json(
@@ -91,10 +91,6 @@ def _transcripts(place: Place) -> int:
     folder = Path(kept_folder(place.home))
     kinds = ("main-session", "subagent")
     return sum(1 for kind in kinds for _ in folder.glob(f"{kind}/**/*.jsonl*"))
-
-
-def _hooks(place: Place) -> list[str]:
-    return Facts(place, Stack.of(place)).who_runs_hooks
 
 
 def _state(place: Place, hooks: list[str]) -> str:

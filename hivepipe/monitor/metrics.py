@@ -20,12 +20,14 @@ class StackCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         report = self.report
+        running = {each["name"]: each["state"] == "running" for each in report["processes"]}
+        alerts = {each["name"]: 1.0 for each in report["alerts"]}
         yield _gauge("healthy", "1 if the stack runs and no alert is active", report["healthy"])
         yield _gauge("redis_up", "1 if Redis answers", report["redis"] == "up")
         yield _gauge("spooled_events", "events that wait on disk", report["spool"])
         yield _gauge("set_aside_events", "events on disk that cannot be read", report["set_aside"])
-        yield _labelled("process_up", "1 if the process runs", "process", _processes(report))
-        yield _labelled("alert", "1 for each active alert", "alert", _alerts(report))
+        yield _labelled("process_up", "1 if the process runs", "process", running)
+        yield _labelled("alert", "1 for each active alert", "alert", alerts)
         if report["team"] is not None:
             yield from _of_uplink(report["team"])
         if report["effectless"] is not None:
@@ -64,14 +66,6 @@ def _of_redis(report: Report) -> Iterator[Metric]:
         "oldest_job_seconds", "age of the oldest queued job", report["oldest_waiting_secs"] or 0
     )
     yield _labelled("workers", "workers with a heartbeat, by queue", "queue", _workers(report))
-
-
-def _processes(report: Report) -> dict[str, float]:
-    return {entry["name"]: entry["state"] == "running" for entry in report["processes"]}
-
-
-def _alerts(report: Report) -> dict[str, float]:
-    return {alert["name"]: 1 for alert in report["alerts"]}
 
 
 def _workers(report: Report) -> dict[str, float]:
