@@ -17,7 +17,6 @@ class _Address(click.ParamType[str]):
     name = "address"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the address, or fail with a usage error if it has invalid characters."""
         if not _NAME_OR_NUMBER.fullmatch(value):
             self.fail(f"{value!r} is not an address or a host name", param, ctx)
         return value

@@ -45,7 +45,6 @@ class _Commands(click.Group):
     """Commands that are imported on first use; a HivepipeError prints one line and exits with 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -67,7 +66,6 @@ class _Commands(click.Group):
             raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands in their groups, one line each."""
         width = max(map(len, COMMANDS))
         for title, group in GROUPS.items():
             rows = [(f"{name:<{width}}", entry.summary) for name, entry in group.items()]
@@ -75,7 +73,6 @@ class _Commands(click.Group):
                 formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except HivepipeError as error:

@@ -89,7 +89,6 @@ def _undo() -> None:
 
 
 def show_undone(record: Record) -> None:
-    """Show what `--undo` restored."""
     for move in record.moves:
         if os.path.lexists(move.source):
             say(f"home     {short(move.source)} is back in its place")

@@ -38,7 +38,6 @@ class Report:
                 seen.append(self.lines)
 
     def show(self) -> None:
-        """Print the report to stderr."""
         say(f"{self.changed} of {counted(self.lines, 'line')} changed", err=True)
         width = max(map(len, self.secrets), default=0)
         for rule, number in self.secrets.most_common():

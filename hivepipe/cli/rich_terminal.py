@@ -29,7 +29,6 @@ class _Stream:
     """The current stdout or stderr without the guard, for rich."""
 
     def __init__(self, err: bool) -> None:
-        """Use stdout, or stderr with `err`."""
         self._err = err
 
     def __getattr__(self, name: str) -> Any:

@@ -158,7 +158,6 @@ class _Guarded:
     """A standard stream that escapes control characters of everything written to it."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Wrap a stream."""
         self.stream = stream
 
     def write(self, text: str) -> int:
@@ -170,7 +169,6 @@ class _Guarded:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts."""
         for line in lines:
             self.write(line)
 
@@ -182,13 +180,11 @@ class _GuardedErrors(_Guarded):
     """A guarded stderr. What it does not take is dropped, because nothing else can report it."""
 
     def write(self, text: str) -> int:
-        """Write a text with control characters escaped."""
         with _dropping_what_fails(err=True):
             super().write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream."""
         with _dropping_what_fails(err=True):
             self.stream.flush()
 

@@ -26,7 +26,6 @@ class Request:
     """The parsed file; `unreadable` is the parser's error, `problems` are the ignored parts."""
 
     def __init__(self, text: str, project: str, home: str) -> None:
-        """Parse the text."""
         self.path = f"{project}/{NAME}"
         self.unreadable = ""
         self.problems: list[str] = []

@@ -28,7 +28,6 @@ class Trusted(NamedTuple):
 
 
 def path_of(home: str) -> str:
-    """Return the path of the list."""
     return f"{home}/{NAME}"
 
 

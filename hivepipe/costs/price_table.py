@@ -18,7 +18,6 @@ GENAI_FILE = "genai_prices.toml"
 
 @cache
 def built_in() -> PriceTable:
-    """Return the built-in table."""
     return _packaged(GENAI_FILE).with_overrides(_packaged(FILE_NAME))
 
 

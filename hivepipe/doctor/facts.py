@@ -136,7 +136,6 @@ class Facts:
 
     @cached_property
     def config(self) -> Config:
-        """Return the configuration of `config.toml`."""
         return Config(self.place.home, self.place.project)
 
     @property

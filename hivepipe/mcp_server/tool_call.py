@@ -26,11 +26,9 @@ class ToolCall:
     values: Values
 
     def text(self, name: str) -> str:
-        """Return a text argument."""
         return str(self.values[name])
 
     def number(self, name: str) -> int:
-        """Return an integer argument."""
         return int(self.values[name])
 
     def day(self, name: str) -> str:

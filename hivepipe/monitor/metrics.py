@@ -18,7 +18,6 @@ class StackCollector(Collector):
     report: Report
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
         report = self.report
         running = {each["name"]: each["state"] == "running" for each in report["processes"]}
         alerts = {each["name"]: 1.0 for each in report["alerts"]}

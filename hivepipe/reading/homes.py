@@ -45,7 +45,6 @@ class KnownHome:
         return Place(self.project or self.home, self.home, record)
 
     def database(self) -> Path:
-        """Return the path of its database."""
         with settings_of(self.home):
             return database_path(self.home)
 

@@ -82,7 +82,6 @@ class _Reader:
         self._open: dict[str, Call] = {}
 
     def read(self, number: int, piece: Piece) -> None:
-        """Add the next piece."""
         if piece.at:
             self.began = min(filter(None, (self.began, piece.at)))
             self.ended = max(self.ended, piece.at)

@@ -45,7 +45,6 @@ class Scene:
 
     @cached_property
     def home(self) -> str:
-        """Return the home of the project."""
         return self.command("home").strip()
 
     def command(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:

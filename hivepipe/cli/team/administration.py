@@ -34,7 +34,6 @@ class Span(click.ParamType[timedelta]):
     name = "span"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> timedelta:
-        """Return the span."""
         if isinstance(value, timedelta):
             return value
         found = _SPAN.fullmatch(str(value))

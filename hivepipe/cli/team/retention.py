@@ -22,7 +22,6 @@ class Months(click.ParamType[int]):
     name = "months"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return the number."""
         if value == ALL:
             return 0
         text = str(value)

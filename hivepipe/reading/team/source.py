@@ -74,7 +74,6 @@ class Source:
     """A team's server as seen by a reader, or by a page that reads for the member `person`."""
 
     def __init__(self, connection: "psycopg.Connection[dict[str, Any]]", person: str = "") -> None:
-        """Use an open connection, which the caller closes."""
         self._connection = connection
         self._person = clean(person)
         # The archive functions need only `execute` and `info` of a connection.
