@@ -23,30 +23,19 @@ class _Look(NamedTuple):
     data: bytes = b""
 
 
-class _Place(NamedTuple):
-    """Up to where a log was read: the file, and the offset in it."""
-
-    inode: int = 0
-    offset: int = 0
-
-
 class Tail:
     """Reads the process logs of a home, each from its last offset."""
 
-    def __init__(self, home: str, names: Iterable[str] = NAMES, from_end: bool = False) -> None:
-        """Start at the beginning of each log, or with `from_end` after its present lines."""
-        logs = [Path(home, "logs", f"{name}.log") for name in names]
-        self._seen = dict.fromkeys(logs, _Place())
-        if from_end:
-            looks = {log: _look(log) for log in logs}
-            self._seen = {log: _Place(look.inode, look.size) for log, look in looks.items()}
+    def __init__(self, home: str, names: Iterable[str] = NAMES) -> None:
+        logs = (Path(home, "logs", f"{name}.log") for name in names)
+        self._seen = dict.fromkeys(logs, (0, 0))  # inode, and offset up to which it was read
 
     def last_lines(self, count: int) -> list[tuple[str, str]]:
         """Return the last lines of each log as (process, line)."""
         lines = []
         for log in self._seen:
             before, now = _look(_rotated(log)), _look(log)
-            self._seen[log] = _Place(now.inode, now.size)
+            self._seen[log] = (now.inode, now.size)
             read = (before.data + now.data).decode("utf-8", "replace").splitlines()
             lines += [(log.stem, line) for line in read[max(len(read) - count, 0) :]]
         return lines
@@ -61,7 +50,7 @@ class Tail:
                 rest = old.data if old.inode == inode else b""
                 offset, now = 0, _look(log, 0)
             new, newline, _ = now.data.rpartition(b"\n")
-            self._seen[log] = _Place(now.inode, offset + len(new) + len(newline))
+            self._seen[log] = (now.inode, offset + len(new) + len(newline))
             read = (rest + new).decode("utf-8", "replace").splitlines()
             lines += [(log.stem, line) for line in read]
         return lines

@@ -59,7 +59,8 @@ def up(
     say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")
     if detach:
         return
-    tail = Tail(stack.home, PROGRAMS, from_end=True)
+    tail = Tail(stack.home, PROGRAMS)
+    tail.last_lines(0)  # only later lines are shown
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
