@@ -25,7 +25,7 @@ def config() -> None:
     # All three read the files; an unreadable file is reported once.
     problems = [*filter(None, dict.fromkeys((*found.problems, use_rules(home), fault(home))))]
     asking = waiting(home, place.project)
-    rows = [(value.setting.name, value.value, value.source) for value in found.values()]
+    rows = [*found.values()]
     values = [{"name": name, "value": value, "source": source} for name, value, source in rows]
     if not show_json(
         home=home,

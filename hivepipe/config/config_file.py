@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Iterator
 from errno import EFBIG
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hivepipe import settings
 from hivepipe.config import request, trust
@@ -28,7 +28,6 @@ from hivepipe.config.setting_table import (
     LIMIT_BYTES,
     SECTIONS,
     SETTINGS,
-    Setting,
     files,
     text_of,
     variables,
@@ -38,14 +37,6 @@ from hivepipe.home import Place, locate, read_small, write_small
 COMPILED = "hook-settings.json"
 
 UNUSABLE = "?"  # the value of an unreadable setting with `limits_spending`
-
-
-class Value(NamedTuple):
-    """A setting with its value and the source of the value."""
-
-    setting: Setting
-    value: str
-    source: str
 
 
 class Config:
@@ -85,19 +76,19 @@ class Config:
         requested = self.requests.get(self.project)
         return [*self.keyword_rules, *(requested.keyword_rules if requested else ())]
 
-    def values(self) -> Iterator[Value]:
-        """Yield every setting with its value and source: environment, a file, or default."""
+    def values(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value and source of every setting: environment, a file, or default."""
         trusted = self.requests.get(self.project)
         for setting in SETTINGS:
             value = settings.environment(setting.variable)
             if value and not setting.is_of_files:
-                yield Value(setting, value, "environment")
+                yield setting.name, value, "environment"
             elif setting.name in self._values:
-                yield Value(setting, *self._values[setting.name])
+                yield setting.name, *self._values[setting.name]
             elif trusted and setting.name in trusted.values:
-                yield Value(setting, trusted.values[setting.name], f"{trusted.path}, as trusted")
+                yield setting.name, trusted.values[setting.name], f"{trusted.path}, as trusted"
             else:
-                yield Value(setting, setting.default, "default")
+                yield setting.name, setting.default, "default"
 
     def _read(self, path: str) -> Iterator[tuple[str, str]]:
         try:

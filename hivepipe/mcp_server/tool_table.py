@@ -30,7 +30,6 @@ def _rows(default: int, most: int, most_skipped: int = MOST_SKIPPED) -> dict[str
 
 
 _PROJECT = Argument("Folder or name; default: all, the current one first")
-_SESSION = Argument("Id of a session or its beginning; `last`: the newest", None)
 _SINCE = Argument("First local day, e.g. 2026-11-21")
 
 TOOLS = {
@@ -56,7 +55,7 @@ TOOLS = {
         "Show one session: with `offset` the messages and calls around a hit of search, without "
         "it cost, state, summary and the newest events (prompts, agents, checkpoints).",
         {
-            "session": _SESSION._replace(description="`session` of a hit, or an id's beginning"),
+            "session": Argument("`session` of a hit, or an id's beginning", None),
             "offset": Argument("`offset` of the hit", -1, 1 << 53, least=0),
             "project": _PROJECT,
             **_rows(40, 100),
@@ -66,8 +65,8 @@ TOOLS = {
         "a session",
         "Read the conversation of a session or subagent in full, in pages.",
         {
-            "session": _SESSION._replace(
-                description="Id of a session or subagent, or its beginning; `last`: the newest"
+            "session": Argument(
+                "Id of a session or subagent, or its beginning; `last`: the newest", None
             ),
             "project": _PROJECT,
             "skip": _rows(1, 1)["skip"],

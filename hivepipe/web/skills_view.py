@@ -12,6 +12,6 @@ def skills(query: ViewQuery) -> Content:
     found = [
         each
         for each in skills_used(query.homes)
-        if part in each.skill.casefold() and (each.failures or not only_failed)
+        if part in each["skill"].casefold() and (each["failures"] or not only_failed)
     ]
     return {"skills": found[:MOST_SKILLS], "left_out": max(len(found) - MOST_SKILLS, 0)}

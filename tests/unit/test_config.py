@@ -45,8 +45,8 @@ def home_file(environ: Environ, tmp_path: Path) -> Path:
 
 
 def source_of(config: Config, name: str) -> tuple[str, str]:
-    (found,) = [value for value in config.values() if value.setting.name == name]
-    return found.value, found.source
+    (found,) = [(value, source) for each, value, source in config.values() if each == name]
+    return found
 
 
 def test_the_environment_wins_over_the_home_over_the_user_over_the_default(
@@ -56,7 +56,7 @@ def test_the_environment_wins_over_the_home_over_the_user_over_the_default(
         return source_of(Config(str(home_file.parent)), "checkpoint_interval")
 
     config = Config(str(home_file.parent))
-    assert {value.source for value in config.values()} == {"default"}
+    assert {source for *_, source in config.values()} == {"default"}
     assert len(list(config.values())) == len(SETTINGS)
     assert (config.for_settings(), config.problems) == ({}, [])
     assert found() == ("60", "default")
