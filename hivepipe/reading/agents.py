@@ -80,18 +80,13 @@ class AgentsOfSession:
         return round(sum(costs), 6) if costs else None
 
 
-@dataclass(frozen=True)
-class Agents:
-    """Agents by session; `has_more` tells whether older ones were left out."""
+def agents(
+    homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = ""
+) -> tuple[list[AgentsOfSession], bool]:
+    """Return the newest agents of all homes by session, and whether there are older ones.
 
-    sessions: list[AgentsOfSession]
-    has_more: bool
-
-
-def agents(homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = "") -> Agents:
-    """Return the newest agents of all homes by session, the session of the newest agent first.
-
-    Return at most `limit` agents, filtered by `kind` and `state`.
+    Return at most `limit` agents, filtered by `kind` and `state`. The session of the newest agent
+    comes first.
     """
     homes = list(homes)
     chosen = [agent for known in homes for agent in _of_home(known, limit + 1, kind, state)]
@@ -102,7 +97,7 @@ def agents(homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = 
         if mine:
             sessions += _by_session(known, mine)
     sessions.sort(key=lambda each: max(map(_began, each.agents)), reverse=True)
-    return Agents(sessions, len(chosen) > limit)
+    return sessions, len(chosen) > limit
 
 
 def _of_home(known: KnownHome, limit: int, kind: str, state: str) -> list[Agent]:

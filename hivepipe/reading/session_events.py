@@ -22,13 +22,6 @@ class Event(NamedTuple):
     error: str | None = None
 
 
-class Events(NamedTuple):
-    """The newest events, oldest first, and the number of older ones."""
-
-    shown: list[Event]
-    left_out: int
-
-
 class _Source(NamedTuple):
     """A table whose rows are events, with the SQL expression of their time."""
 
@@ -52,13 +45,13 @@ class _Source(NamedTuple):
         return int(store.rows(sql, {"session": session})[0]["number"])
 
 
-def events_of(store: Listings, session: str, limit: int) -> Events:
-    """Return the newest `limit` events of a session."""
+def events_of(store: Listings, session: str, limit: int) -> tuple[list[Event], int]:
+    """Return the newest `limit` events of a session, oldest first, and the number of older ones."""
     found = [event for source in _SOURCES for event in source.newest(store, session, limit)]
     found.sort(key=lambda event: (event.at, _ORDER.get(event.kind, 1)))
     total = sum(source.total(store, session) for source in _SOURCES)
     shown = found[-limit:]
-    return Events(shown, total - len(shown))
+    return shown, total - len(shown)
 
 
 def _started(at: str, row: Entry) -> Event:

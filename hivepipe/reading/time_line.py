@@ -40,14 +40,14 @@ class TimeLine(NamedTuple):
 
 def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
     """Return the time line of a session with its newest `limit` events."""
-    events = events_of(store, session, limit)
+    events, left_out = events_of(store, session, limit)
     summaries = list_summaries(store, session)
     return TimeLine(
         session=_session(home, store, session),
         instances=store.instances(session),
-        events=events.shown,
-        left_out=events.left_out,
-        files=_files(home, session, events.shown),
+        events=events,
+        left_out=left_out,
+        files=_files(home, session, events),
         cost=spent_of(home, bills(store, (), sessions=[session]).total),
         summary=summaries[0] if summaries else None,
     )

@@ -9,5 +9,5 @@ MOST_AGENTS = 500
 def agents(query: ViewQuery) -> Content:
     """Return the newest agents by session, filtered by `type` and `outcome`."""
     kind, outcome = query.filter("type"), query.filter("outcome")
-    found = agents_by_session(query.homes, MOST_AGENTS, kind, outcome)
-    return {"sessions": found.sessions, "has_more": found.has_more}
+    found, has_more = agents_by_session(query.homes, MOST_AGENTS, kind, outcome)
+    return {"sessions": found, "has_more": has_more}

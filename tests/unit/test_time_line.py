@@ -104,8 +104,8 @@ def test_a_limit_bounds_what_is_read(db: Database, tmp_path: Path) -> None:
     with listings(tmp_path / "hive.db") as store:
         rows = store.rows
         store.rows = lambda *query: read.append(len(out := rows(*query))) or out  # type: ignore[func-returns-value, method-assign]
-        events = events_of(store, SESSION, 7)
-    assert [event.text for event in events.shown] == [str(n) for n in range(493, 500)]
+        events, _ = events_of(store, SESSION, 7)
+    assert [event.text for event in events] == [str(n) for n in range(493, 500)]
     assert max(read) == 7
 
 

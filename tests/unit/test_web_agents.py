@@ -85,7 +85,7 @@ def test_agents_that_name_each_other_are_shown(client: TestClient, home: Path) -
 def test_only_the_newest_are_read_in_full(client: TestClient, home: Path) -> None:
     spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z")
     known = KnownHome("key", str(home), "")
-    found = agents([known], 1)
-    assert [agent.id for each in found.sessions for agent in each.agents] == ["a2"]
-    assert found.has_more
-    assert not agents([known], 2).has_more
+    found, has_more = agents([known], 1)
+    assert [agent.id for each in found for agent in each.agents] == ["a2"]
+    assert has_more
+    assert not agents([known], 2)[1]
