@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hivepipe import git
+from hivepipe.alerts.rules import ROOM_BYTES
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.git_tracked import refusal
@@ -34,7 +35,6 @@ from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
 from hivepipe.stack.registration import IGNORE_ALL
 
-ROOM_BYTES = 200_000_000
 LARGE_WAL_BYTES = 64_000_000
 _FOR_OTHERS = 0o077
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

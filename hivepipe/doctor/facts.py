@@ -127,14 +127,6 @@ class Facts:
         return waiting_events(str(self.home))
 
     @cached_property
-    def oldest_secs(self) -> float:
-        """Return the age in seconds of the oldest spooled event, or 0."""
-        try:
-            return self.now - int(self.spooled[0].name.partition("_")[0]) / 1e9
-        except (IndexError, ValueError):
-            return 0
-
-    @cached_property
     def config(self) -> Config:
         return Config(self.place.home, self.place.project)
 

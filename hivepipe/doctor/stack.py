@@ -12,8 +12,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from hivepipe.doctor.facts import Facts, Finding
-from hivepipe.events.job_plan import utc
 from hivepipe.files.regular_file import regular
+from hivepipe.monitor import snapshot
 from hivepipe.queue import claims, connection, lost_events
 from hivepipe.queue.names import QUEUES
 from hivepipe.queue.rq_workers import reductions_of, rq_workers
@@ -153,11 +153,11 @@ def current(facts: Facts) -> Iterator[Finding]:
 
 def spool(facts: Facts) -> Iterator[Finding]:
     """Find events that have been in the spool longer than any restart takes."""
-    if facts.oldest_secs < LATE_SECS or facts.place.state == "off":
+    secs = max(map(snapshot.age_secs, facts.spooled), default=0.0)
+    if secs < LATE_SECS or facts.place.state == "off":
         return
-    minutes = facts.oldest_secs / 60
     count = counted(len(facts.spooled), "event", "wait")
-    text = f"{count} on disk, the oldest for {counted(round(minutes), 'minute')}"
+    text = f"{count} on disk, the oldest for {counted(round(secs / 60), 'minute')}"
     if facts.redis_server[1]:
         yield Finding(text, "hivepipe drain")
     else:
@@ -176,11 +176,10 @@ def in_memory(facts: Facts) -> Iterator[Finding]:
 def lost(facts: Facts) -> Iterator[Finding]:
     """Find events that could not be stored anywhere."""
     home = str(facts.home)
-    found = lost_events.lost_events(home)
-    if found:
-        span = f"{utc(int(found.first * 1e9))[:19]} and {utc(int(found.last * 1e9))[:19]} UTC"
-        events = counted(found.number, "event")
-        text = f"{events} could not be kept between {span}: no folder was writable"
+    if found := snapshot.lost(home):
+        number, first, last = found
+        text = f"{counted(number, 'event')} could not be kept between {first[:19]} and {last[:19]}"
+        text = f"{text} UTC: no folder was writable"
         files = " ".join(shlex.quote(str(path)) for path in lost_events.lost_files(home))
         yield Finding(text, f"rm {files}  # when you know why")
 

@@ -2,8 +2,8 @@
 
 import hmac
 from hashlib import blake2b
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+
+from hivepipe.text.urls import is_local
 
 
 def cookie_name(token: str) -> str:
@@ -21,11 +21,7 @@ def cookie_value(token: str, user: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Tell whether a host is localhost or a loopback address; other names are not resolved."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False
+    return is_local(f"//{host}")
 
 
 def is_token(given: str, token: str) -> bool:

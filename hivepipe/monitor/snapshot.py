@@ -49,8 +49,8 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
     spooled = waiting_events(home)
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
-        "oldest_spooled_secs": max(map(_age_secs, spooled), default=0.0),
-        "lost": _lost(home),
+        "oldest_spooled_secs": max(map(age_secs, spooled), default=0.0),
+        "lost": lost(home),
         "free_bytes": free_bytes(home),
         "hive": hive_states(home),
         "budget": budget(),
@@ -82,7 +82,7 @@ def _uplink(home: str) -> dict[str, Any]:
     return {"uplink_secs": waited, "uplink": report["error"] if is_reported else ""}
 
 
-def _lost(home: str) -> tuple[int, str, str] | None:
+def lost(home: str) -> tuple[int, str, str] | None:
     """Return the count, first and last time of events lost in the last week, or None."""
     found = lost_events(home)
     if found is None:
@@ -123,6 +123,7 @@ def budget() -> str:
     return ", ".join(text for taken, cap, text in pairs if taken and taken >= cap * _NEARLY)
 
 
-def _age_secs(spooled: Path) -> float:
+def age_secs(spooled: Path) -> float:
+    """Return the age of a spooled event in seconds, or 0 if its name has no time."""
     digits = spooled.name.partition("_")[0]
     return max(time.time() - int(digits) / 1e9, 0.0) if digits.isdigit() else 0.0
