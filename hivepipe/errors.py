@@ -30,7 +30,7 @@ class StackError(HivepipeError):
 
 
 class SettingsError(HivepipeError):
-    """A settings file of Claude Code cannot be changed."""
+    """Settings cannot be changed, or do not apply in full."""
 
 
 class LockHeldError(HivepipeError):

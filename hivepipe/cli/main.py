@@ -20,7 +20,7 @@ from hivepipe.cli.terminal import (
     say,
 )
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
-from hivepipe.errors import HivepipeError
+from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.files.file_size import raise_limit, with_limit_if_hit
 from hivepipe.home import locate, state_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
@@ -173,6 +173,8 @@ def main() -> None:
             say(f"hivepipe: {problem}; ignored", err=True)
     try:
         compile_for_hooks(found)
+    except SettingsError as error:
+        say(f"hivepipe: {error}", err=True)
     except OSError as error:
         reason = f"cannot write the hooks' settings of {found.home}: {error.strerror}"
         say(f"hivepipe: {reason}", err=True)

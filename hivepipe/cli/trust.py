@@ -21,7 +21,7 @@ from hivepipe.home import Place, is_in_project, locate
 from hivepipe.hook.greeting import part_path, project_part
 from hivepipe.operations.briefing_files import BriefingFiles
 from hivepipe.operations.memory import index_path
-from hivepipe.operations.recall import prepare_recall
+from hivepipe.operations.recall import prepare_recall, remove_parts
 from hivepipe.settings import environment
 from hivepipe.text.plurals import counted
 
@@ -60,8 +60,9 @@ def trust(names: tuple[str, ...], remove: bool) -> None:
     wanted = [file for file in found if file.waits]
     if wanted:
         _ask(place, wanted)
-        _apply(place, add=wanted)
+        kept.change(place.home, place.project, add={file.name: as_trusted(file) for file in wanted})
         say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` revokes it")
+        _apply(place)
     elif not found:
         say(f"nothing in {short(place.project)} asks for anything")
     else:
@@ -138,27 +139,34 @@ def _ask(place: Place, wanted: list[Asking]) -> None:
 
 def _revoke(place: Place, found: list[Asking]) -> None:
     known = kept.trusted_files(place.home, place.project)
-    removed = [file for file in found if file.name in known]
-    if removed:
-        _apply(place, remove=removed)
-    say(f"{counted(len(removed), 'file')} no longer trusted" if removed else "nothing was trusted")
+    removed = [file.name for file in found if file.name in known]
+    if not removed:
+        say("nothing was trusted")
+        return
+    kept.change(place.home, place.project, add={}, remove=removed)
+    say(f"{counted(len(removed), 'file')} no longer trusted")
+    _apply(place)
 
 
-def _apply(
-    place: Place, add: list[Asking] | None = None, remove: list[Asking] | None = None
-) -> None:
-    """Store the answer and compile the hooks' settings at once."""
-    kept.change(
-        place.home,
-        place.project,
-        add={file.name: as_trusted(file) for file in add or ()},
-        remove=[file.name for file in remove or ()],
-    )
+def _apply(place: Place) -> None:
+    """Compile the hooks' settings, and renew the texts for Claude, at once.
+
+    An error in one step prevents none of the others.
+    """
+    try:
+        compile_for_hooks(Config(place.home, place.project))
+    finally:
+        _renew_texts(place)
+
+
+def _renew_texts(place: Place) -> None:
     Path(part_path(place.home, project_part(place.project))).unlink(missing_ok=True)
-    memories = index_path(place.home)
-    if memories.exists():
-        with opened_index(memories) as index:
-            prepare_recall(place.home, index)
-    with suppress(StoreError):  # nothing was recorded yet
-        BriefingFiles(place.home).write(database_path(place.home))
-    compile_for_hooks(Config(place.home, place.project))  # last: it raises for too large texts
+    remove_parts(place.home)
+    try:
+        with suppress(StoreError):  # nothing was recorded yet
+            BriefingFiles(place.home).write(database_path(place.home))
+    finally:
+        memories = index_path(place.home)
+        if memories.exists():
+            with opened_index(memories) as index:
+                prepare_recall(place.home, index)

@@ -16,7 +16,6 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator
-from errno import EFBIG
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from hivepipe.config.setting_table import (
     text_of,
     variables,
 )
+from hivepipe.errors import SettingsError
 from hivepipe.home import Place, locate, read_small, write_small
 
 COMPILED = "hook-settings.json"
@@ -157,7 +157,8 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 def compile_for_hooks(config: Config) -> None:
     """Write the compiled settings for the hooks of this home.
 
-    Raises OSError if they were not written, or without the texts, which are too large.
+    Raises OSError if they were not written, and SettingsError if they were written without the
+    texts, because these are too large.
     """
     path = f"{config.home}/{COMPILED}"
     text = _compiled(config)
@@ -165,8 +166,10 @@ def compile_for_hooks(config: Config) -> None:
         _put(path, text)
         return
     _put(path, _compiled(config, with_texts=False))  # a hook reads no more, and would ignore all
-    reason = f"its texts of [[{CONTEXT}]] make more than 1 MB, so none is in force"
-    raise OSError(EFBIG, reason, path)
+    raise SettingsError(
+        f"the texts of [[{CONTEXT}]] make more than 1 MB, so no text is in force; "
+        "the other settings apply"
+    )
 
 
 def _compiled(config: Config, *, with_texts: bool = True) -> str:

@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -64,15 +64,20 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
     folder = Path(home, "recall")
     by_part = _by_part(_trusted(home, index)) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
-    for path in [*folder.glob("*.txt")]:
-        if path.stem not in by_part and path.stem.startswith(_PARTS):
-            path.unlink(missing_ok=True)
+    remove_parts(home, kept=by_part)
     for part, passages in by_part.items():
         text = _part_text(passages, rated)
         if read_small(part_path(home, part), PART_BYTES) != text:
             make_folders(str(folder))
             write_small(part_path(home, part), text)
     _remove_old_notes(folder)
+
+
+def remove_parts(home: str, kept: Container[str] = ()) -> None:
+    """Remove the files that hooks read, except those of the kept parts."""
+    for path in [*Path(home, "recall").glob("*.txt")]:
+        if path.stem not in kept and path.stem.startswith(_PARTS):
+            path.unlink(missing_ok=True)
 
 
 def _trusted(home: str, index: MemoryIndex) -> Iterator[Passage]:

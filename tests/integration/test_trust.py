@@ -214,7 +214,10 @@ def test_removed_trust_takes_effect_with_texts_above_the_limit(clone: Clone) -> 
     quotes = '"' * 9_000  # twice as long in JSON
     own.write_text(f"[[context]]\nkeywords = ['x']\ntext = '{quotes}'\n" * 80)
     user.own(user.home)
-    assert "more than 1 MB" in user.do("hivepipe", "trust", "--remove").stderr
+    done = user.do("hivepipe", "trust", "--remove")
+    assert done.stdout == "2 files no longer trusted\n"
+    assert "more than 1 MB, so no text is in force; the other settings apply\n" in done.stderr
+    assert "cannot write" not in done.stderr
     assert clone.context() == clone.prompt_context() == ""
     own.unlink()
     assert clone.context() == clone.prompt_context() == ""
@@ -491,3 +494,28 @@ def test_a_profile_and_memories_in_a_clone_are_shown_once_trusted(clone: Clone) 
     clone.context()  # a new conversation gets the texts again
     user.hivepipe("trust", "--remove")
     assert prompt_context() == ""
+
+
+def test_removed_trust_takes_effect_if_the_index_of_memories_is_damaged(clone: Clone) -> None:
+    user = clone.user
+    clone.clone({"hivepipe.toml": REQUEST, "agents/memory/cart.md": MEMORY})
+    folder = json.dumps(str(user.project / "agents"))
+    (user.recorded / "config.toml").write_text(
+        f'agent_id = "bob"\nmemory_recall = true\nprofile_dir = {folder}\n'
+    )
+    user.own(user.recorded)
+    assert set(clone.states().values()) == {"new"}
+    clone.context()
+    clone.context("SessionEnd", reason="other")
+    user.hivepipe("drain")
+    user.hivepipe("trust", "--yes")
+    assert "> Staging first." in clone.prompt_context()
+    assert "> The checkout asks" in clone.prompt_context("look at the tax service of the checkout")
+    (user.recorded / "memory.db").write_bytes(b"no database" * 1000)
+    user.own(user.recorded)
+    done = user.do("hivepipe", "trust", "--remove")
+    clone.context()  # a new conversation gets the texts again
+    assert clone.prompt_context() == ""
+    assert clone.prompt_context("look at the tax service of the checkout") == ""
+    assert (done.returncode, done.stdout) == (1, "2 files no longer trusted\n")
+    assert "memory.db" in done.stderr

@@ -13,6 +13,7 @@ from hivepipe.config.asking import files_asking
 from hivepipe.config.config_file import Config, compile_for_hooks, load, load_and_use
 from hivepipe.config.retention import fault, limits_of
 from hivepipe.config.setting_table import SETTINGS
+from hivepipe.errors import SettingsError
 from hivepipe.hook.compiled_settings import compiled_settings, text_of
 from hivepipe.install.user_config import put_setting
 from hivepipe.redact import edition
@@ -154,7 +155,7 @@ def test_long_texts_for_prompts_reach_the_hooks_or_are_reported(home_file: Path)
     values, rules = compiled_settings(text_of(str(compiled)), "")
     assert (values, len(rules)) == ({"HIVEPIPE_USE_QUEUE": "false"}, 25)
     write('"', 80)  # twice as long in JSON
-    with pytest.raises(OSError, match="more than 1 MB"):
+    with pytest.raises(SettingsError, match="more than 1 MB"):
         compile_for_hooks(Config(str(home_file.parent)))
     values, rules = compiled_settings(text_of(str(compiled)), "")
     assert (values, rules) == ({"HIVEPIPE_USE_QUEUE": "false"}, []), "no former text is in force"
