@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from hivepipe.redact import windows
+from hivepipe.redact.edit import Edit
 from hivepipe.redact.redactor import Redactor
 from tests.redaction_corpus import CODE_AND_PROSE, expand
 
@@ -109,6 +110,32 @@ def test_a_line_longer_than_a_window_is_read_through(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(windows, "MARGIN_BYTES", 1_000)
     tokens = [expand("ghp_<A36>", random.Random(n)) for n in range(400)]
     assert redacted(" x ".join(tokens)) == " x ".join(["***REDACTED***"] * 400)
+
+
+CUTS = [  # text, (start, end) of its edits, bytes of context, offset of the cut
+    ("aaaa bb\nccc dd eeee", [], 0, 8),
+    ("aaaa bbcccddd eeee", [], 0, 14),
+    ("aaaa bbcccdddd eee", [], 0, 5),
+    ("aaaabbcccddeeee", [], 0, 11),
+    ("aa\naa bbbccddeeee", [], 3, 6),
+    ("aa\n aabbbccddeeee", [], 4, 13),
+    ("\naaaaaaaaeeee", [], 0, 1),
+    ("aaaaaa bbbbbbbeeee", [], 6, 7),
+    ("aaaa bb\nccc dd eeee", [(2, 8), (8, 12)], 0, 8),
+    ("aaaa bb\nccc dd eeee", [(2, 4), (5, 9)], 0, 5),
+    ("aaaa bb\nccc dd eeee", [(5, 9)], 4, 5),
+    ("aaaa bb\nccc dd eeee", [(5, 9)], 5, 9),
+    ("aaaa bb\nccc dd eeee", [(5, 9)], 6, 9),
+]
+
+
+@pytest.mark.parametrize(("text", "edits", "context", "cut"), CUTS)
+def test_a_window_is_cut_behind_a_line_and_never_inside_a_secret(
+    monkeypatch: pytest.MonkeyPatch, text: str, edits: list[tuple[int, int]], context: int, cut: int
+) -> None:
+    monkeypatch.setattr(windows, "MARGIN_BYTES", 4)
+    found = [Edit(start, end, b"*", "x") for start, end in edits]
+    assert windows._last_cut(text.encode(), found, context) == cut
 
 
 def test_records_of_json_stay_lines_and_json() -> None:
