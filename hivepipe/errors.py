@@ -1,5 +1,8 @@
 """The errors. Messages are meant for people; the command line prints them and exits with 1."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class HivepipeError(Exception):
     """Something went wrong in hivepipe."""
@@ -189,3 +192,12 @@ class UnknownOperationError(JobError):
 
 class MissingParentError(JobError):
     """The row that this row belongs to does not exist. Its own job may still be waiting."""
+
+
+@contextmanager
+def os_error_as(kind: type[HivepipeError], what: str) -> Iterator[None]:
+    """Raise an OSError of the block as `kind`, with `what` and the reason as its message."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror}") from error

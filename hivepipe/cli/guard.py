@@ -8,7 +8,7 @@ import click
 from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import as_json, json_option, show_entries, show_json, show_table
 from hivepipe.cli.terminal import say
-from hivepipe.errors import GuardError
+from hivepipe.errors import GuardError, os_error_as
 from hivepipe.guard import messages, rules
 from hivepipe.guard.check import MODES, guard_mode, limits, mode_path
 from hivepipe.guard.client import WINDOW
@@ -76,11 +76,8 @@ def replay_file(file: Path) -> None:
 
     FILE is a transcript, or has a hook event on each line.
     """
-    try:
-        with file.open("rb") as lines:
-            report = replay(read_events(lines), locate(".").home)
-    except OSError as error:
-        raise GuardError(f"cannot read {file}: {error.strerror}") from error
+    with os_error_as(GuardError, f"cannot read {file}"), file.open("rb") as lines:
+        report = replay(read_events(lines), locate(".").home)
     if not report.events:
         raise GuardError(f"{file} is neither a transcript nor a file of hook events")
     warned = len(report.findings) - len(report.denied)
@@ -107,11 +104,9 @@ def mode(mode: str | None) -> None:
     if mode == "default":
         Path(path).unlink(missing_ok=True)
     elif mode:
-        try:
+        with os_error_as(GuardError, f"cannot write {path}"):
             make_folders(home)
             write_small(path, f"{mode}\n")
-        except OSError as error:
-            raise GuardError(f"cannot write {path}: {error.strerror}") from error
     now = guard_mode(home)
     if not show_json(mode=now, text=_MODES_IN_WORDS[now]):
         say(f"{now}: {_MODES_IN_WORDS[now]}")

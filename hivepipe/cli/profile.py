@@ -10,7 +10,7 @@ from hivepipe.cli.tables import Column, json_option, output_options, show_entrie
 from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.db import profiles
 from hivepipe.db.listings import Entry, Listings
-from hivepipe.errors import ProfileError
+from hivepipe.errors import ProfileError, os_error_as
 from hivepipe.events.claude_code import IDENTITY_FILES
 from hivepipe.files.regular_file import read_given
 from hivepipe.home import locate
@@ -121,10 +121,8 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
 
     PATH holds the text; the next session of the profile starts with it.
     """
-    try:
+    with os_error_as(ProfileError, f"cannot read {path}"):
         data = read_given(path)
-    except OSError as error:
-        raise ProfileError(f"cannot read {path}: {error.strerror}") from error
     with profile_book(locate(".").home) as book:
         is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
     say(f"{name} of {profile_id} {'is stored' if is_new else 'has this text already'}")

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import click
 
 from hivepipe.cli.terminal import discard_buffered_output, flush, say, say_bytes, stdin_was_closed
-from hivepipe.errors import HivepipeError
+from hivepipe.errors import HivepipeError, os_error_as
 from hivepipe.home import locate
 from hivepipe.redact.configured import load_redactor
 from hivepipe.redact.redactor import UNREDACTABLE, Redacted
@@ -79,10 +79,8 @@ def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
 
     An OSError outside of it is therefore one of stdout.
     """
-    try:
+    with os_error_as(HivepipeError, file):
         yield from lines
-    except OSError as error:
-        raise HivepipeError(f"{file}: {error.strerror}") from error
 
 
 def _opened(file: str) -> BinaryIO:
@@ -90,7 +88,5 @@ def _opened(file: str) -> BinaryIO:
         if stdin_was_closed():
             raise HivepipeError("stdin is closed")
         return sys.stdin.buffer
-    try:
+    with os_error_as(HivepipeError, file):
         return open(file, "rb", buffering=1 << 20)
-    except OSError as error:
-        raise HivepipeError(f"{file}: {error.strerror}") from error

@@ -26,7 +26,7 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.db import summaries as stored
 from hivepipe.db.home_database import opened
 from hivepipe.db.memory_ratings import record_retrieval
-from hivepipe.errors import SummaryError
+from hivepipe.errors import SummaryError, os_error_as
 from hivepipe.events.claude_code import valid_id
 from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
@@ -260,10 +260,8 @@ def _of_file(session: str, file: str, harness: str) -> SummaryInput:
     named = valid_id(session)
     if not named:
         raise SummaryError(f"{session!r} is not a valid session id")
-    try:
+    with os_error_as(SummaryError, f"{file} cannot be read"):
         text = read_given(file, ANY_SIZE)[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
-    except OSError as error:
-        raise SummaryError(f"{file} cannot be read: {error.strerror}") from error
     clean = last_bytes(redact_text(text))
     return SummaryInput(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
 

@@ -17,7 +17,7 @@ from typing import Self
 from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.migrations import WORDS, migrate
 from hivepipe.db.transactions import transaction
-from hivepipe.errors import StoreError
+from hivepipe.errors import StoreError, os_error_as
 from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.redact.fields import redact_column
 
@@ -210,7 +210,5 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 def _try_to_write_in(folder: Path) -> None:
     """Raise StoreError with the reason why no file can be created. SQLite reports none."""
-    try:
+    with os_error_as(StoreError, f"cannot write in {folder}"):
         TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise StoreError(f"cannot write in {folder}: {error.strerror}") from error

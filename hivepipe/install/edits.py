@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hivepipe.errors import SettingsError
+from hivepipe.errors import SettingsError, os_error_as
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.files.typed_file import read_or
 from hivepipe.home import short_hash, state_folder
@@ -92,10 +92,8 @@ def read(path: str) -> str | None:
         raise SettingsError(f"{path} is not a regular file")
     if not os.access(target, os.W_OK):
         raise SettingsError(f"{path} is read-only")
-    try:
+    with os_error_as(SettingsError, f"{path} cannot be read"):
         return _text(read_bytes(target))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
@@ -151,15 +149,13 @@ def make(edit: Edit) -> None:
     if now != edit.before:
         raise SettingsError(f"{edit.path} was changed meanwhile: run the command again")
     target = Path(os.path.realpath(edit.path))
-    try:
+    with os_error_as(SettingsError, f"{edit.path} cannot be written"):
         if edit.after is None:
             target.unlink(missing_ok=True)
         else:
             for folder in missing_folders(edit.path):
                 os.mkdir(folder, 0o775)  # the user's umask applies: it is their project's folder
             _replace(target, edit.after)
-    except OSError as error:
-        raise SettingsError(f"{edit.path} cannot be written: {error.strerror}") from None
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:

@@ -5,7 +5,7 @@ import re
 import tomllib
 
 from hivepipe.config.setting_table import NAME
-from hivepipe.errors import SettingsError
+from hivepipe.errors import SettingsError, os_error_as
 from hivepipe.files.regular_file import BYTE_ORDER_MARK
 from hivepipe.home import make_folders, user_config_folder, write_small
 from hivepipe.install.edits import Edit, make, read
@@ -28,11 +28,9 @@ def put_setting(name: str, value: str) -> None:
     if before is not None:
         make(Edit(path, before, after))
         return
-    try:
+    with os_error_as(SettingsError, f"{path} cannot be written"):
         make_folders(os.path.dirname(path))
         write_small(path, after)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _with_line(text: str, name: str, line: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hivepipe.db.home_database import opened
-from hivepipe.errors import HivepipeError, MigrationError
+from hivepipe.errors import HivepipeError, MigrationError, os_error_as
 from hivepipe.home import KEPT_IN_PROJECT, Place, read_record
 from hivepipe.install import (
     claude_code,
@@ -189,10 +189,8 @@ def _move(move: Move, aside: str) -> None:
     if move.target != aside:
         make_private(aside)
         make_private(os.path.dirname(move.target))
-    try:
+    with os_error_as(MigrationError, f"{move.source} cannot be moved"):
         os.rename(move.source, move.target)
-    except OSError as error:
-        raise MigrationError(f"{move.source} cannot be moved: {error.strerror}") from error
 
 
 def _keep_out_of_git(aside: str) -> None:

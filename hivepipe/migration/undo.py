@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from hivepipe.errors import MigrationError
+from hivepipe.errors import MigrationError, os_error_as
 from hivepipe.home import read_record
 from hivepipe.install import edits, git_exclude, users_folder
 from hivepipe.migration import record as records
@@ -74,11 +74,9 @@ def _move_back(move: Move) -> list[tuple[str, str]]:
     """
     if not os.path.lexists(move.target):
         return []
-    try:
+    with os_error_as(MigrationError, f"{move.target} cannot be moved"):
         os.makedirs(os.path.dirname(move.source), mode=0o700, exist_ok=True)
         in_the_way = list(_merge(move.target, move.source))
-    except OSError as error:
-        raise MigrationError(f"{move.target} cannot be moved: {error.strerror}") from error
     edits.remove_if_empty(os.path.dirname(move.target))
     return in_the_way
 

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from hivepipe import settings
-from hivepipe.errors import StackError
+from hivepipe.errors import StackError, os_error_as
 from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import read_small, short_hash, state_folder
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
@@ -86,15 +86,13 @@ def write(as_default: bool = False) -> None:
     """
     path = Path(launcher())
     make_private(str(path.parent))
-    try:
+    with os_error_as(StackError, f"cannot write {path}"):
         if not is_fresh():
             _replace(path.with_name("hook_path"), bundle(), 0o600)
             _replace(path.with_name("hook.py"), _python_hook(), 0o700)
             _replace(path, _chosen(path.with_name(f"hook.{os.getpid()}.new")), 0o700)
         if as_default or not os.path.exists(default_launcher()):
             _link(path.parent)
-    except OSError as error:
-        raise StackError(f"cannot write {path}: {error.strerror}") from None
     if not os.access(path, os.X_OK):
         raise StackError(f"{path} cannot be executed: is its file system mounted noexec?")
 

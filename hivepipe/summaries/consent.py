@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe import settings
-from hivepipe.errors import SummaryError
+from hivepipe.errors import SummaryError, os_error_as
 from hivepipe.home import make_folders, read_small, short_hash, state_folder, write_small
 from hivepipe.summaries import terms
 from hivepipe.summaries.providers import Offer
@@ -44,11 +44,9 @@ def give_consent(home: str, offer: Offer, at: str) -> None:
     """Record the consent to this offer; raise SummaryError if it cannot be written."""
     path = str(consent_path(home))
     given = Consent(offer.provider.kind, offer.model, offer.url, at)
-    try:
+    with os_error_as(SummaryError, f"{path} cannot be written"):
         make_folders(path.rsplit("/", 1)[0])
         write_small(path, json.dumps(given._asdict()) + "\n")
-    except OSError as error:
-        raise SummaryError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def withdraw_consent(home: str) -> None:

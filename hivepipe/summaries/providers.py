@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from hivepipe.errors import CredentialsError
+from hivepipe.errors import CredentialsError, os_error_as
 from hivepipe.files.regular_file import read_bytes, whole
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, of_files, variable
@@ -263,11 +263,9 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
     if lines == before:
         return
     path = str(credentials_path())
-    try:
+    with os_error_as(CredentialsError, f"{path} cannot be written"):
         make_folders(os.path.dirname(path))
         write_small(path, "".join(f"{line}\n" for line in lines))
-    except OSError as error:
-        raise CredentialsError(f"{path} cannot be written: {error.strerror}") from None
 
 
 # ---- Codex

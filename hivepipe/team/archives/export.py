@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hivepipe.errors import TeamError
+from hivepipe.errors import TeamError, os_error_as
 from hivepipe.team.archives.reading import Contents
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def exported_archives(
 
 def _write(path: Path, parts: Iterator[bytes]) -> None:
     """Write a new file for this user only, completely or not at all."""
-    try:
+    with os_error_as(TeamError, f"{path} cannot be written"):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
@@ -47,5 +47,3 @@ def _write(path: Path, parts: Iterator[bytes]) -> None:
         except BaseException:
             path.unlink()
             raise
-    except OSError as error:
-        raise TeamError(f"{path} cannot be written: {error.strerror}") from None
