@@ -1,7 +1,8 @@
 """The table of settings: the valid values of each, its default, and the files that may set it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,26 +109,10 @@ class Setting(NamedTuple):
         return DEFAULTS.get(self.variable) or self.unset
 
 
-def _of_summaries() -> Iterator[Setting]:
-    """Yield the settings of summaries; only the user's file sets them, for privacy and cost."""
-    of_provider = "the provider's own"
-    for name, read, kind, unset in (
-        ("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
-        ("llm_model", _text, "the name of a model", of_provider),
-        ("llm_timeout", _number, "a number of seconds", ""),
-        ("llm_daily_calls", _number, "a number", ""),
-        ("llm_daily_tokens", _number, "a number", ""),
-        ("llm_daily_usd", _number, "a number of dollars", ""),
-        ("openrouter_url", _address, urls.KIND, of_provider),
-        ("anthropic_url", _address, urls.KIND, of_provider),
-        ("openai_url", _address, urls.KIND, of_provider),
-        ("codex_url", _address, urls.KIND, of_provider),
-        ("memory_rating", _switch, "true or false", "false"),
-        ("memory_server", _address, urls.KIND, "none"),
-    ):
-        yield Setting(name, read, kind, unset, is_the_users=True, limits_spending=True)
-
-
+_users = partial(Setting, is_the_users=True)
+_users_file = partial(Setting, is_the_users=True, is_of_files=True)
+_summaries = partial(Setting, is_the_users=True, limits_spending=True)  # for privacy and cost
+OF_PROVIDER = "the provider's own"
 ID = "a name of letters, digits, '.', '_', '-'"
 SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
@@ -137,10 +122,10 @@ SETTINGS = (
     Setting(
         "profile_dir", _path, "an absolute path", "profiles/<id> in the home", is_of_files=True
     ),
-    Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
+    _users("memory_dirs", _folders, "a list of absolute paths", "none"),
     Setting("memory_recall", _switch, "true or false", "false", is_of_files=True),
-    Setting("embeddings_url", _address, urls.KIND, "none", is_the_users=True),
-    Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
+    _users("embeddings_url", _address, urls.KIND, "none"),
+    _users("embeddings_model", _text, "a name", "none"),
     Setting("pm2", _switch, "true or false", "false"),
     Setting("guard", _one_of("off", "tasks", "all"), '"off", "tasks" or "all"'),
     Setting("guard_loop", _counts(2), "two counts, the smaller first"),
@@ -154,45 +139,40 @@ SETTINGS = (
     Setting("lost_secs", _number, "a number of seconds"),
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
-    Setting("web", _switch, "true or false", "false", is_the_users=True, is_of_files=True),
-    Setting("web_port", _port, "a TCP port", is_the_users=True, is_of_files=True),
+    _users_file("web", _switch, "true or false", "false"),
+    _users_file("web_port", _port, "a TCP port"),
     Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
     Setting("fsync", _one_of("always", "everysec"), '"always" or "everysec"', "everysec"),
-    Setting(
-        "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
-    ),
-    Setting(
-        "redis_server",
-        _path,
-        "an absolute path",
-        "the first on PATH",
-        is_the_users=True,
-        is_of_files=True,
-    ),
-    Setting("alert_command", _text, "a command", "none", is_the_users=True),
-    Setting("alert_webhook", _address, urls.KIND, "none", is_the_users=True),
-    *_of_summaries(),
-    Setting("claude", _text, "a command", "the first on PATH", is_the_users=True),
-    Setting(
+    _users("redis_url", _text, "the URL of a Redis", "a Redis of the home's own"),
+    _users_file("redis_server", _path, "an absolute path", "the first on PATH"),
+    _users("alert_command", _text, "a command", "none"),
+    _users("alert_webhook", _address, urls.KIND, "none"),
+    _summaries("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
+    _summaries("llm_model", _text, "the name of a model", OF_PROVIDER),
+    _summaries("llm_timeout", _number, "a number of seconds"),
+    _summaries("llm_daily_calls", _number, "a number"),
+    _summaries("llm_daily_tokens", _number, "a number"),
+    _summaries("llm_daily_usd", _number, "a number of dollars"),
+    _summaries("openrouter_url", _address, urls.KIND, OF_PROVIDER),
+    _summaries("anthropic_url", _address, urls.KIND, OF_PROVIDER),
+    _summaries("openai_url", _address, urls.KIND, OF_PROVIDER),
+    _summaries("codex_url", _address, urls.KIND, OF_PROVIDER),
+    _summaries("memory_rating", _switch, "true or false", "false"),
+    _summaries("memory_server", _address, urls.KIND, "none"),
+    _users("claude", _text, "a command", "the first on PATH"),
+    _users_file(
         "hive_rights",
         _one_of("edits", "commits", "all"),
         '"edits", "commits" or "all"',
         "none: `hivepipe hive rights` asks",
-        is_the_users=True,
-        is_of_files=True,
     ),
-    Setting("hive_flags", _text, "flags of claude", "none", is_the_users=True, is_of_files=True),
-    Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
+    _users_file("hive_flags", _text, "flags of claude", "none"),
+    _users("hive_env", _names, "a list of variables", "none"),
     Setting("hive_stale_secs", _number, "a number of seconds"),
-    Setting(
-        "hive_policy",
-        _one_of("report", "ask", "respawn"),
-        '"report", "ask" or "respawn"',
-        is_the_users=True,
-    ),
+    _users("hive_policy", _one_of("report", "ask", "respawn"), '"report", "ask" or "respawn"'),
     Setting("hive_grace_secs", _number, "a number of seconds"),
-    Setting("hive_respawns", _number, "a count", is_the_users=True),
-    Setting("hive_limit_usd", _number, "a number of dollars", is_the_users=True),
+    _users("hive_respawns", _number, "a count"),
+    _users("hive_limit_usd", _number, "a number of dollars"),
 )
 SECTIONS = ("redaction", "retention")  # read by other modules
 BY_NAME = {setting.name: setting for setting in SETTINGS}
