@@ -24,29 +24,12 @@ _LOCAL_TAG = re.compile("</?local-command-[a-z]+>")
 _COMMAND_TAG = re.compile(r"<command-([a-z]+)>(.*?)</command-\1>", re.DOTALL)
 _LONGEST_COMMAND = 20_000  # the search for its parts is quadratic
 
-USER, CLAUDE, THINKING, CALL, RESULT, FAILURE, NOTE, AGENT = (
-    "user",
-    "claude",
-    "thinking",
-    "call",
-    "result",
-    "failure",
-    "note",
-    "agent",
-)
+USER, CLAUDE, THINKING, CALL = "user", "claude", "thinking", "call"
+RESULT, FAILURE, NOTE, AGENT = "result", "failure", "note", "agent"
 # The input fields that describe a call; the first one present is shown.
 _NAMES = (
-    "file_path",
-    "notebook_path",
-    "command",
-    "description",
-    "pattern",
-    "query",
-    "url",
-    "skill",
-    "path",
-    "subject",
-    "prompt",
+    *("file_path", "notebook_path", "command", "description", "pattern", "query"),
+    *("url", "skill", "path", "subject", "prompt"),
 )
 
 
