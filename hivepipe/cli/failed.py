@@ -21,8 +21,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
 from hivepipe.home import Place, locate
-from hivepipe.queue.failed_actions import Verb, retry_or_discard
-from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, failed_jobs
+from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, Verb, failed_jobs, retry_or_discard
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_access import available_redis, ensure_running

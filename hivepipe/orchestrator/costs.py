@@ -3,10 +3,12 @@
 from decimal import Decimal
 from textwrap import shorten
 
+from hivepipe.orchestrator.plain_file import changed_ns
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.stream import Result, Stream, own_costs, read_stream
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.redact import redact_text
+from hivepipe.times import now, stored_time
 
 MICRO = Decimal(1_000_000)
 _WORDS = 200  # characters
@@ -19,6 +21,16 @@ def record_cost(worker: Worker, run: Run) -> None:
     run.outcome = result.outcome if result else ""
     run.words = shorten(redact_text(result.words), _WORDS, placeholder=" ...") if result else ""
     worker.write_run(run)
+
+
+def record_lost_end(worker: Worker, run: Run) -> None:
+    """Record end and cost of a run whose runner was killed. The caller holds the worker's lock."""
+    if not run.has_ended:
+        run.is_lost = True
+        last_ns = max(map(changed_ns, (worker.transcript, worker.stderr)))
+        run.ended_at = stored_time(last_ns or now()[1])
+        worker.write_run(run)
+    record_cost(worker, run)
 
 
 def cost_before(worker: Worker) -> Decimal:

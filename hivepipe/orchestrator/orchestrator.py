@@ -17,8 +17,8 @@ from hivepipe.db import tasks
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.orchestrator import command, projects, prompts, records, retire
+from hivepipe.orchestrator.costs import record_lost_end
 from hivepipe.orchestrator.folder import Hive
-from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
 from hivepipe.orchestrator.records import NO_STATES, opened
 from hivepipe.orchestrator.rights import default_flags
 from hivepipe.orchestrator.start import locked, start
@@ -200,12 +200,12 @@ class Orchestrator:
     def _record_unrecorded_end(self, worker: Worker, deadline: float) -> None:
         """Record the end of a worker's last run if its runner is gone; else wait for the runner."""
         run = worker.last_run()
-        if run is None or not ended_unrecorded(run):
+        if run is None or not run.has_unrecorded_end:
             return
         with suppress(HiveError), locked(worker, deadline - time.monotonic()):
             run = worker.last_run()
-            if run and ended_unrecorded(run):
-                write_end(worker, run)
+            if run and run.has_unrecorded_end:
+                record_lost_end(worker, run)
                 self._repair_transcript(worker, run.offset)
 
     def _make(self, worker: Worker, card: Card, task: str) -> None:

@@ -51,6 +51,14 @@ class Run:
         return bool(self.ended_at)
 
     @property
+    def has_unrecorded_end(self) -> bool:
+        """Tell whether it ended, but its runner was killed before it could record that.
+
+        A caller that records the end must check again under the worker's lock.
+        """
+        return self.is_started and self.cost_usd is None and self.is_at_work() is False
+
+    @property
     def is_unpriced(self) -> bool:
         """Tell whether it ended without a result line, so that its cost is unknown."""
         return self.is_started and self.has_ended and not self.outcome

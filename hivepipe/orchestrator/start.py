@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.home import make_folders, write_small
 from hivepipe.orchestrator import command
+from hivepipe.orchestrator.costs import record_lost_end
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.foreign_processes import ForeignProcesses
-from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
 from hivepipe.orchestrator.plain_file import open_regular
 from hivepipe.orchestrator.recorded_process import machine
 from hivepipe.orchestrator.run import Run
@@ -50,8 +50,8 @@ def start(
         if reason := may_start():
             raise HiveError(reason)
         last = worker.last_run()
-        if last and ended_unrecorded(last):
-            write_end(worker, last)
+        if last and last.has_unrecorded_end:
+            record_lost_end(worker, last)
         number = max(worker.run_numbers(), default=0) + 1
         offset = repair_transcript(worker, last.offset if last else 0)
         command.write_hooks(worker, card.path)

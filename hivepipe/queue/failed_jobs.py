@@ -1,4 +1,4 @@
-"""List, retry and discard the jobs in RQ's failed registries.
+"""List, retry and discard the jobs in RQ's failed registries; record who did it.
 
 RQ's `Job.fetch` unpickles the job's data; this module never does. A job that cannot be read is
 listed too, with the operation `?`, so that it can be discarded.
@@ -8,10 +8,11 @@ import base64
 import re
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from redis import Redis
@@ -19,6 +20,7 @@ from redis.exceptions import RedisError
 
 from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
 from hivepipe.events.job_plan import queue_of, utc
+from hivepipe.files.action_log import Action, record
 from hivepipe.jobs.envelope import Envelope, read_envelope, redacted
 from hivepipe.queue.client import RETRY_SECS
 from hivepipe.queue.connection import connect
@@ -28,7 +30,10 @@ from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 from hivepipe.redact import redact_text
 from hivepipe.redact.fields import redact_column
+from hivepipe.text.plurals import counted
 
+Verb = Literal["retry", "discard"]
+IDS_RECORDED = 100
 UNREADABLE = "?"
 AT_A_TIME = 500
 REASON_BYTES = 1 << 16
@@ -140,6 +145,30 @@ class FailedJobs:
             _job(id, queue, answers[2 * number], answers[2 * number + 1])
             for number, (id, queue) in enumerate(ids)
         ]
+
+
+def retry_or_discard(
+    store: FailedJobs, home: str, verb: Verb, jobs: list[FailedJob], by: str
+) -> Action:
+    """Retry or discard jobs; return what was recorded.
+
+    `by` is `command`, or the page and its client. Raise HivepipeError if the action is done but
+    cannot be recorded.
+    """
+    done = store.retry(jobs) if verb == "retry" else store.discard(jobs)
+    try:
+        return record(
+            home,
+            by=by,
+            action=verb,
+            chosen=len(jobs),
+            done=done,
+            operations=dict(Counter(job.operation for job in jobs)),
+            ids=[job.id.encode("utf-8", "replace").decode() for job in jobs[:IDS_RECORDED]],
+        )
+    except OSError as error:
+        text = f"{verb} of {counted(done, 'job')} is done, but actions.log cannot be written"
+        raise HivepipeError(f"{text}: {error}") from error
 
 
 def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:

@@ -10,8 +10,7 @@ from starlette.requests import Request
 from hivepipe.db.listings import Entry
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import record
-from hivepipe.queue.failed_actions import retry_or_discard
-from hivepipe.queue.failed_jobs import failed_jobs
+from hivepipe.queue.failed_jobs import failed_jobs, retry_or_discard
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.pausing import pause, resume

@@ -6,8 +6,7 @@ from typing import Literal, cast
 from urllib.parse import quote
 
 from hivepipe.errors import HivepipeError
-from hivepipe.queue.failed_actions import Verb
-from hivepipe.queue.failed_jobs import FailedJob
+from hivepipe.queue.failed_jobs import FailedJob, Verb
 
 Fields = dict[str, list[str]]  # of a submitted form
 Of = Literal["ticked", "shown"]
