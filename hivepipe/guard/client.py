@@ -216,10 +216,8 @@ def _task_in(text: str) -> str:
 
 
 def assignment_path(home: str, session: str) -> str:
-    """Return the path of the file that names a session's task."""
     return f"{home}/tasks/sessions/{session}"
 
 
 def cancellation_path(home: str, task: str) -> str:
-    """Return the path of the file that records a task's cancellation."""
     return f"{home}/tasks/cancelled/{task}"

@@ -73,12 +73,9 @@ class ListedCalls:
         if not self._is_current():
             self.forget()
         since, calls = self._known.get(watch.calls_key, (0.0, None))
-        is_known = self._has_task_of(watch) and time.monotonic() - since < KNOWN_SECS
+        has_its_task = self._tasks.get(watch.session) == watch.task  # another resets its calls
+        is_known = has_its_task and time.monotonic() - since < KNOWN_SECS
         return calls if is_known else None
-
-    def _has_task_of(self, watch: Watch) -> bool:
-        """Tell whether the session has this task in Redis: another one resets its calls."""
-        return self._tasks.get(watch.session) == watch.task
 
     def _is_current(self) -> bool:
         if posix.access(self._mark, posix.F_OK):

@@ -53,7 +53,6 @@ class Report:
 
     @property
     def denied(self) -> list[Finding]:
-        """Return the calls that would have been denied."""
         return [finding for finding in self.findings if finding.denied]
 
 

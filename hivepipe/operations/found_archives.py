@@ -103,20 +103,12 @@ def unimported_archives(home: str) -> Iterator[tuple[str, list[str]]]:
 def _found_in(folder: str, manifest: Manifest, home: str) -> list[str]:
     """Return the relative paths of archives below a folder that hivepipe did not make."""
     made = manifest.made() if folder == kept_folder(home) else frozenset()
-    found = []
+    found: list[str] = []
     for kind in KINDS:
         for inner, _, names in os.walk(f"{folder}/{kind}"):
-            paths = (os.path.relpath(f"{inner}/{name}", folder) for name in names)
-            found += [path for path in paths if path.endswith(_SUFFIXES)]
-    return sorted(
-        path
-        for path in found
-        if ArchiveName.of_path(path).path not in made and not _is_hidden(path)
-    )
-
-
-def _is_hidden(path: str) -> bool:
-    return path.rpartition("/")[2].startswith(".")
+            ours = [name for name in names if name.endswith(_SUFFIXES) and name[0] != "."]
+            found += [os.path.relpath(f"{inner}/{name}", folder) for name in ours]
+    return sorted(path for path in found if ArchiveName.of_path(path).path not in made)
 
 
 def _import_archive(

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hivepipe import settings
@@ -197,7 +198,7 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
         if hit is None:
             continue
         rating = max(-5, min(5, rated.get(name_of(hit.path), 0)))
-        hit = Hit(hit.path, hit.scope, hit.owner, hit.text, score + RATED_WEIGHT * rating)
+        hit = replace(hit, score=score + RATED_WEIGHT * rating)
         if hit.path not in found or found[hit.path].score < hit.score:
             found[hit.path] = hit
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.path))[:limit]

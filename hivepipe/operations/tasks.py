@@ -107,7 +107,6 @@ class TaskBoard:
         return task
 
     def reopen(self, prefix: str) -> str:
-        """Reopen a task that was cancelled or done."""
         task = self._find(prefix)
         self._set_state(task, "open")
         task_files.allow(self._home, task)

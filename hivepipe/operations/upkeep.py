@@ -45,7 +45,6 @@ def promote_retries(context: JobContext, _job: Origin, _args: PromoteRetries) ->
 
 
 def drain_spool(context: JobContext, _job: Origin, _args: DrainSpool) -> None:
-    """Move spooled events and spooled notes of tool calls into Redis."""
     with connect(context.address) as connection:
         replay_notes(connection, context.home)
         keeper = Housekeeper(connection, Path(context.home), context.address)
@@ -73,6 +72,5 @@ def write_briefings(context: JobContext, _job: Origin, _args: WriteBriefings) ->
 
 
 def export_skills(context: JobContext, _job: Origin, _args: ExportSkills) -> None:
-    """Update skill-usage.json, its index and session.yaml."""
     SkillExports(context.home).finish()
     SessionExport(context.home).finish()

@@ -41,11 +41,8 @@ def cost_before(worker: Worker) -> Decimal:
 def cost_of(worker: Worker) -> Decimal:
     """Return the cost in USD of all runs of a worker so far."""
     runs = [run for run in worker.runs() if run.is_started]
-    return cost_before(worker) + sum((_cost_of(worker, run) for run in runs), Decimal(0))
-
-
-def _cost_of(worker: Worker, run: Run) -> Decimal:
-    return _own_cost(worker, run) if run.cost_usd is None else Decimal(run.cost_usd)
+    costs = (Decimal(run.cost_usd) if run.cost_usd else _own_cost(worker, run) for run in runs)
+    return sum(costs, cost_before(worker))
 
 
 def _own_cost(worker: Worker, run: Run) -> Decimal:

@@ -52,7 +52,6 @@ class Hive:
         return _workers_in(self.workers_folder, self.state_folder)
 
     def archived(self) -> list[Worker]:
-        """Return every archived worker, sorted by name."""
         return _workers_in(self.archive_folder, self.trusted_folder / ARCHIVE)
 
     def without_folder(self) -> list[Worker]:

@@ -72,7 +72,6 @@ class Worker:
         return f"Worker({self.id})"
 
     def matches(self, start: str) -> bool:
-        """Tell whether its id or its session begins with `start`."""
         return self.id.startswith(start) or self.card().session.startswith(start)
 
     def task(self) -> str:
@@ -111,7 +110,6 @@ class Worker:
         write_typed(self.state / "worker.json", replace(card, id=self.id))
 
     def runs(self) -> list[Run]:
-        """Return its runs, oldest first."""
         found = (read_run(self.run_file(number)) for number in self.run_numbers())
         return [run for run in found if run]
 

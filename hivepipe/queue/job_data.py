@@ -30,11 +30,9 @@ class PlainUnpickler(pickle.Unpickler):
     """An unpickler that accepts plain values only."""
 
     def find_class(self, module: str, name: str) -> object:
-        """Refuse every global."""
         raise BadEnvelopeError(f"the pickle names {module}.{name}")
 
     def persistent_load(self, pid: object) -> object:
-        """Refuse every persistent reference."""
         raise BadEnvelopeError("the pickle has an external reference")
 
 

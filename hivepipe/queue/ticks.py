@@ -73,7 +73,6 @@ def known_interval(connection: Redis, row: Periodic) -> int | None:
 
 
 def set_due(connection: Redis, row: Periodic, at: float) -> None:
-    """Set the due time of an existing tick."""
     connection.zadd(SCHEDULED_KEY, {tick_id(row.name): at})
 
 

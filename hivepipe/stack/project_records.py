@@ -16,7 +16,6 @@ def records_folder() -> str:
 
 
 def record_files() -> list[str]:
-    """Return the file of every record, sorted."""
     folder = records_folder()
     try:
         return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if "." not in name]

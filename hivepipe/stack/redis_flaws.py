@@ -24,5 +24,4 @@ NEWEST: Version = max(_FIXED_IN.values())
 
 
 def flaws_of(version: Version) -> list[str]:
-    """Return the vulnerabilities of a server of this version."""
     return [flaw for flaw, fixed_in in _FIXED_IN.items() if version < fixed_in]

@@ -84,7 +84,8 @@ def register(
     with _locked_records():
         if tree and not (adopt or recorded_tree(tree, home)):
             _refuse_shipped(tree)
-        _make_home(home)
+        make_private(os.path.dirname(home))
+        _claim(home)
         before = read_record(home)
         kept = {name: before[name] for name in _OF_HOMES if name in before}
         if home != project:
@@ -135,11 +136,6 @@ def own_home(project: str, *, adopt: bool = False) -> str:
     if recorded == old or (adopt and is_whole(old)):
         return old
     return recorded if _is_of_one_project(recorded) else home_of_project(project)
-
-
-def _make_home(home: str) -> None:
-    make_private(os.path.dirname(home))
-    _claim(home)
 
 
 def refuse_predecessor(project: str, home: str) -> None:
@@ -230,7 +226,6 @@ def switch_off(project: str) -> None:
 
 
 def switch_on(project: str) -> None:
-    """Undo `switch_off`."""
     with _locked_records():
         record = read_record(project)
         home = record.get("home", "")

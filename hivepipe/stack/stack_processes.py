@@ -125,7 +125,6 @@ def process_tree(process: psutil.Process) -> list[psutil.Process]:
 
 
 def signal_all(group: list[psutil.Process], send: Any) -> None:
-    """Signal each process that still exists."""
     for process in group:
         value_or(lambda process=process: send(process), None)  # type: ignore[misc]
 

@@ -196,7 +196,6 @@ def _named_url(provider: Provider, read_setting: ReadSetting) -> str:
 
 
 def credentials_path() -> Path:
-    """Return the path of the file that `hivepipe credentials set` writes."""
     return Path(user_config_folder(), FILE_NAME)
 
 

@@ -73,7 +73,6 @@ class Question(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the content in bytes of UTF-8."""
         return len(self.instructions.encode()) + len(self.text.encode())
 
 

@@ -48,7 +48,6 @@ def trouble() -> str:
 
 
 def timeout_secs() -> float:
-    """Return the time limit of a call in seconds."""
     secs = _number(variable("HIVEPIPE_LLM_TIMEOUT") or "")
     return secs or float(DEFAULTS["HIVEPIPE_LLM_TIMEOUT"])
 

@@ -50,7 +50,6 @@ class Tick(Job):
     """An RQ job with our marker, without which the writer would not claim it."""
 
     def to_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
-        """Return the fields of the job's hash."""
         return {**super().to_dict(*arguments, **keywords), "hp": ENVELOPE_VERSION}
 
 
@@ -109,10 +108,13 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         rows = self._needed_rows()
         for row in rows:
             id = tick_id(row.name)
-            if due[id] <= now and (not self._has_work(row, now) or self._fire(row, now)):
+            if due[id] <= now and (
+                not self._has_work(row, now) or ticks.fire(self.connection, row, now)
+            ):
                 due[id] = next_due(now, row.interval_secs)
         ticks.run_triggered(self.connection, self._rows, time.time_ns())
-        return self._secs_until(min((due[tick_id(row.name)] for row in rows), default=math.inf))
+        first = min((due[tick_id(row.name)] for row in rows), default=math.inf)
+        return min(max(first - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
 
     def _needed_rows(self) -> list[Periodic]:
         """Return the rows, without fallbacks for workers that run or may be starting."""
@@ -123,9 +125,6 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             for row in self._rows
             if not row.fallback_for or now - self._seen_at[row.fallback_for] > ABSENT_SECS
         ]
-
-    def _fire(self, row: Periodic, now: float) -> bool:
-        return ticks.fire(self.connection, row, now)
 
     def _has_work(self, row: Periodic, now: float) -> bool:
         """Tell whether the row has work, or True if this cannot be known in advance."""
@@ -186,9 +185,6 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         for row in self._rows:
             due[tick_id(row.name)] += stepped
             ticks.set_due(self.connection, row, due[tick_id(row.name)])
-
-    def _secs_until(self, due: float) -> float:
-        return min(max(due - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
 
     def _warn_away(self, error: RedisError) -> float:
         if not self._away:

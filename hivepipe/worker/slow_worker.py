@@ -69,7 +69,6 @@ class SlowWorker(ClaimingWorker):
     _served: tuple[str, ...] = (SLOW,)
 
     def queue_names(self) -> list[str]:
-        """Return the queues that `rq info` shows."""
         return list(self._served)
 
     def request_stop(self, signum: int, frame: Any) -> None:

@@ -53,17 +53,6 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One search result; a higher score is better."""
-
-    path: str
-    scope: str
-    owner: str
-    text: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class Passage:
     """One chunk of a file, with scope and owner."""
 
@@ -71,6 +60,13 @@ class Passage:
     scope: str
     owner: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Passage):
+    """One search result; a higher score is better."""
+
+    score: float
 
 
 @contextmanager
