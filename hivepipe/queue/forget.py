@@ -33,27 +33,24 @@ _DISCARD = script("discard_jobs", EXECUTED_KEY=EXECUTED_KEY, QUEUES=ALL_QUEUES)
 
 
 def jobs_of(connection: Redis, wanted: ForgetQuery) -> list[bytes]:
-    """Return the ids of the jobs to remove, in any state."""
-    return [id for id, data in _all_jobs(connection) if is_wanted(data, wanted)]
+    return [id for id, data in _all_jobs(connection) if _is_wanted(data, wanted)]
 
 
 def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
     """Return the sessions whose jobs hold the text."""
-    found = {_session_of(data) for _, data in _all_jobs(connection) if wanted.contains_text(data)}
-    return found - {""}
+    jobs = (data for _, data in _all_jobs(connection) if wanted.contains_text(data))
+    return {session for session in map(_session_of, jobs) if session}
 
 
-def is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
+def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
     """Tell whether a job is to be removed.
 
     A job that cannot be read is removed if it names a session or holds the text.
     """
-    plain = _plain(data)
-    try:
-        session = read_envelope(envelope_text(data)).session
-    except (BadEnvelopeError, RecursionError):
-        return wanted.names(plain)
-    return session in wanted.sessions or wanted.contains_text(plain)
+    session = _session_of(data)
+    if session is None:
+        return wanted.names(data)
+    return session in wanted.sessions or wanted.contains_text(data)
 
 
 def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
@@ -94,11 +91,12 @@ def _plain(data: bytes) -> bytes:
         return data
 
 
-def _session_of(data: bytes) -> str:
+def _session_of(data: bytes) -> str | None:
+    """Return the session of a job, or None if the job cannot be read."""
     try:
         return read_envelope(envelope_text(data)).session
     except (BadEnvelopeError, RecursionError):
-        return ""
+        return None
 
 
 def activity_keys(connection: Redis, session: str) -> list[bytes]:
