@@ -115,6 +115,11 @@ class ArchiveFiles:
         """Return a value that changes whenever the metadata do."""
         return self._folder.stamp(self._meta)
 
+    def described_ns(self) -> int:
+        """Return when the metadata were written (ns since 1970), or 0 without metadata."""
+        status = self._folder.status(self._meta)
+        return status.st_mtime_ns if status else 0
+
     def changed_ns(self) -> int:
         """Return when the committed lines last changed (ns since 1970), or 0 without lines."""
         names = (self._offsets, self._hidden(LEARNED), self._meta)

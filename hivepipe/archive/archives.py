@@ -262,7 +262,8 @@ class Archives(Catalog):
     def describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
         """Update the metadata of an archive after a later redaction or new lines of a subagent.
 
-        The tokens and files of a session include those of its subagents.
+        The tokens and files of a session include those of its subagents. Equal metadata are written
+        too, because `not_described` compares when they were written.
         """
         entry = self.index.entries().get(key)
         if entry is None:
@@ -274,8 +275,8 @@ class Archives(Catalog):
             described = callbacks.describe(totals, self._subagents(key))
             path = meta.get("source", {}).get("path", "")
             who = {name: meta[name] for name in _WHO if name in meta}
-            new_meta = {**meta, **described, **who, **offsets.as_meta(path)}
-            if new_meta != meta and kept.meta_is_as_written():
+            if kept.meta_is_as_written():
+                new_meta = {**meta, **described, **who, **offsets.as_meta(path)}
                 self._write_meta(kept, new_meta)
 
     def _subagents(self, session: str) -> list[Totals]:

@@ -92,6 +92,27 @@ class Catalog:
         keys = [key for key in entries if key.startswith(f"{session}/")]
         return {key: entries[key] for key in sorted(keys)}
 
+    def not_described(self) -> dict[str, Entry]:
+        """Return key -> entry of the sessions with metadata older than those of a subagent.
+
+        So they lack its last lines: a kill came before they were described again.
+        """
+        entries, newest = self.index.entries(), dict[str, int]()
+        for key, entry in entries.items():
+            session, _, agent = key.partition("/")
+            if agent and session in entries:
+                newest[session] = max(newest.get(session, 0), self._described_ns(entry))
+        return {
+            session: entries[session]
+            for session, at_ns in sorted(newest.items())
+            if self._described_ns(entries[session]) < at_ns
+        }
+
+    def _described_ns(self, entry: Entry) -> int:
+        with suppress(OSError), self.opened(entry) as kept:
+            return kept.described_ns()
+        return 0
+
     def known_of(self, session: str) -> list[str]:
         """Return the learned secrets of all archives of a session, for `Redactor.of_session`."""
         known: dict[str, None] = {}

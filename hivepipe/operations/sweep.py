@@ -22,7 +22,6 @@ from hivepipe.operations.unindexed import update_search_index
 
 DAY_SECS = 86_400.0
 QUIET_SECS = 3600.0  # a transcript that has not grown for so long is complete
-RECENT_SECS = 2 * DAY_SECS  # more than the time between two sweeps
 
 logger = logging.getLogger("hivepipe.archive")
 
@@ -63,7 +62,6 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
     callbacks = callbacks_of(context, job)
     oldest = time.time() - _kept_days(context.home) * DAY_SECS
     result = SweepResult()
-    recent = set()  # sessions whose metadata may lack a subagent after a kill
     for folder in claude_folders:
         for path in transcripts_in(folder):
             callbacks.check_stop()
@@ -72,8 +70,6 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
                     if source.status.st_mtime < oldest:  # its archive would be outdated
                         result.expired += 1
                         continue
-                    if source.agent and time.time() - source.status.st_mtime < RECENT_SECS:
-                        recent.add(source.session)
                     _take(context.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
                 result.foreign += 1
@@ -81,12 +77,12 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
                 continue
             except OSError as error:
                 result.failed[path] = error.strerror or str(error)
-    for session in sorted(recent):
+    for session, entry in archives.not_described().items():
         callbacks.check_stop()
         try:
             archives.describe_again(session, callbacks)
         except OSError as error:
-            result.failed[session] = error.strerror or str(error)
+            result.failed[f"{archives.root}/{entry['path']}"] = error.strerror or str(error)
     upkeep.rebuild_index(archives)
     return result
 

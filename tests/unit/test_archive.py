@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archive_transcript
 from hivepipe.operations.families.archive import ArchiveTranscript
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.sweep import sweep
+from hivepipe.operations.sweep import SweepResult, sweep
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
 from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
@@ -483,8 +484,12 @@ def end_session(scene: Scene) -> None:
     archive_transcript(context_of(scene), JOB, args)
 
 
-def sweep_all(scene: Scene) -> None:
-    sweep(context_of(scene), JOB, [str(scene.root / ".claude")])
+def sweep_all(scene: Scene) -> SweepResult:
+    return sweep(context_of(scene), JOB, [str(scene.root / ".claude")])
+
+
+def fail(*_any: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_the_end_of_a_session_extends_only_the_subagents_that_have_grown(
@@ -509,20 +514,33 @@ def test_the_end_of_a_session_extends_only_the_subagents_that_have_grown(
 
 @pytest.mark.parametrize("again", [end_session, sweep_all])
 def test_a_session_that_was_not_described_after_its_subagent_is_described_later(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, again: Callable[[Scene], None]
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, again: Callable[[Scene], object]
 ) -> None:
-    def fail(*_any: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     scene.path.write_bytes(lines(2))
     scene.agent_path().write_bytes(lines(1, 70))
+    os.utime(scene.agent_path(), (time.time() - 7 * 86_400,) * 2)
     with monkeypatch.context() as full:
         full.setattr(Archives, "describe_again", fail)
         with pytest.raises(OSError, match="No space"):
             end_session(scene)
-    assert scene.meta["tokens"]["output"] == 1 + 2
+        assert scene.meta["tokens"]["output"] == 1 + 2
+        assert sweep_all(scene).failed == {
+            str(scene.only(f"*_{SESSION}.jsonl")): "No space left on device"
+        }
     again(scene)
     assert scene.meta["tokens"]["output"] == 1 + 2 + 71
+
+
+def test_a_sweep_describes_no_session_that_is_up_to_date(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.path.write_bytes(lines(2))
+    scene.agent_path().write_bytes(lines(1, 70))
+    end_session(scene)
+    os.utime(scene.only(f"*_{AGENT}.meta.json"))
+    assert sweep_all(scene).failed == {}
+    monkeypatch.setattr(Archives, "describe_again", fail)
+    assert sweep_all(scene).failed == {}
 
 
 def test_the_agent_type_is_read_beside_the_transcript_if_no_event_has_it(scene: Scene) -> None:
