@@ -23,7 +23,7 @@ import select
 import sys
 import time
 from _signal import ITIMER_REAL, SIGALRM, SIGHUP, SIGINT, SIGTERM, setitimer, signal
-from _socket import AF_UNIX, SOCK_STREAM, socket
+from _socket import AF_UNIX, SHUT_RD, SOCK_STREAM, socket
 
 from hivepipe import home, settings
 from hivepipe.events import claude_code
@@ -154,6 +154,10 @@ class Server:
 
     def _end(self, *_signal: object) -> None:
         self.is_ending = True
+        try:
+            self.listener.shutdown(SHUT_RD)  # otherwise Python resumes the wait after the signal
+        except OSError:  # other systems may refuse it, and wait for up to a second
+            return
 
     def _accept(self) -> None:
         if len(self.readers) >= MOST_READ_AT_ONCE:

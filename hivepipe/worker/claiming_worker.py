@@ -35,7 +35,7 @@ from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, acquire_lock, runtime_for
 from hivepipe.text.plurals import counted
 from hivepipe.worker.crash_marker import BlackBox
-from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin
+from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin, starting_thread
 
 LONGEST_WAIT_SECS = 1.0
 HEARTBEAT_SECS = 5.0
@@ -192,6 +192,17 @@ class ClaimingWorker(SimpleWorker):
                 super().heartbeat(timeout, pipeline)
             else:
                 self.register_birth()
+
+    def subscribe(self) -> None:
+        """Start RQ's thread for commands to this worker."""
+        with starting_thread():
+            super().subscribe()  # type: ignore[no-untyped-call]
+
+    def unsubscribe(self) -> None:
+        """End the thread. Its last message comes after `stop`, or it would wait for another one."""
+        if self.pubsub_thread:
+            self.pubsub_thread.stop()
+        super().unsubscribe()  # type: ignore[no-untyped-call]
 
     def set_state(self, state: str, pipeline: Any = None) -> None:
         """Show the state in `rq info`."""

@@ -4,6 +4,8 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import ClassVar
 
@@ -51,6 +53,19 @@ class SoleProcess:
     def run(self) -> None:
         """Work until `_should_continue` is False."""
         raise NotImplementedError
+
+
+@contextmanager
+def starting_thread() -> Iterator[None]:
+    """Block the stop signals, for a thread that is started in the context.
+
+    Otherwise the kernel might deliver a signal to the thread, which ends no wait of the main one.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def serve_alone(kind: type[SoleProcess]) -> None:

@@ -51,6 +51,7 @@ from hivepipe.team import capture, membership
 from hivepipe.team.connection import is_installed
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
 from hivepipe.worker.llm_queue import LlmQueue
+from hivepipe.worker.own_process import starting_thread
 from hivepipe.worker.status_line_file import StatusLineFile
 
 UPLINK = "uplink"
@@ -179,7 +180,8 @@ class SlowWorker(ClaimingWorker):
                     self.heartbeat()
 
         thread = threading.Thread(target=renew, daemon=True)
-        thread.start()
+        with starting_thread():
+            thread.start()
         self._box.record(job.id)
         try:
             yield

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests import payloads
@@ -79,7 +80,11 @@ def uses(hook_home: HookHome) -> int:
 
 def launch(hook_home: HookHome, at: int, version: str = "") -> Process:
     """Start an intake that is killed at a step; `version` is the only one that it knows."""
-    command = [sys.executable, "-I", "-S", str(LAUNCHER), str(ROOT), str(at), version]
+    return start_intake(hook_home, str(LAUNCHER), str(ROOT), str(at), version)
+
+
+def start_intake(hook_home: HookHome, *words: str) -> Process:
+    command = [sys.executable, "-I", "-S", *words]
     env = {**hook_home.env, "HIVEPIPE_HOME": str(hook_home.home.path)}
     made = Process(command, hook_home.home.root / "intake.log", env, hook_home.home.root)
     hook_home.intakes.append(made)
@@ -87,6 +92,16 @@ def launch(hook_home: HookHome, at: int, version: str = "") -> Process:
     made.start()
     until((hook_home.runtime / "intake.sock").exists, "the intake does not listen")
     return made
+
+
+def test_a_signal_ends_the_wait_of_an_intake(hook_home: HookHome) -> None:
+    """Otherwise `down` would wait for it, half a second on average."""
+    patient = "from hivepipe.hook import intake_server; intake_server._POLL_MS = 600_000"
+    program = f"import sys; sys.path[:0] = sys.argv[1:]; {patient}; intake_server.main()"
+    intake = start_intake(hook_home, "-c", program, str(ROOT))
+    send(hook_home, 1)
+    until(lambda: psutil.Process(intake.pid).status() == psutil.STATUS_SLEEPING, "no wait")
+    assert intake.end(signal.SIGTERM) == 0
 
 
 def lives_on(intake: Process) -> bool:

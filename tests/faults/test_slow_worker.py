@@ -1,6 +1,7 @@
 """Slow work: handed on, interrupted, killed and retried, while the writer continues."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -153,6 +154,21 @@ def test_the_lease_of_slow_work_is_renewed(crew: Crew) -> None:
     assert b"busy" in busy
     crew.go()
     crew.until_noted("held")
+
+
+def test_stop_signals_go_to_the_main_thread_of_a_worker(crew: Crew) -> None:
+    """In another thread they would end no wait of the main one, and a stop would take a second."""
+    crew.ask("held", "hold")
+    until(lambda: crew.began("held"), "not begun")
+    for worker in (crew.writer, crew.slow):
+        threads = Path(f"/proc/{worker.pid}/task")
+        until(lambda threads=threads: len([*threads.iterdir()]) == 3, f"threads of {worker.log}")
+        for each in threads.iterdir():
+            blocked = re.search(r"SigBlk:\t(\w+)", (each / "status").read_text())
+            assert blocked
+            is_blocked = bool(int(blocked[1], 16) >> (signal.SIGTERM - 1) & 1)
+            assert is_blocked == (each.name != str(worker.pid))
+    crew.go()
 
 
 def test_a_forgotten_worker_registers_again(crew: Crew) -> None:

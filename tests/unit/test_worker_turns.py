@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import fakeredis
 import pytest
@@ -52,6 +53,15 @@ def db(tmp_path: Path) -> Iterator[Database]:
     made = Database(tmp_path / "hive.db", 0.05)
     yield made
     made.close()
+
+
+def test_the_thread_of_a_worker_is_stopped_before_its_wait_ends() -> None:
+    """Otherwise it might wait once more, and the end of the worker for the thread."""
+    made = Mock()
+    made_of = {"pubsub": made.pubsub, "pubsub_thread": made.thread, "log": made.log, "name": "one"}
+    worker(SlowWorker, **made_of).unsubscribe()
+    calls = [name for name, *_ in made.mock_calls]
+    assert calls.index("thread.stop") < calls.index("pubsub.unsubscribe")
 
 
 def test_a_bug_in_an_export_is_logged_once_and_stops_no_job(
