@@ -4,12 +4,12 @@
 <state>/hivepipe/web.json     its address and token, so that bookmarks and cookies stay valid
 """
 
-import json
 import os
 from importlib.util import find_spec
 
 from hivepipe.errors import LockHeldError
-from hivepipe.home import read_small, state_folder
+from hivepipe.files.typed_file import read_object
+from hivepipe.home import state_folder
 from hivepipe.settings import DEFAULTS, of_files
 from hivepipe.stack.lock import acquire_lock
 
@@ -40,11 +40,7 @@ def record_path() -> str:
 
 def record() -> dict[str, str]:
     """Return `address` and `token` of the last run, or {}."""
-    try:
-        found = json.loads(read_small(record_path()))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_object(record_path())
 
 
 def shared_address() -> str:

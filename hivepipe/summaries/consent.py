@@ -4,21 +4,22 @@ It is stored in the user's state folder and not in the home, which may be in a r
 author cannot consent for the user.
 """
 
-import json
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from hivepipe import settings
 from hivepipe.errors import SummaryError, os_error_as
-from hivepipe.home import make_folders, read_small, short_hash, state_folder, write_small
+from hivepipe.files.typed_file import read_or, write_typed
+from hivepipe.home import make_folders, short_hash, state_folder
 from hivepipe.summaries import terms
 from hivepipe.summaries.providers import Offer
 
 OFF = "summaries by a language model are off: `hivepipe summaries enable`"
 
 
-class Consent(NamedTuple):
+@dataclass(frozen=True)
+class Consent:
     """The provider, model and address that may receive the text of sessions."""
 
     kind: str
@@ -33,20 +34,15 @@ def consent_path(home: str) -> Path:
 
 def read_consent(home: str) -> Consent | None:
     """Return the consent, or None if there is none."""
-    try:
-        fields = json.loads(read_small(str(consent_path(home))))
-        return Consent(*(str(fields[name]) for name in Consent._fields))
-    except (ValueError, LookupError, TypeError):
-        return None
+    return read_or(consent_path(home), Consent, None)
 
 
 def give_consent(home: str, offer: Offer, at: str) -> None:
     """Record the consent to this offer; raise SummaryError if it cannot be written."""
-    path = str(consent_path(home))
-    given = Consent(offer.provider.kind, offer.model, offer.url, at)
+    path = consent_path(home)
     with os_error_as(SummaryError, f"{path} cannot be written"):
-        make_folders(path.rsplit("/", 1)[0])
-        write_small(path, json.dumps(given._asdict()) + "\n")
+        make_folders(str(path.parent))
+        write_typed(path, Consent(offer.provider.kind, offer.model, offer.url, at))
 
 
 def withdraw_consent(home: str) -> None:
