@@ -9,4 +9,5 @@ def installed() -> str:
         found = metadata("hivepipe")
     except PackageNotFoundError:
         return ""
-    return found["Version"] if "Version" in found else ""  # none without a METADATA file
+    # Without a METADATA file there is no version.
+    return found["Version"] if "Version" in found else ""  # noqa: SIM401  the type has no `get`
