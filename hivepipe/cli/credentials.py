@@ -5,7 +5,7 @@ import sys
 import click
 
 from hivepipe.cli.parameters import Choice
-from hivepipe.cli.tables import Column, as_json, json_option, show_entries
+from hivepipe.cli.tables import Column, json_option, show_entries
 from hivepipe.cli.terminal import ask, say, short
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
@@ -84,6 +84,5 @@ def list_credentials() -> None:
         "this shell": lambda key: "set" if key["environment"] else "",
         "by the stack": lambda key: "used" if key["used"] else "",
     }
-    show_entries("credentials", entries, columns)
-    if not as_json():
+    if not show_entries("credentials", entries, columns):
         say(f"The stack reads {short(str(credentials_path()))}, not the environment of a shell.")

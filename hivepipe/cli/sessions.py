@@ -4,14 +4,7 @@ import click
 
 from hivepipe.cli.here import store_here
 from hivepipe.cli.session_text import show_time_line
-from hivepipe.cli.tables import (
-    Column,
-    as_json,
-    limit_option,
-    output_options,
-    show_entries,
-    show_json,
-)
+from hivepipe.cli.tables import Column, limit_option, output_options, show_entries, show_json
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
 from hivepipe.cli.terminal import say, short
 from hivepipe.db.sessions import CLAUDE_CODE
@@ -118,6 +111,5 @@ def log(session_id: str) -> None:
         with store_here() as store:
             full_id = store.full_id("session", session_id)
             found = store.log(full_id)
-    show_entries("log", found, _OF_LOG, beside={"id": full_id})
-    if not as_json():
+    if not show_entries("log", found, _OF_LOG, beside={"id": full_id}):
         say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)

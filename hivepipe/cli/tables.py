@@ -111,19 +111,20 @@ def show_entries(
     *,
     without: str = "none",
     beside: Mapping[str, object] | None = None,
-) -> None:
+) -> bool:
     """Print entries as JSON below `name`, with the fields `beside`, or as a table.
 
-    `columns` maps each title of the table to a value of the entries.
+    `columns` maps each title of the table to a value of the entries. Returns whether it was JSON.
     """
     found = list(entries)
     if show_json(**(beside or {}), **{name: found}):
-        return
+        return True
     rows = [
         tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
         for entry in found
     ]
     show_table(tuple(columns), rows, without)
+    return False
 
 
 def show_entry(entry: Entry) -> None:

@@ -47,9 +47,10 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
     _print(f"{line}\n", err)
 
 
-def say_text(text: str, *, margin: str = MARGIN, err: bool = False) -> None:
+def say_text(text: str, *, margin: str = MARGIN) -> None:
     """Print a text of several lines, each after a margin that marks it as data."""
-    _print("".join(f"{margin}{line}".rstrip() + "\n" for line in printable_lines(text)), err)
+    lines = printable_lines(text)
+    _print("".join(f"{margin}{line}".rstrip() + "\n" for line in lines), err=False)
 
 
 def say_field(name: str, text: str, width: int) -> None:
