@@ -59,7 +59,7 @@ def test_what_is_said_beside_an_object_is_no_part_of_it(
     home: Path, monkeypatch: pytest.MonkeyPatch, module: str, words: str, told: str
 ) -> None:
     @contextmanager
-    def administrator(_url: str | None) -> Iterator[Server]:
+    def administrator() -> Iterator[Server]:
         yield Server()
 
     def one(_connection: Server, sql: str, *_values: Any) -> Any:

@@ -7,7 +7,7 @@ from hivepipe.stack.hook_bundle import MODULES, source_of
 from tests.conftest import ROOT
 
 READ = re.compile(
-    r"\b(?:variable|_own_folder|environment|of_this_process|switched_on|switched_off|_secs)\(\s*\"([A-Z_]+)\""
+    r"\b(?:variable|_own_folder|environment|of_this_process|switched_on|switched_off|number)\(\s*\"([A-Z_]+)\""
     r"|folder_variable(?:: str)? ?= ?\"([A-Z_]+)\"|for name in \(\"(CI)\", \"(CLAUDE_\w+)\"\)"
 )
 # The native hook acts on the first two itself and already knows the state folder.
