@@ -94,12 +94,9 @@ class Hive:
         """Copy the list of projects into `.hive`, where other programs read it."""
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
 
-    def migrated(self, *, is_new: bool = False) -> "Hive":
-        """Migrate the state that an earlier version kept in this `.hive`, and return the hive.
-
-        `is_new` means that the `.hive` was made just now, so it was not moved here.
-        """
-        self.notes += trusted_state.migrate_state(self.root, is_new=is_new)
+    def migrated(self) -> "Hive":
+        """Migrate the state that an earlier version kept in this `.hive`, and return the hive."""
+        self.notes += trusted_state.migrate_state(self.root)
         return self
 
 
@@ -120,7 +117,7 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
     root = Path(os.path.realpath(parent)) / NAME
     if "\n" in str(root):  # the list of trusted hives has one line per path
         raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder has a line break")
-    is_known, is_new = str(root) in known(home), not root.exists()
+    is_known = str(root) in known(home)
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise HiveError(f"{root} is not a folder: remove it")
     if root.exists() and not is_known and not adopt:
@@ -128,6 +125,8 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
             f"{root} is there already, and was not made here. If it is yours, add --adopt: its "
             f"prompts are run and its processes signalled; else move it away"
         )
+    if not root.exists():
+        trusted_state.forget_deleted(root)
     hive = Hive(root, home)
     folders = (hive.workers_folder, hive.archive_folder, hive.learnings_folder)
     for folder in folders:
@@ -138,7 +137,7 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
     make_folders(str(root / "prompts"))
     for name, text in DEFAULTS.items():
         _write_new(root / "prompts" / f"{name}.md", text)
-    hive.migrated(is_new=is_new)
+    hive.migrated()
     add(home, str(root))
     return hive, not is_known
 

@@ -14,7 +14,8 @@ treated as ended.
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -52,27 +53,45 @@ def folder_of(root: Path) -> Path:
     return Path(trusted_state_folder(str(root)))
 
 
-def migrate_state(root: Path, *, is_new: bool) -> list[str]:
-    """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
+def forget_deleted(root: Path) -> None:
+    """Forget a deleted `.hive`, before a new one is made at its path.
 
-    A new `.hive` may have the path or the inode of a deleted one, and takes no other state.
+    The states of workers stay. The list of projects stays while one of the workers may run. An
+    existing state folder is never replaced by that of a moved hive, whose inode a new one may have.
     HiveError: the state folder cannot be written.
     """
     folder = folder_of(root)
-    if (folder / _MARK).exists() and not is_new:
+    with _locked(folder):
+        make_folders(str(folder))
+        (folder / _MARK).unlink(missing_ok=True)
+        runs = [Worker(state, state).last_run() for state in _folders(folder / "workers")]
+        if not any(run and run.is_at_work() is not False for run in runs):
+            (folder / PROJECTS).unlink(missing_ok=True)
+
+
+def migrate_state(root: Path) -> list[str]:
+    """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
+
+    HiveError: the state folder cannot be written.
+    """
+    folder = folder_of(root)
+    if (folder / _MARK).exists():
         return []
+    with _locked(folder):
+        if (folder / _MARK).exists():
+            return []
+        _follow_moved(root, folder)
+        notes = _migrate(root, folder)
+        write_typed(folder / _MARK, _identity(root))
+        return notes
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
     try:
         make_folders(str(folder.parent))
         with locked_file(f"{folder}.lock", _LOCK_SECS):
-            if is_new:
-                _forget_deleted(root, folder)
-            elif (folder / _MARK).exists():
-                return []
-            else:
-                _follow_moved(root, folder)
-            notes = _migrate(root, folder)
-            write_typed(folder / _MARK, _identity(root))
-            return notes
+            yield
     except (OSError, LockHeldError) as error:
         raise HiveError(f"{folder} cannot be made: {error}") from None
 
@@ -82,37 +101,20 @@ def _identity(root: Path) -> Identity:
     return Identity(str(root), status.st_dev, status.st_ino)
 
 
-def _marks_of_gone(root: Path, folder: Path) -> list[Path]:
-    """Return the marks with the device and inode of a `.hive` whose path is gone, newest first."""
+def _follow_moved(root: Path, folder: Path) -> None:
+    """Rename the state folder if the `.hive` was moved.
+
+    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists. The
+    newest mark counts, because a deleted `.hive` may have had the same inode.
+    """
     here, found = _identity(root), []
     for mark in folder.parent.glob(f"*/{_MARK}"):
         with suppress(ValueError):
             before = read_typed(mark, Identity)
             if replace(here, path=before.path) == before and not os.path.lexists(before.path):
                 found.append(mark)
-    return sorted(found, key=os.path.getmtime, reverse=True)
-
-
-def _forget_deleted(root: Path, folder: Path) -> None:
-    """Remove the marks of deleted hives with the inode of a new one, and the projects at its path.
-
-    The states of workers stay. The projects stay while one of the workers may run.
-    """
-    for mark in _marks_of_gone(root, folder):
-        mark.unlink(missing_ok=True)
-    runs = [Worker(state, state).last_run() for state in _folders(folder / "workers")]
-    if not any(run and run.is_at_work() is not False for run in runs):
-        (folder / PROJECTS).unlink(missing_ok=True)
-
-
-def _follow_moved(root: Path, folder: Path) -> None:
-    """Rename the state folder if the `.hive` was moved.
-
-    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists.
-    """
-    marks = _marks_of_gone(root, folder)
-    if marks and not folder.exists():
-        marks[0].parent.rename(folder)
+    if found and not folder.exists():
+        max(found, key=os.path.getmtime).parent.rename(folder)
 
 
 def _migrate(root: Path, folder: Path) -> list[str]:

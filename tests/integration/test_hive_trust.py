@@ -1,5 +1,6 @@
 """Trusted state of a worker is where it cannot write, even if its project contains `.hive`."""
 
+import errno
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from hivepipe.errors import HiveError
 from hivepipe.files.typed_file import write_typed
 from hivepipe.home import short_hash
+from hivepipe.orchestrator import folder as layout
 from hivepipe.orchestrator import trusted_state
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.trusted_state import Identity
@@ -290,6 +292,27 @@ def test_a_new_hive_in_place_of_a_deleted_one_begins_without_projects(scene: Sce
     assert "project-a" not in scene.run("projects")
     mark = json.loads((scene.records / "hive").read_text())
     assert mark["number"] == scene.hive.stat().st_ino
+    assert (scene.state(worker) / "worker.json").exists()
+
+
+@pytest.mark.parametrize("at_the_same_path", [True, False])
+def test_a_hive_whose_init_was_interrupted_takes_no_state_of_a_deleted_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, at_the_same_path: bool
+) -> None:
+    with_equal_inodes(scene, monkeypatch)
+    worker = scene.finish()
+    shutil.rmtree(scene.hive)
+    parent = scene.hive.parent if at_the_same_path else folder_sorted_after(scene)
+
+    def fail(*_any: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(layout, "_write_new", fail)
+        assert "No space" in scene.result("init", cwd=parent, expect=1).output
+    assert (parent / ".hive").is_dir()
+    scene.run("init", "--adopt", cwd=parent)
+    assert "project-a" not in scene.run("projects", cwd=parent)
     assert (scene.state(worker) / "worker.json").exists()
 
 
