@@ -5,17 +5,13 @@ The password comes from libpq's password file (~/.pgpass), or the command asks f
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.home import read_small, user_config_folder
 from hivepipe.team import address
 from hivepipe.team.address import Address
-from hivepipe.team.connection import connected
+from hivepipe.team.connection import Connection, connected
 from hivepipe.team.user_file import write_user_file
-
-if TYPE_CHECKING:
-    import psycopg
 
 FILE_NAME = "team-admin"
 
@@ -51,9 +47,7 @@ def keep(server: Address) -> None:
 
 
 @contextmanager
-def administrating(
-    server: Address, ask_secret: Callable[[], str]
-) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+def administrating(server: Address, ask_secret: Callable[[], str]) -> Iterator[Connection]:
     """Connect as the administrator, and ask for the password if the server requires one."""
     try:
         with connected(server) as connection:

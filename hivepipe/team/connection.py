@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hivepipe.errors import TeamAwayError, TeamDataError, TeamError, TeamRefusedError
 from hivepipe.team.address import Address
 
 if TYPE_CHECKING:
     import psycopg
+
+Connection: TypeAlias = "psycopg.Connection[dict[str, Any]]"
 
 EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
 OLDEST_SERVER = 150_000
@@ -35,7 +37,7 @@ def is_installed() -> bool:
     return find_spec("psycopg") is not None
 
 
-def connect(address: Address) -> "psycopg.Connection[dict[str, Any]]":
+def connect(address: Address) -> Connection:
     """Connect; the caller closes. Raise TeamAwayError, TeamRefusedError or TeamError."""
     if not is_installed():
         raise TeamError(EXTRA)
@@ -68,7 +70,7 @@ def _compiled_in() -> dict[str, str]:
     return found | {"hostaddr": "", "requirepeer": ""}
 
 
-def _demand_server(made: "psycopg.Connection[dict[str, Any]]") -> None:
+def _demand_server(made: Connection) -> None:
     """Raise TeamError for an old server, or a database that cannot store every text."""
     if made.info.server_version < OLDEST_SERVER:
         raise TeamError("the server of a team is PostgreSQL 15 or later")
@@ -80,7 +82,7 @@ def _demand_server(made: "psycopg.Connection[dict[str, Any]]") -> None:
         )
 
 
-def _use_iso_utc(made: "psycopg.Connection[dict[str, Any]]") -> None:
+def _use_iso_utc(made: Connection) -> None:
     """Use ISO dates and UTC whatever the server, the role or the environment say."""
     style = made.info.parameter_status("DateStyle") or ""
     zone = made.info.parameter_status("TimeZone")
@@ -89,7 +91,7 @@ def _use_iso_utc(made: "psycopg.Connection[dict[str, Any]]") -> None:
 
 
 @contextmanager
-def connected(address: Address) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+def connected(address: Address) -> Iterator[Connection]:
     """Connect for a block, and translate the server's errors inside it."""
     with connect(address) as connection, translated():
         yield connection
@@ -129,7 +131,7 @@ def _is_refusal(text: str) -> bool:
     return names_login or any(word in text for word in words)
 
 
-def one(connection: "psycopg.Connection[dict[str, Any]]", sql: str, *values: Any) -> Any:
+def one(connection: Connection, sql: str, *values: Any) -> Any:
     """Return the first column of the first row."""
     return first(connection.execute(sql, values))
 

@@ -2,17 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.team.archives import leftovers
 from hivepipe.team.archives.export import exported_archives
-from hivepipe.team.connection import one
-
-if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[dict[str, Any]]
+from hivepipe.team.connection import Connection, one
 
 
 class Found(NamedTuple):
@@ -27,7 +22,7 @@ class Found(NamedTuple):
         return f"{self.kind} {self.name}"
 
 
-def find(connection: "Connection", name: str) -> Found:
+def find(connection: Connection, name: str) -> Found:
     """Return the member or session of a name; TeamError if none or several sessions match."""
     if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
         return Found("member", name)
@@ -39,7 +34,7 @@ def find(connection: "Connection", name: str) -> Found:
     return Found("session", sessions[0])
 
 
-def forget(connection: "Connection", found: Found) -> dict[str, Any]:
+def forget(connection: Connection, found: Found) -> dict[str, Any]:
     """Delete a member or session, vacuum its tables, and return the proof of deletion."""
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
     connection.execute("SET ROLE hivepipe_owner")
@@ -52,7 +47,7 @@ def forget(connection: "Connection", found: Found) -> dict[str, Any]:
 
 
 def exported(
-    connection: "Connection", member: str, folder: Path | None = None
+    connection: Connection, member: str, folder: Path | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield all rows of a member, and write its archives to a folder; TeamError if unknown."""
     number = one(connection, "SELECT id FROM hivepipe.members WHERE name = %s", member)

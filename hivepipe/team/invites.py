@@ -7,18 +7,15 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.files.regular_file import read_text
 from hivepipe.team import address
 from hivepipe.team.address import SYSTEM_ROOTS, Address
-from hivepipe.team.connection import one
+from hivepipe.team.connection import Connection, one
 from hivepipe.team.logins import new_login
 from hivepipe.team.user_file import write_user_file
-
-if TYPE_CHECKING:
-    import psycopg
 
 _START = "hivepipe-"
 LONGEST_ROOTS = 1 << 16
@@ -41,7 +38,7 @@ class Joined(NamedTuple):
 
 
 def invite(
-    connection: "psycopg.Connection[dict[str, Any]]",
+    connection: Connection,
     server: Address,
     member: str,
     lives: timedelta,
@@ -58,9 +55,7 @@ def invite(
     return Invited(code_of(login.at(server)), until)
 
 
-def add_machine(
-    connection: "psycopg.Connection[dict[str, Any]]", server: Address, member: str, team: str | None
-) -> Address:
+def add_machine(connection: Connection, server: Address, member: str, team: str | None) -> Address:
     """Create a machine without an invite, for CI: many short-lived homes may share it."""
     login = new_login(connection, "machine")
     one(
@@ -71,22 +66,20 @@ def add_machine(
     return login.at(server)
 
 
-def add_page(connection: "psycopg.Connection[dict[str, Any]]", server: Address) -> Address:
+def add_page(connection: Connection, server: Address) -> Address:
     """Create the login with which the team's page reads for its users."""
     login = new_login(connection, "reader")
     one(connection, "SELECT hivepipe.add_page(%s, %s)", login.name, login.verifier)
     return login.at(server)
 
 
-def terms(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Any]:
+def terms(connection: Connection) -> dict[str, Any]:
     """Return the terms that a user of this invite accepts."""
     found: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_invite()")
     return found
 
 
-def join(
-    connection: "psycopg.Connection[dict[str, Any]]", invited: Address, machine: str
-) -> Joined:
+def join(connection: Connection, invited: Address, machine: str) -> Joined:
     """Redeem an invite: create the logins of this machine."""
     writes, reads = new_login(connection, "machine"), new_login(connection, "reader")
     said = one(

@@ -1,12 +1,10 @@
 """Logins of a team's server: their names, secrets and SCRAM verifiers."""
 
 import secrets
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from hivepipe.team.address import Address
-
-if TYPE_CHECKING:
-    import psycopg
+from hivepipe.team.connection import Connection
 
 Kind = Literal["invite", "machine", "reader"]
 
@@ -23,7 +21,7 @@ class Login(NamedTuple):
         return address.with_login(self.name, self.secret)
 
 
-def new_login(connection: "psycopg.Connection[dict[str, Any]]", kind: Kind) -> Login:
+def new_login(connection: Connection, kind: Kind) -> Login:
     """Create a login with a random name and secret."""
     name, secret = f"hivepipe_{kind}_{secrets.token_hex(8)}", secrets.token_urlsafe(24)
     verifier = connection.pgconn.encrypt_password(secret.encode(), name.encode(), b"scram-sha-256")

@@ -6,17 +6,12 @@ due; an administrator drops all of them.
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.team.batches import Batch, Item
-from hivepipe.team.connection import one, translated
+from hivepipe.team.connection import Connection, one, translated
 from hivepipe.team.shared_rows import FAR_PAST, SHARED
-
-if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[dict[str, Any]]
 
 logger = logging.getLogger("hivepipe.uplink")
 
@@ -49,7 +44,7 @@ def _time_of(item: Item) -> str | None:
     return item.month if item.is_by_month else item.value(SHARED[item.change.table].time)
 
 
-def retention_of(connection: "Connection") -> Retention:
+def retention_of(connection: Connection) -> Retention:
     """Return the team's retention; a server with an older schema keeps everything."""
     with translated():
         if one(connection, "SELECT to_regproc('hivepipe.retention')") is None:
@@ -63,7 +58,7 @@ def retention_of(connection: "Connection") -> Retention:
     )
 
 
-def apply_retention(connection: "Connection") -> Retention:
+def apply_retention(connection: Connection) -> Retention:
     """Return the team's retention, and let the server drop the next part that is due."""
     found = retention_of(connection)
     try:
@@ -74,14 +69,14 @@ def apply_retention(connection: "Connection") -> Retention:
     return found
 
 
-def drop_next(connection: "Connection") -> dict[str, Any] | None:
+def drop_next(connection: Connection) -> dict[str, Any] | None:
     """Drop the oldest part that is due; return the proof, or None if nothing is due."""
     with translated():
         proof: dict[str, Any] | None = one(connection, "SELECT hivepipe.drop_old()")
     return proof
 
 
-def drop_all(connection: "Connection") -> Iterator[dict[str, Any]]:
+def drop_all(connection: Connection) -> Iterator[dict[str, Any]]:
     """Drop everything that is due; yield a proof for each part."""
     while proof := drop_next(connection):
         yield proof

@@ -4,14 +4,10 @@ A number is missing if later steps replaced all that its step made.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from hivepipe.errors import TeamError
 from hivepipe.files.regular_file import read_text
-from hivepipe.team.connection import one
-
-if TYPE_CHECKING:
-    import psycopg
+from hivepipe.team.connection import Connection, one
 
 _FOLDER = Path(__file__).parent / "schema"
 _ROLES = "001_roles.sql"  # runs as the administrator, all others as hivepipe_owner
@@ -29,7 +25,7 @@ def step_names() -> list[str]:
     return sorted(each.name for each in _FOLDER.glob("*.sql"))
 
 
-def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
+def apply(connection: Connection) -> list[str]:
     """Apply the missing steps and return their names; TeamError if the schema is newer."""
     with connection.transaction():
         _lock_schema(connection)
@@ -49,7 +45,7 @@ def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
     return missing
 
 
-def _lock_schema(connection: "psycopg.Connection[dict[str, Any]]") -> None:
+def _lock_schema(connection: Connection) -> None:
     """Wait for a concurrent `team init`.
 
     Any login could take an advisory lock, so it is used only before the first schema exists.
@@ -62,7 +58,7 @@ def _lock_schema(connection: "psycopg.Connection[dict[str, Any]]") -> None:
         connection.execute("RESET ROLE")
 
 
-def applied(connection: "psycopg.Connection[dict[str, Any]]") -> set[str]:
+def applied(connection: Connection) -> set[str]:
     """Return the names of the steps that were applied to the server."""
     if one(connection, "SELECT to_regclass('hivepipe.schema_steps')") is None:
         return set()

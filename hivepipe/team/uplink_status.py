@@ -1,4 +1,8 @@
-"""The status of an uplink: `<home>/uplink.json`, read by status, alerts, page and metrics."""
+"""The status of an uplink, read by status, alerts, page and metrics.
+
+<home>/uplink.json             the connection and the rows
+<home>/uplink-archives.json    the last pass over the archives
+"""
 
 import time
 from contextlib import suppress
@@ -12,9 +16,9 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError, TeamError
 from hivepipe.files.typed_file import read_or, write_typed
 from hivepipe.team import membership
-from hivepipe.team.archives.pass_result import read_result
 
 FILE_NAME = "uplink.json"
+_ARCHIVES_FILE = "uplink-archives.json"
 
 
 @dataclass
@@ -29,6 +33,14 @@ class UplinkStatus:
     left_out: int = 0  # rows that the server cannot store
 
 
+@dataclass
+class PassResult:
+    """The last pass over the archives: its end in epoch seconds (0 without one) and its error."""
+
+    at: float = 0.0
+    error: str = ""
+
+
 def read_status(home: str) -> UplinkStatus:
     """Return the last status that the uplink wrote."""
     return read_or(f"{home}/{FILE_NAME}", UplinkStatus, UplinkStatus())
@@ -40,11 +52,18 @@ def write_status(home: str, status: UplinkStatus) -> None:
         write_typed(f"{home}/{FILE_NAME}", status)
 
 
+def write_pass_result(home: str, error: str = "") -> None:
+    """Write the result of a pass that ends now; a full disk must not stop the uplink."""
+    with suppress(OSError):
+        write_typed(f"{home}/{_ARCHIVES_FILE}", PassResult(time.time(), error))
+
+
 def uplink_report(home: str) -> dict[str, Any] | None:
     """Return the uplink of a home for `status --json`, or None if no team is joined."""
     if not membership.is_joined():
         return None
-    said, archives = read_status(home), read_result(home)
+    said = read_status(home)
+    archives = read_or(f"{home}/{_ARCHIVES_FILE}", PassResult, PassResult())
     try:
         known = membership.read()
     except TeamError as error:

@@ -11,9 +11,9 @@ import sys
 
 from hivepipe.errors import HivepipeError
 from hivepipe.team import membership
-from hivepipe.team.archives.pass_result import write_result
 from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.connection import connected
+from hivepipe.team.uplink_status import write_pass_result
 from hivepipe.worker.archive_passes import NOTHING_TO_DO
 from hivepipe.worker.own_process import begin
 
@@ -26,9 +26,9 @@ def main() -> int:
         sent = send_once(place.home)
     except (HivepipeError, OSError, sqlite3.Error) as error:
         logger.warning("archives are not sent: %s", error)
-        write_result(place.home, str(error))
+        write_pass_result(place.home, str(error))
         return 1
-    write_result(place.home)
+    write_pass_result(place.home)
     if sent is None:
         return NOTHING_TO_DO
     if any(sent):

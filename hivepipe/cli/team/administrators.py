@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from hivepipe.cli.parameters import given, shared_option
 from hivepipe.cli.terminal import ask_secret
 from hivepipe.team import administrator as administrators
 from hivepipe.team.address import Address
-
-if TYPE_CHECKING:
-    import psycopg
+from hivepipe.team.connection import Connection
 
 admin_option = shared_option(
     "--admin", metavar="URL", help="The administrator's address; the one of `team init` by default."
@@ -18,7 +15,7 @@ admin_option = shared_option(
 
 
 @contextmanager
-def administrator() -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+def administrator() -> Iterator[Connection]:
     """Connect as the administrator."""
     with administrators.administrating(_address(), ask_password) as connection:
         yield connection

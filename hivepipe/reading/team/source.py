@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from typing import TYPE_CHECKING, LiteralString, cast
 
 from hivepipe.db.listings import Entry
 from hivepipe.errors import TeamError, TeamRefusedError
@@ -11,12 +11,11 @@ from hivepipe.skills.statistics import local_day as day_of
 from hivepipe.team import membership
 from hivepipe.team.address import Address
 from hivepipe.team.archives.reading import TeamArchive, archives_of_session, placed_lines
-from hivepipe.team.connection import connected
+from hivepipe.team.connection import Connection, connected
 from hivepipe.team.shared_rows import clean
 from hivepipe.times import ns_of
 
 if TYPE_CHECKING:
-    import psycopg
     from psycopg.abc import Params
 
 LONGEST_SECS = 20
@@ -73,13 +72,11 @@ def local_day(text: str) -> str:
 class Source:
     """A team's server as seen by a reader, or by a page that reads for the member `person`."""
 
-    def __init__(self, connection: "psycopg.Connection[dict[str, Any]]", person: str = "") -> None:
+    def __init__(self, connection: Connection, person: str = "") -> None:
         self._connection = connection
         self._person = clean(person)
         # The archive functions need only `execute` and `info` of a connection.
-        self._member_connection = cast(
-            "psycopg.Connection[dict[str, Any]]", _MemberConnection(connection, self._person)
-        )
+        self._member_connection = cast(Connection, _MemberConnection(connection, self._person))
 
     def rows(self, sql: str, values: Entry, most: int = MOST_ROWS) -> list[Entry]:
         """Return all rows of a query; raise TeamError for more than `most`, or after a timeout."""
@@ -135,7 +132,7 @@ class Source:
 class _MemberConnection:
     """A connection that runs each statement in a transaction of its own, for a member."""
 
-    def __init__(self, connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
+    def __init__(self, connection: Connection, person: str) -> None:
         self._connection = connection
         self._person = person
         self.info = connection.info
@@ -146,7 +143,7 @@ class _MemberConnection:
             return self._connection.execute(sql, values)
 
 
-def _set_person(connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
+def _set_person(connection: Connection, person: str) -> None:
     """Set the member for whom a page reads until the end of the transaction, unless it is ""."""
     if person:
         connection.execute("SELECT set_config('hivepipe.person', %s, true)", (person,))

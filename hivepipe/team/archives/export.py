@@ -3,22 +3,18 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hivepipe.errors import TeamError, os_error_as
 from hivepipe.team.archives.reading import Contents
-
-if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[dict[str, Any]]
+from hivepipe.team.connection import Connection
 
 _LIST = "SELECT to_jsonb(a) AS row FROM hivepipe.archives a WHERE member = %s ORDER BY id"
 _SEGMENTS = "SELECT * FROM hivepipe.archive_segments WHERE archive = %s ORDER BY number"
 
 
 def exported_archives(
-    connection: "Connection", member: int, folder: Path | None
+    connection: Connection, member: int, folder: Path | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the list of a member's archives, and write their lines to <id>.jsonl in a folder.
 

@@ -1,15 +1,11 @@
 """Delete the objects that the list of segments no longer contains."""
 
 import logging
-from typing import TYPE_CHECKING, Any
 
 from hivepipe.errors import TeamError
 from hivepipe.team.archives import place, stores
 from hivepipe.team.archives.stores import Bucket
-from hivepipe.team.connection import one, translated
-
-if TYPE_CHECKING:
-    import psycopg
+from hivepipe.team.connection import Connection, one, translated
 
 AT_ONCE = 100
 logger = logging.getLogger(__name__)
@@ -18,7 +14,7 @@ DELETED = "objects in the store"
 WAITING = "objects that stay in the store until a user with its key runs `hivepipe team store`"
 
 
-def delete_due(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket) -> int:
+def delete_due(connection: Connection, bucket: Bucket) -> int:
     """Delete the objects that are due: those of this machine's member, or all as administrator."""
     total = 0
     while done := _delete_some(connection, bucket):
@@ -26,7 +22,7 @@ def delete_due(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket)
     return total
 
 
-def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+def delete_now(connection: Connection) -> dict[str, int]:
     """Delete what is due if this user has the store's key; return the deleted or waiting count."""
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:
@@ -37,7 +33,7 @@ def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, in
     return _waiting(connection)
 
 
-def delete_now_or_later(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+def delete_now_or_later(connection: Connection) -> dict[str, int]:
     """Do what `delete_now` does; if the store is away, return what waits for it."""
     try:
         return delete_now(connection)
@@ -46,20 +42,20 @@ def delete_now_or_later(connection: "psycopg.Connection[dict[str, Any]]") -> dic
         return _waiting(connection)
 
 
-def _waiting(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+def _waiting(connection: Connection) -> dict[str, int]:
     with connection.transaction():
         sql = "SELECT count(*) FROM hivepipe.due_leftovers(%s)"
         waiting = one(connection, sql, 1 << 30)
     return {WAITING: waiting} if waiting else {}
 
 
-def purge(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+def purge(connection: Connection) -> dict[str, int]:
     """Delete all archives of a leaving machine, while it still has rights on the list."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 
 
-def _delete_some(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket) -> int:
+def _delete_some(connection: Connection, bucket: Bucket) -> int:
     """Delete some objects in one transaction, so that none is announced again meanwhile."""
     with translated(), connection.transaction():
         sql = "SELECT object FROM hivepipe.due_leftovers(%s) AS object"

@@ -5,20 +5,16 @@ connection, a reader's, must not be in a transaction.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.team.archives import place
 from hivepipe.team.archives.cipher import Cipher, kept_cipher
 from hivepipe.team.archives.cutting import opened, place_of
 from hivepipe.team.archives.stores import Bucket, bucket_of
-from hivepipe.team.connection import one, translated
-
-if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[dict[str, Any]]
+from hivepipe.team.connection import Connection, one, translated
 
 
 class TeamArchive(NamedTuple):
@@ -36,7 +32,7 @@ class TeamArchive(NamedTuple):
         return int(self.segments[-1]["last"])
 
 
-def archives_of_session(connection: "Connection", home: int, session: str) -> list[TeamArchive]:
+def archives_of_session(connection: Connection, home: int, session: str) -> list[TeamArchive]:
     """Return the archives of a session, its own first; TeamRefusedError if it may not be read."""
     _note(connection, home, session)
     sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"
@@ -50,7 +46,7 @@ def archives_of_session(connection: "Connection", home: int, session: str) -> li
 
 
 def placed_lines(
-    connection: "Connection", archive: TeamArchive, begin: int = 0
+    connection: Connection, archive: TeamArchive, begin: int = 0
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of an archive that begin at `begin` or later, with their offsets.
 
@@ -73,7 +69,7 @@ def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]
         offset += len(line)
 
 
-def _note(connection: "Connection", home: int, session: str) -> None:
+def _note(connection: Connection, home: int, session: str) -> None:
     """Record the read; a long read records itself again when its first entry expires."""
     with translated():
         connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
@@ -82,11 +78,9 @@ def _note(connection: "Connection", home: int, session: str) -> None:
 class Contents:
     """Reads segments from the database or the store, which is opened only when it is needed."""
 
-    def __init__(self, connection: "Connection", *, is_administrator: bool = False) -> None:
+    def __init__(self, connection: Connection, *, is_administrator: bool = False) -> None:
         self._connection = connection
         self._is_administrator = is_administrator
-        self._bucket: Bucket | None = None
-        self._cipher: Cipher | None = None
 
     def lines(self, name: str, row: dict[str, Any]) -> bytes:
         cipher = self._cipher_named(row["cipher"]) if row["cipher"] else None
@@ -96,7 +90,7 @@ class Contents:
     def _content(self, row: dict[str, Any]) -> bytes:
         with translated():
             if row["object"]:
-                return self._opened_bucket().get(row["object"], row["hash"])
+                return self._bucket.get(row["object"], row["hash"])
             content = self._of_database(row)
         if content is None:
             raise TeamError("the segment has been deleted meanwhile")
@@ -112,14 +106,16 @@ class Contents:
         found: bytes | None = one(self._connection, sql, *values)
         return found
 
-    def _opened_bucket(self) -> Bucket:
-        if self._bucket is None:
-            store = one(self._connection, "SELECT hivepipe.archive_store()")
-            self._bucket = bucket_of(self._connection, place.parse(store))
-        return self._bucket
+    @cached_property
+    def _bucket(self) -> Bucket:
+        store = one(self._connection, "SELECT hivepipe.archive_store()")
+        return bucket_of(self._connection, place.parse(store))
+
+    @cached_property
+    def _cipher(self) -> Cipher | None:
+        return kept_cipher()
 
     def _cipher_named(self, name: str) -> Cipher:
-        self._cipher = self._cipher or kept_cipher()
         if self._cipher is None or self._cipher.name != name:
             raise TeamError(
                 f"it is encrypted with the key {name}: run hivepipe team archive-key --show on the "

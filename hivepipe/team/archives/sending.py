@@ -8,8 +8,9 @@ The list is the state: after a crash, sending continues at the first segment tha
 
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 
 import orjson
@@ -35,16 +36,11 @@ from hivepipe.team.archives.cutting import (
     segments,
 )
 from hivepipe.team.archives.stores import Bucket, bucket_of
-from hivepipe.team.connection import one, translated
+from hivepipe.team.connection import Connection, one, translated
 from hivepipe.team.policy import Policies, includes, shared_level
 from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import retention_of
 from hivepipe.text.plurals import counted
-
-if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[dict[str, Any]]
 
 Head = dict[str, Any]  # of an archive, as `add_segment` takes it
 
@@ -86,7 +82,7 @@ class Sent(NamedTuple):
 class Pass:
     """One pass over the archives of a home; the caller closes the connection."""
 
-    def __init__(self, connection: "Connection", home: str, share: Policies) -> None:
+    def __init__(self, connection: Connection, home: str, share: Policies) -> None:
         """Read the server's list; raise TeamError for an unknown home, among others."""
         self._connection = connection
         self._catalog = Catalog(kept_folder(home), Manifest(home))
@@ -104,7 +100,6 @@ class Pass:
         self._listed: Mapping[str, Listed] = {
             name: Listed(**fields) for name, fields in said["archives"].items()
         }
-        self._bucket: Bucket | None = None
         self._segments = self._bytes = self._dropped = 0
         self._failed: list[str] = []  # archives that this pass left out
 
@@ -213,11 +208,10 @@ class Pass:
     def _send_segment(self, head: Head, segment: Segment) -> None:
         name = ""
         if self._place.bucket:
-            bucket = self._opened_bucket()
             name = f"{quote(self._member, safe='')}/{self._number}/{segment.hash}"
             sql = "SELECT hivepipe.announce_object(%s, %s, %s)"
             self._ask(sql, self._home, head["session_id"], name)
-            bucket.put(name, segment.content)
+            self._bucket.put(name, segment.content)
         row = {**segment._asdict(), "size": len(segment.content), "object": name}
         del row["content"]
         is_listed = self._ask(
@@ -230,11 +224,10 @@ class Pass:
         self._segments += 1
         self._bytes += len(segment.content)
 
-    def _opened_bucket(self) -> Bucket:
-        """Open the bucket at first use: a pass that sends nothing needs no key of the store."""
-        if self._bucket is None:
-            self._bucket = bucket_of(self._connection, self._place)
-        return self._bucket
+    @cached_property
+    def _bucket(self) -> Bucket:
+        """Return the bucket, which is opened at first use: only sending needs its key."""
+        return bucket_of(self._connection, self._place)
 
     def _drop(self, names: list[str]) -> None:
         if names:

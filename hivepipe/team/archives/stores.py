@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.regular_file import read_text
@@ -13,10 +13,9 @@ from hivepipe.settings import environment
 from hivepipe.summaries.providers import TEAM_STORE, read_credentials
 from hivepipe.team.address import SYSTEM_ROOTS, system_roots
 from hivepipe.team.archives.place import Place
-from hivepipe.team.connection import EXTRA
+from hivepipe.team.connection import EXTRA, Connection
 
 if TYPE_CHECKING:
-    import psycopg
     from obstore.store import ClientConfig, S3Credential
 
 KEYLESS = (
@@ -81,7 +80,7 @@ class Bucket:
                 self._store.delete(name)
 
 
-def bucket_of(connection: "psycopg.Connection[dict[str, Any]]", place: Place) -> Bucket:
+def bucket_of(connection: Connection, place: Place) -> Bucket:
     """Return the bucket of a team; it is verified with the roots of the team's server."""
     return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
 
