@@ -32,7 +32,7 @@ from hivepipe.web.view_cache import Answer, ViewCache
 from hivepipe.web.view_content import content_of, damage_named
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
-from hivepipe.web.views import OF_STACKS, SESSION, UNKNOWN, VIEWS, WITH_TEAM, View, view_of
+from hivepipe.web.views import OF_STACKS, SESSION, UNKNOWN, VIEWS, WITH_TEAM, content_of_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -65,9 +65,9 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         module = await run_in_threadpool(import_module, "hivepipe.web.tools")
         return await module.tools(here, request)  # type: ignore[no-any-return]
 
-    async def monitored(request: Request) -> Response:
-        reports = await run_in_threadpool(import_module, "hivepipe.web.monitoring")
-        return await run_in_threadpool(reports.monitoring, here, request)
+    def monitored(request: Request) -> Response:
+        module = import_module("hivepipe.web.monitoring")
+        return module.monitoring(here, request)  # type: ignore[no-any-return]
 
     routes: list[BaseRoute] = [Route("/", root), Route("/events", events)]
     routes.append(Route(TOOLS, message, methods=["POST"]))
@@ -76,10 +76,9 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     routes += [Route("/status.json", monitored), Route("/metrics", monitored)]
     routes += [Route(f"{RQ}{{home}}", _with_slash), Mount(f"{RQ}{{home}}", RqMount(here))]
     for name in (*VIEWS, SESSION):
-        view = view_of(name)
         path = "/session/{home}/{session}" if name == SESSION else f"/{name}"
-        routes.append(Route(f"{path}.json", partial(page.json, view, name)))
-        routes.append(Route(path, partial(page.view, view, name)))
+        routes.append(Route(f"{path}.json", partial(page.json, name)))
+        routes.append(Route(path, partial(page.view, name)))
     static = Mount("/static", StaticFiles(directory=STATIC))
     app = Starlette(routes=[*routes, static], exception_handlers={404: page.unknown})
     return Authentication(app, token, reader_token, is_local=is_local)
@@ -110,7 +109,7 @@ class _Page:
     cache: ViewCache
     reload_pages: Callable[[], None]
 
-    def view(self, view: View, name: str, request: Request) -> Response:
+    def view(self, name: str, request: Request) -> Response:
         """Return the page of a view."""
 
         def show(content: Content) -> bytes:
@@ -119,21 +118,20 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return self.problem(request, name, error, _status_of(error)).encode()
 
-        found = self._answer(view, name, request, show, refuse, self.reload_pages)
+        found = self._answer(name, request, show, refuse, self.reload_pages)
         return HTMLResponse(found.text, found.status)
 
-    def json(self, view: View, name: str, request: Request) -> Response:
+    def json(self, name: str, request: Request) -> Response:
         """Return the JSON of a view."""
 
         def refuse(error: HivepipeError) -> bytes:
             return json_of({"error": str(error)})
 
-        found = self._answer(view, name, request, json_of, refuse)
+        found = self._answer(name, request, json_of, refuse)
         return Response(found.text, found.status, media_type="application/json")
 
     def _answer(
         self,
-        view: View,
         name: str,
         request: Request,
         show: Callable[[Content], bytes],
@@ -142,7 +140,8 @@ class _Page:
     ) -> Answer:
         def make() -> Answer:
             try:
-                content = content_of(view, _query_of(self.here, request, on_ready))
+                query = _query_of(self.here, request, on_ready)
+                content = content_of(partial(content_of_view, name), query)
                 with damage_named():
                     text = show(content)
             except HivepipeError as error:

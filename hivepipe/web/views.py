@@ -1,12 +1,9 @@
 """The views by name; each is imported at its first use to keep an idle server small."""
 
-from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 
 from hivepipe.web.view_query import Content, ViewQuery
 
-View = Callable[[ViewQuery], Content]
 VIEWS = (
     "now",
     "agents",
@@ -22,12 +19,8 @@ UNKNOWN = {"heading": "No such page", "error": "No view has this address.", "jso
 WITH_TEAM = ("now", "agents", "costs", "search", SESSION)
 
 
-def view_of(name: str) -> View:
-    """Return the view of a name; with `team=1` in the URL it shows the team."""
-    return partial(_shown, name)
-
-
-def _shown(name: str, query: ViewQuery) -> Content:
+def content_of_view(name: str, query: ViewQuery) -> Content:
+    """Return the content of a view; with `team=1` in the URL it is that of the team."""
     if name in WITH_TEAM and query.filter("team") == "1":
         views = import_module("hivepipe.web.team_views").TEAM_VIEWS
         return views[name](query)  # type: ignore[no-any-return]

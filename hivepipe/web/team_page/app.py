@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -111,19 +110,12 @@ class _Page:
     templates: Environment
     identity: Identity
 
-    async def view(self, name: str, request: Request) -> Response:
-        """Return the page of a view."""
-        return await run_in_threadpool(self._shown, name, request)
-
-    async def json(self, name: str, request: Request) -> Response:
-        """Return the JSON of a view."""
-        return await run_in_threadpool(self._json, name, request)
-
     def unknown(self, request: Request, _error: Exception) -> Response:
         """Answer a request for a path that no view has."""
         return HTMLResponse(self._text(request, "session", "error.html", UNKNOWN), 404)
 
-    def _shown(self, name: str, request: Request) -> Response:
+    def view(self, name: str, request: Request) -> Response:
+        """Return the page of a view."""
         try:
             content = self._content(name, request)
             return HTMLResponse(self._text(request, name, f"{name}.html", content))
@@ -131,7 +123,8 @@ class _Page:
             content = {"error": str(error), "heading": "Nothing to show"}
             return HTMLResponse(self._text(request, name, "error.html", content), _status(error))
 
-    def _json(self, name: str, request: Request) -> Response:
+    def json(self, name: str, request: Request) -> Response:
+        """Return the JSON of a view."""
         try:
             text, status = json_of(self._content(name, request)), 200
         except HivepipeError as error:
