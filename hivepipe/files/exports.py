@@ -5,7 +5,7 @@ since hivepipe wrote it belongs to a person. It is kept, and hivepipe no longer 
 """
 
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from enum import Enum
 from itertools import count
 
@@ -70,45 +70,6 @@ def move_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
         return False
     folder.rename(name, copy)
     return True
-
-
-def _move_back(folder: Folder, copy: str, name: str) -> None:
-    """Rename a kept file or folder to its old name, replacing a file of hivepipe with that name."""
-    status = folder.status(copy)
-    if status is not None and stat.S_ISDIR(status.st_mode):
-        folder.remove(name)
-    folder.rename(copy, name)
-
-
-def _is_export(folder: Folder, manifest: Manifest, name: str) -> bool:
-    return owner_of(folder, manifest, name) is Owner.HIVEPIPE
-
-
-def restore_names(
-    path: str,
-    manifest: Manifest,
-    names: Collection[str],
-    may_replace: Callable[[Folder, Manifest, str], bool] = _is_export,
-) -> list[str]:
-    """Give renamed files their names back; return the names that files of a person have now.
-
-    `may_replace` tells whether the file that has a name now is hivepipe's. The export that hivepipe
-    wrote is replaced, because the store has its data.
-    """
-    refused = []
-    with Folder(path) as folder:
-        for name, copy in manifest.renamed().items():
-            if name not in names:
-                continue
-            if folder.status(copy) is not None:
-                is_taken = folder.status(name) is not None
-                if is_taken and not may_replace(folder, manifest, name):
-                    refused.append(name)
-                    continue
-                _move_back(folder, copy, name)
-            manifest.remove_rename(name)
-            manifest.disown(name)
-    return refused
 
 
 def _free_name(folder: Folder, name: str) -> str:

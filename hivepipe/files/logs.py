@@ -6,17 +6,15 @@ counts as hivepipe's log if each line has the format of that log and is not olde
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from hivepipe.files.exports import move_aside, restore_names
+from hivepipe.files.exports import move_aside
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import regular
-from hivepipe.home import make_folders
 
 HOOK_LOG, AUDIT_LOG, CLEANUP_LOG = "hook-errors.log", "security-audit.log", "cleanup.log"
 WORKERS_LOGS = (AUDIT_LOG, CLEANUP_LOG)
@@ -50,33 +48,6 @@ def claim_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LO
         for name in free:
             if folder.status(name) is None or move_aside(folder, manifest, name):
                 manifest.claim(name)
-
-
-def restore_log_names(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Give renamed logs their names back; return the names that other files have now.
-
-    hivepipe's own logs under these names are appended to those in `logs` of the home.
-    """
-
-    def may_replace(folder: Folder, manifest: Manifest, name: str) -> bool:
-        log = Path(folder.path, name)
-        if not is_own(log, manifest):
-            return False
-        _keep(log, home)
-        return True
-
-    return restore_names(path, manifest, NAMES, may_replace)
-
-
-def _keep(log: Path, home: str) -> None:
-    """Append hivepipe's log to the one with this name in the home."""
-    make_folders(f"{home}/logs")
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    with (
-        open(log, "rb", opener=regular) as old,
-        os.fdopen(os.open(f"{home}/logs/{log.name}", flags, 0o600), "ab") as new,
-    ):
-        shutil.copyfileobj(old, new)
 
 
 def is_own(path: Path, manifest: Manifest) -> bool:

@@ -8,7 +8,6 @@ from secrets import token_hex
 from hivepipe.db.location import database_path, files_of_database
 from hivepipe.db.tree import mark, recorded_tree, refuse_shipped, replaced
 from hivepipe.errors import TreeError
-from hivepipe.files import exports, logs
 from hivepipe.files.manifest import SESSION_FILE, Manifest
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
@@ -25,6 +24,7 @@ from hivepipe.home import (
 from hivepipe.install import edits
 from hivepipe.install.data import holds_nothing
 from hivepipe.install.export_files import ExportFiles
+from hivepipe.install.restored_names import restore_names
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.home_files import has_own_ignore
@@ -94,9 +94,7 @@ def _leave(tree: str, home: str, manifest: Manifest) -> None:
     """Remove hivepipe's files from a work tree, and give renamed files their names back."""
     kept = f"{tree}{KEPT_IN_PROJECT}"
     if os.path.isdir(kept) and not os.path.islink(kept):
-        names = [name for name in manifest.renamed() if name not in logs.NAMES]
-        exports.restore_names(kept, manifest, names)
-        logs.restore_log_names(kept, manifest, home)
+        restore_names(kept, manifest, home)
     session = os.path.normpath(f"{kept}/{SESSION_FILE}")
     with suppress(OSError):  # the file is missing
         if manifest.wrote(SESSION_FILE, read_bytes(session)):

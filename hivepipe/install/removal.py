@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from hivepipe.archive.index import FILE as ARCHIVE_INDEX
 from hivepipe.archive.index import Index
 from hivepipe.errors import StackError
-from hivepipe.files import exports as exports_before
 from hivepipe.files import logs
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import (
@@ -25,6 +24,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing
 from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
 from hivepipe.install.installation import without_hooks
+from hivepipe.install.restored_names import restore_names
 from hivepipe.queue import endpoint
 from hivepipe.stack import kernel, lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
@@ -141,9 +141,7 @@ def _restore_names(place: Place, own: list[str]) -> list[str]:
         return []
     if not own and ARCHIVE_INDEX in before:
         Index(kept, manifest).move_to_journal()
-    exports = [name for name in before if name not in logs.NAMES]
-    refused = exports_before.restore_names(kept, manifest, exports)
-    refused += logs.restore_log_names(kept, manifest, place.home)
+    refused = restore_names(kept, manifest, place.home)
     given = {f"{kept}/{name}" for name in before if name not in refused}
     own[:] = [path for path in own if path not in given]
     if own:

@@ -1,0 +1,51 @@
+"""Give files that hivepipe renamed in the exports' folder their names back."""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from hivepipe.files import logs
+from hivepipe.files.exports import Owner, owner_of
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import regular
+from hivepipe.home import make_folders
+
+
+def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
+    """Rename the files; return the names that files of a person have now."""
+    refused = []
+    with Folder(path) as folder:
+        for name, copy in manifest.renamed().items():
+            renamed, taken = folder.status(copy), folder.status(name)
+            if renamed and taken and not _gave_way(folder, manifest, name, home):
+                refused.append(name)
+                continue
+            if renamed:
+                if stat.S_ISDIR(renamed.st_mode):  # it cannot replace a file
+                    folder.remove(name)
+                folder.rename(copy, name)
+            manifest.remove_rename(name)
+            manifest.disown(name)
+    return refused
+
+
+def _gave_way(folder: Folder, manifest: Manifest, name: str, home: str) -> bool:
+    """Tell whether the file with this name is hivepipe's and may be replaced.
+
+    The store has the data of an export. A log is appended to that in `logs` of the home.
+    """
+    if name not in logs.NAMES:
+        return owner_of(folder, manifest, name) is Owner.HIVEPIPE
+    log = Path(folder.path, name)
+    if not logs.is_own(log, manifest):
+        return False
+    make_folders(f"{home}/logs")
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with (
+        open(log, "rb", opener=regular) as old,
+        os.fdopen(os.open(f"{home}/logs/{name}", flags, 0o600), "ab") as new,
+    ):
+        shutil.copyfileobj(old, new)
+    return True
