@@ -1,11 +1,10 @@
 """Import the predecessor's file queue and database; idempotent.
 
-Entries are converted to rows first. Each row becomes a job with an id derived from the row.
+Entries are converted to rows first. Each row has an id derived from its content.
 """
 
 import json
 import sqlite3
-import time
 from _blake2 import blake2b
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
@@ -15,13 +14,10 @@ from typing import NamedTuple
 from hivepipe.db.database import Database, opened
 from hivepipe.db.imported import is_imported, mark_imported
 from hivepipe.db.legacy_database import LegacyDatabase
-from hivepipe.db.legacy_rows import TIMES, in_utc, is_local, known_rows
+from hivepipe.db.legacy_rows import TIMES, import_row, in_utc, is_local, known_rows
 from hivepipe.db.legacy_sql import LegacySql, RefusedError, Touched
 from hivepipe.errors import JobError, StoreError
-from hivepipe.jobs.envelope import Envelope, compose, read_envelope
 from hivepipe.migration.legacy_queue import Entry, entries
-from hivepipe.operations.families.imports import ImportRow
-from hivepipe.operations.registry import execute
 
 TAKEN, BEFORE, DOUBLE = "taken", "here already", "double"
 REFUSED, BROKEN, NOTHING = "refused", "broken", "no such row"
@@ -53,20 +49,19 @@ def import_into(
 ) -> Imported:
     """Import a source into this database in one transaction; a dry run changes nothing."""
     if is_dry and not path.exists():
-        importer = Importer(None, time.time_ns(), is_dry=True)
+        importer = Importer(None, is_dry=True)
         return Imported(list(take(importer)), importer.local_times)
     with opened(path) as db, db.transaction():
-        importer = Importer(db, time.time_ns(), is_dry=is_dry)
+        importer = Importer(db, is_dry=is_dry)
         return Imported(list(take(importer)), importer.local_times)
 
 
 class Importer:
     """Imports rows within the caller's transaction, or counts them in a dry run."""
 
-    def __init__(self, db: Database | None, time_ns: int, *, is_dry: bool) -> None:
+    def __init__(self, db: Database | None, *, is_dry: bool) -> None:
         """Prepare an import; `db` is None in a dry run without a database."""
         self._db = db
-        self._time_ns = time_ns
         self._is_dry = is_dry
         self.local_times = 0
 
@@ -130,26 +125,22 @@ class Importer:
             reason = f"{', '.join(endless)}: infinite, which JSON cannot represent"
             return Outcome(str(row["id"]), table, REFUSED, reason)
         self.local_times += sum(is_local(row.get(name)) for name in TIMES)
-        outcome, reason = self._bring(_job(table, in_utc(row), self._time_ns))
+        outcome, reason = self._bring(table, in_utc(row))
         return Outcome(str(row["id"]), table, outcome, reason)
 
-    def _bring(self, job: Envelope) -> tuple[str, str]:
-        if self._db and is_imported(self._db, job.id):
+    def _bring(self, table: str, row: dict[str, object]) -> tuple[str, str]:
+        id = _hash([table, row])
+        if self._db and is_imported(self._db, id):
             return BEFORE, ""
         if self._is_dry or self._db is None:
             return TAKEN, ""
         try:
             with self._db.savepoint():
-                execute(self._db, job)
-                mark_imported(self._db, job.id)
+                import_row(self._db, table, row, id)
+                mark_imported(self._db, id)
         except (JobError, sqlite3.IntegrityError) as error:  # the savepoint protects the other rows
             return REFUSED, str(error)
         return TAKEN, ""
-
-
-def _job(table: str, row: dict[str, object], time_ns: int) -> Envelope:
-    job = ImportRow(table=table, row=row).job(table)
-    return read_envelope(compose(_hash([table, row]), job, time_ns).envelope)
 
 
 def _hash(content: object) -> str:
