@@ -256,7 +256,7 @@ class Archives(Catalog):
         described = callbacks.describe(totals, self._subagents(source.key))
         found = {"found": meta["found"]} if meta and "found" in meta else {}
         new_meta = {**who, **found, **described, **callbacks.more_metadata(described), **who}
-        self._write_meta(kept, {**new_meta, **offsets.as_meta(clean(source.path))})
+        kept.write_meta({**new_meta, **offsets.as_meta(clean(source.path))})
         return True
 
     def describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
@@ -276,8 +276,7 @@ class Archives(Catalog):
             path = meta.get("source", {}).get("path", "")
             who = {name: meta[name] for name in _WHO if name in meta}
             if kept.meta_is_as_written():
-                new_meta = {**meta, **described, **who, **offsets.as_meta(path)}
-                self._write_meta(kept, new_meta)
+                kept.write_meta({**meta, **described, **who, **offsets.as_meta(path)})
 
     def _subagents(self, session: str) -> list[Totals]:
         """Return the totals of a session's subagents; [] for a subagent.
@@ -289,10 +288,6 @@ class Archives(Catalog):
             with suppress(OSError), self.opened(entry) as kept:
                 found.append(self.totals(kept))
         return [totals for totals in found if totals]
-
-    def _write_meta(self, kept: ArchiveFiles, meta: Meta) -> None:
-        kept.write_meta(meta)
-        self.remember(kept, kept.meta_stamp(), meta)
 
 
 def _rules_of(before: Offsets, redactor: "Redactor") -> int:

@@ -4,7 +4,6 @@ The metadata of recently used archives are cached while their files stay the sam
 """
 
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,9 +17,9 @@ from hivepipe.archive.month_folders import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.totals import TotalsCache
 from hivepipe.errors import ArchiveError
-from hivepipe.files.change_stamp import Stamp
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
+from hivepipe.files.state_cache import StateCache
 from hivepipe.transcripts.lines import typed
 from hivepipe.transcripts.totals import Totals
 
@@ -36,7 +35,7 @@ class Catalog:
         self.manifest = manifest
         self.index = Index(root, manifest)
         self._totals_cache = TotalsCache()
-        self._metas: OrderedDict[str, tuple[Stamp, Meta]] = OrderedDict()
+        self._metas: StateCache[Meta | None] = StateCache(CACHED_METAS)
 
     @contextmanager
     def opened(self, entry: Entry) -> Iterator[ArchiveFiles]:
@@ -47,21 +46,7 @@ class Catalog:
 
     def meta(self, kept: ArchiveFiles) -> Meta | None:
         """Return the metadata of an archive, from the cache if the file is unchanged, or None."""
-        stamp = kept.meta_stamp()
-        known = self._metas.get(kept.name.path)
-        if known and known[0] == stamp:
-            return known[1]
-        meta = kept.meta()
-        if meta is not None:
-            self.remember(kept, stamp, meta)
-        return meta
-
-    def remember(self, kept: ArchiveFiles, stamp: Stamp, meta: Meta) -> None:
-        """Cache metadata for as long as their file is unchanged."""
-        self._metas[kept.name.path] = (stamp, meta)
-        self._metas.move_to_end(kept.name.path)
-        if len(self._metas) > CACHED_METAS:
-            self._metas.popitem(last=False)
+        return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
         """Return the totals of an archive, for reading only; None without a checkpoint."""

@@ -6,8 +6,7 @@ archive.
 """
 
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -64,28 +63,19 @@ def clear(kept: ArchiveFiles, redactor: "Redactor") -> int:
     An archive without a secret is not written.
     """
     offsets = kept.offsets()
-    changed = 0
-
-    def counted() -> Iterator[bytes]:
-        nonlocal changed
-        for line, clean in _cleared(kept, offsets, redactor):
-            changed += line != clean
-            yield clean
-
-    with closing(_cleared(kept, offsets, redactor)) as pairs:
-        is_changed = any(line != clean for line, clean in pairs)
-    if offsets and is_changed:
+    changed = sum(line != clean for line, clean in _cleared(kept, offsets, redactor))
+    if offsets and changed:
         learning = Learning.of(kept)
         # Written first, so that a search index of the old lines sees that they changed.
         replace(learning, edition=learning.edition + 1).write(kept)
-        kept.replace_lines(counted(), offsets)
+        kept.replace_lines((clean for _, clean in _cleared(kept, offsets, redactor)), offsets)
         kept.remove_hidden(TOTALS)
     return changed
 
 
 def _cleared(
     kept: ArchiveFiles, offsets: Offsets | None, redactor: "Redactor"
-) -> Generator[tuple[bytes, bytes], None, None]:
+) -> Iterator[tuple[bytes, bytes]]:
     left = offsets.length if offsets else 0
     with kept.open_to_read() as lines:
         while left and (line := lines.readline()):

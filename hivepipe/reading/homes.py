@@ -12,6 +12,7 @@ from hivepipe.config.config_file import Config
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.change_stamp import stamp
+from hivepipe.files.state_cache import StateCache
 from hivepipe.home import (
     Place,
     environment_of,
@@ -20,7 +21,6 @@ from hivepipe.home import (
     read_record,
     short_hash,
 )
-from hivepipe.reading.state_cache import StateCache
 from hivepipe.stack.project_records import records
 
 if TYPE_CHECKING:

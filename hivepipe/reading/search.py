@@ -9,10 +9,10 @@ from functools import cache
 from hivepipe.archive.search.index import Archived, Hit, SearchIndex
 from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, flat, folded, terms_of
+from hivepipe.files.state_cache import StateCache
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.search import archived_named, index_path, line_at
 from hivepipe.operations.unindexed import Unindexed, index_new, unindexed
-from hivepipe.reading.state_cache import StateCache
 
 AROUND = 60  # characters on either side of a match
 INDEXING_SECS = 10.0  # after that, only indexed lines are searched; newest sessions go first

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hivepipe import redact
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.errors import ArchiveError, DamagedArchiveError
+from hivepipe.files.state_cache import StateCache
 from hivepipe.reading.conversation import conversation, state_of_archives
 from hivepipe.reading.costs import agent_costs, bills
 from hivepipe.reading.homes import settings_of
@@ -14,7 +15,6 @@ from hivepipe.reading.pieces import USER, Piece
 from hivepipe.reading.session_lookup import session_in
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
-from hivepipe.reading.state_cache import StateCache
 from hivepipe.reading.time_line import TimeLine, time_line
 from hivepipe.web.drawing import drawing_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery

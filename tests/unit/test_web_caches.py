@@ -12,8 +12,8 @@ from markupsafe import Markup
 from starlette.testclient import TestClient
 
 from hivepipe.db.database import Database
+from hivepipe.files.state_cache import StateCache
 from hivepipe.home import short_hash
-from hivepipe.reading.state_cache import StateCache
 from hivepipe.web import background_cache, fragment_cache, view_cache
 from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.fragment_cache import FragmentCache

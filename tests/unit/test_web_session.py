@@ -8,10 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.db.database import Database
+from hivepipe.files.state_cache import StateCache
 from hivepipe.home import short_hash
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 from hivepipe.reading.session_work import work_of
-from hivepipe.reading.state_cache import StateCache
 from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
 from tests.web_scene import AGENT as EXPLORER
 from tests.web_scene import SESSION
