@@ -16,9 +16,8 @@ from typing import Self
 
 from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.migrations import WORDS, migrate
-from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError, os_error_as
-from hivepipe.files.sqlite_file import open_to_write
+from hivepipe.files.sqlite_file import open_to_write, transaction
 from hivepipe.redact.fields import redact_column
 
 Row = sqlite3.Row

@@ -9,9 +9,9 @@ import re
 import sqlite3
 from pathlib import Path
 
-from hivepipe.db.transactions import statements, transaction
 from hivepipe.db.usage_sums import USAGE_SUMS
 from hivepipe.errors import StoreError
+from hivepipe.files.sqlite_file import statements, transaction
 
 _STEPS: dict[str, str] = {}
 

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.db.transactions import transaction
 from hivepipe.errors import DamagedLedgerError, StoreError
-from hivepipe.files.sqlite_file import open_to_write
+from hivepipe.files.sqlite_file import open_to_write, transaction
 from hivepipe.home import make_folders, state_folder
 
 FILE_NAME = "spending.db"

@@ -1,4 +1,4 @@
-"""Open a SQLite database to write, and close its connection after an error."""
+"""SQLite connections: opening to write, transactions, and closing after an error."""
 
 import os
 import sqlite3
@@ -32,6 +32,29 @@ def _make_private_file(path: str | os.PathLike[str]) -> None:
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run the block in a transaction that takes the write lock first. Errors roll it back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # on a full disk SQLite rolls back by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+def statements(script: str) -> Iterator[str]:
+    """Split a script into statements; `executescript` would commit the open transaction."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
 
 
 @contextmanager

@@ -12,9 +12,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hivepipe.db.transactions import statements, transaction
 from hivepipe.errors import MemoryIndexError
-from hivepipe.files.sqlite_file import closing_on_error, open_to_write, trouble_of_index
+from hivepipe.files.sqlite_file import (
+    closing_on_error,
+    open_to_write,
+    statements,
+    transaction,
+    trouble_of_index,
+)
 
 VERSION = 1
 BUSY_TIMEOUT_SECS = 10.0

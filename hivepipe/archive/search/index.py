@@ -28,7 +28,12 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, folded, quoted
 from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
-from hivepipe.files.sqlite_file import closing_on_error, open_to_write, trouble_of_index
+from hivepipe.files.sqlite_file import (
+    closing_on_error,
+    open_to_write,
+    transaction,
+    trouble_of_index,
+)
 
 VERSION = 8
 BUSY_TIMEOUT_SECS = 30.0
@@ -364,16 +369,12 @@ class SearchIndex:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Run the block in one transaction."""
+        """Run the block in one transaction. Raises SearchError if SQLite fails."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield
-            self._db.execute("COMMIT")
+            with transaction(self._db):
+                yield
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
 
 
 FACETS = ("day", "project", "agent", "role", "tool")

@@ -4,7 +4,7 @@ import sqlite3
 from random import Random
 
 from hivepipe.db import migrations
-from hivepipe.db.transactions import statements
+from hivepipe.files.sqlite_file import statements
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.kills import handing_over, kill_at
 from tests.faults.injections.rounds import Fault
