@@ -106,7 +106,8 @@ def open_source(
     root, names = _inside_claude(real, claude_folder)
     source = _described(real, names, session, agent_type)
     try:
-        descriptor = _open_below(root, names)
+        with Folder(root, *names[:-1]) as folder:
+            descriptor = folder.open(names[-1])
     except SpecialFileError:
         raise RefusedTranscriptError("it is not a file") from None
     try:
@@ -152,11 +153,6 @@ def _described(real: str, names: list[str], session: str, agent_type: str) -> So
         return Source(real, owner, id, WORKFLOW_TYPE, -1)
     known = redact_text(agent_type) or _noted_type(real) or UNKNOWN_TYPE
     return Source(real, owner, id, known, -1)
-
-
-def _open_below(root: str, names: list[str]) -> int:
-    with Folder(root, *names[:-1]) as folder:
-        return folder.open(names[-1])
 
 
 def _noted_type(real: str) -> str:

@@ -8,7 +8,6 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import BinaryIO
 
 from hivepipe.files.change_stamp import Stamp, stamp_of
@@ -68,12 +67,7 @@ class Folder:
     def __enter__(self) -> "Folder":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:

@@ -102,14 +102,11 @@ class Manifest:
 
     def set_adopts(self, adopts: bool) -> None:
         """Set whether such archives are still to be added."""
-        self.begin()
-        with self._open() as db:
-            db.execute("REPLACE INTO facts VALUES ('adopts', ?)", ("1" if adopts else "",))
+        self._write("REPLACE INTO facts VALUES ('adopts', ?)", "1" if adopts else "")
 
     def remember(self, name: str, value: str) -> None:
         """Record a fact; a recorded value is not replaced."""
-        with self._open() as db:
-            db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, value))
+        self._write("INSERT OR IGNORE INTO facts VALUES (?, ?)", name, value)
 
     def fact(self, name: str) -> str:
         """Return a fact, or "" if it is not recorded."""
@@ -145,25 +142,18 @@ class Manifest:
 
     def claim(self, path: str) -> None:
         """Record a file before it is made. Raises OSError or StoreError if that fails."""
-        if path in self.made():
-            return
-        self.begin()
-        with self._open() as db:
-            db.execute("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", (path, time.time()))
+        if path not in self.made():
+            self._write("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", path, time.time())
 
     def disown(self, path: str) -> None:
         """Remove a file from the manifest, because it was deleted or belongs to a person now."""
-        with self._open() as db:
-            db.execute("DELETE FROM files WHERE path = ?", (path,))
+        self._write("DELETE FROM files WHERE path = ?", path)
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
         """Record the next content of a file; the old content is valid until the file is written."""
-        self.begin()
         old = digest(before) if before is not None else ""
-        with self._open() as db:
-            db.execute(
-                "REPLACE INTO files VALUES (?, ?, ?, ?)", (path, time.time(), digest(data), old)
-            )
+        sql = "REPLACE INTO files VALUES (?, ?, ?, ?)"
+        self._write(sql, path, time.time(), digest(data), old)
 
     def wrote(self, path: str, data: bytes) -> bool:
         """Tell whether this is the content that hivepipe wrote."""
@@ -179,9 +169,7 @@ class Manifest:
 
     def record_rename(self, name: str, copy: str) -> None:
         """Record the new name of an existing file."""
-        self.begin()
-        with self._open() as db:
-            db.execute("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", (name, copy, time.time()))
+        self._write("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", name, copy, time.time())
 
     def renamed(self) -> dict[str, str]:
         """Return claimed name -> new name of the file that had the name before."""
@@ -189,17 +177,13 @@ class Manifest:
 
     def remove_rename(self, name: str) -> None:
         """Remove the record of a renamed file, which has its name again."""
-        with self._open() as db:
-            db.execute("DELETE FROM aside WHERE name = ?", (name,))
+        self._write("DELETE FROM aside WHERE name = ?", name)
 
     # ---- imported files
 
     def record_found(self, found: Found) -> None:
         """Record an imported file of a predecessor."""
-        self.begin()
-        sql = f"REPLACE INTO found ({_FOUND}, meta) VALUES (?, ?, ?, ?, ?, ?, '')"
-        with self._open() as db:
-            db.execute(sql, found)
+        self._write(f"REPLACE INTO found ({_FOUND}, meta) VALUES (?, ?, ?, ?, ?, ?, '')", *found)
 
     def found(self, kind: str) -> list[Found]:
         """Return all imported files of a kind."""
@@ -228,6 +212,11 @@ class Manifest:
             return []
         with self._open() as db:
             return db.execute(sql, values).fetchall()
+
+    def _write(self, sql: str, *values: object) -> None:
+        self.begin()
+        with self._open() as db:
+            db.execute(sql, values)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -51,14 +51,9 @@ class Holdings(NamedTuple):
 
 def holdings(place: Place) -> Holdings:
     """Examine every file; archives are read to verify their content."""
-    own: list[str] = []
-    left: list[Left] = []
-    for path, why in _each(place):
-        if why:
-            left.append(Left(path, why))
-        else:
-            own.append(path)
-    return Holdings(own, left)
+    found = [*_each(place)]
+    own = [path for path, why in found if not why]
+    return Holdings(own, [Left(path, why) for path, why in found if why])
 
 
 def _each(place: Place) -> Iterator[tuple[str, str]]:

@@ -66,8 +66,7 @@ def id_of(fields: Fields, key: str) -> str:
 
 def part(fields: Fields, key: str) -> Fields:
     """Return an object, or {} if missing."""
-    value = fields.get(key)
-    return value if isinstance(value, dict) else {}
+    return typed(fields, key, dict)
 
 
 def count(fields: Fields, key: str) -> int:
