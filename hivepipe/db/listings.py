@@ -64,6 +64,15 @@ def prefix_bounds(prefix: str) -> dict[str, str]:
     return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
 
 
+def is_unused(path: Path) -> bool:
+    """Tell whether no event was ever applied here; False if the database cannot be read."""
+    try:
+        with listings(path) as store:
+            return store.is_empty()
+    except StoreError:
+        return False
+
+
 @contextmanager
 def listings(path: Path) -> Iterator["Listings"]:
     """Open a database read-only. Raise StoreError if it is missing or cannot be read."""

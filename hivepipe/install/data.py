@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.archive import index
-from hivepipe.db.listings import listings
+from hivepipe.db.listings import is_unused
 from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError
 from hivepipe.files import logs
 from hivepipe.files.known_hives import known, trusted_state_folder
 from hivepipe.files.manifest import Manifest
@@ -83,13 +82,7 @@ def holds_nothing(place: Place) -> bool:
     if has_events or Manifest(place.home).made() - _NO_DATA:
         return False
     database = database_path(place.home)
-    if not database.exists():
-        return True
-    try:
-        with listings(database) as store:
-            return store.is_empty()
-    except StoreError:
-        return False  # an unreadable database may hold data
+    return not database.exists() or is_unused(database)
 
 
 def _redis_took_any(place: Place) -> bool:

@@ -29,10 +29,10 @@ import msgspec
 
 from hivepipe.archive.search.index_file import remove_index
 from hivepipe.db.copies import copy_to, error_of
-from hivepipe.db.listings import listings
+from hivepipe.db.listings import is_unused
 from hivepipe.db.location import database_path
 from hivepipe.db.tree import mark
-from hivepipe.errors import BackupError, StoreError
+from hivepipe.errors import BackupError
 from hivepipe.files.logs import NAMES as LOGS
 from hivepipe.files.manifest import Manifest, OwnFile
 from hivepipe.files.regular_file import read_bytes, regular
@@ -351,14 +351,6 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_empty(database: Path) -> bool:
-    try:
-        with listings(database) as store:
-            return store.is_empty()
-    except StoreError:
-        return False
-
-
 def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
     """Move existing data to a new folder; return that folder, or None without existing data.
 
@@ -370,8 +362,8 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     there = [path for path in (database, log, kept, settings) if path and _has_content(path)]
     if not there:
         return None
-    is_unused = set(there) <= {database, log} and _is_empty(database)  # as `init` leaves it
-    if not replace and not is_unused:
+    is_new = set(there) <= {database, log} and is_unused(database)  # as `init` leaves it
+    if not replace and not is_new:
         raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
     if database.exists():
         # Merge the write-ahead log into the database; a damaged one is kept beside it.

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from hivepipe.db.foreign import is_foreign
@@ -119,15 +120,11 @@ def _moves(record: Record, found: OldHome) -> tuple[str, list[Move]]:
         moves = _moves_to(aside, found)
         if not any(os.path.lexists(move.target) for move in moves) and moves[0] in record.moves:
             return aside, moves
-    number = 1
-    folder = str(found.folder.parent)
-    while os.path.lexists(aside := _numbered(folder, number)) or aside in record.asides:
-        number += 1
+    first = f"{found.folder.parent}/{ASIDE}"
+    names = (f"{first}-{number}" if number > 1 else first for number in count(1))
+    taken = record.asides
+    aside = next(name for name in names if name not in taken and not os.path.lexists(name))
     return aside, _moves_to(aside, found)
-
-
-def _numbered(project: str, number: int) -> str:
-    return f"{project}/{ASIDE}" + (f"-{number}" if number > 1 else "")
 
 
 def _moves_to(aside: str, found: OldHome) -> list[Move]:
