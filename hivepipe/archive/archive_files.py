@@ -76,11 +76,9 @@ class ArchiveFiles:
         return self._folder.read(self._hidden(suffix)) or b""
 
     def write_hidden(self, suffix: str, data: bytes) -> None:
-        """Replace a hidden file."""
         self._folder.replace(self._hidden(suffix), data)
 
     def remove_hidden(self, suffix: str) -> None:
-        """Remove a hidden file."""
         self._folder.remove(self._hidden(suffix))
 
     def meta(self) -> Meta | None:
@@ -88,7 +86,6 @@ class ArchiveFiles:
         return _meta_of(self._folder.read(self._meta))
 
     def write_meta(self, meta: Meta) -> None:
-        """Replace the metadata."""
         self._folder.replace(self._meta, _meta_text(meta))
 
     def meta_is_as_written(self) -> bool:

@@ -72,7 +72,6 @@ class Catalog:
         return own | self.of_subagents(session)
 
     def of_subagents(self, session: str) -> dict[str, Entry]:
-        """Return key -> entry of a session's subagents."""
         entries = self.index.entries()
         keys = [key for key in entries if key.startswith(f"{session}/")]
         return {key: entries[key] for key in sorted(keys)}
@@ -201,7 +200,6 @@ class Catalog:
 
 
 def entry_of(meta: Meta, kept: ArchiveFiles) -> Entry:
-    """Return the index entry of an archive."""
     return {
         "kind": typed(meta, "kind", str),
         "session_id": typed(meta, "session_id", str),

@@ -29,7 +29,6 @@ class Learning:
 
     @classmethod
     def of(cls, kept: ArchiveFiles) -> "Learning":
-        """Read the learned secrets of an archive."""
         try:
             data = orjson.loads(kept.hidden(LEARNED) or b"{}")
             return cls(tuple(map(str, data["known"])), int(data["cleared"]), int(data["edition"]))
@@ -37,7 +36,6 @@ class Learning:
             return cls()
 
     def write(self, kept: ArchiveFiles) -> None:
-        """Write them to the archive."""
         data = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
         kept.write_hidden(LEARNED, orjson.dumps(data))
 

@@ -20,11 +20,9 @@ class RemovedLines:
         self._names = Counter(text[at : at + NAME_BYTES] for at in range(0, len(text), NAME_BYTES))
 
     def copy(self) -> "RemovedLines":
-        """Return a copy."""
         return RemovedLines(self.text())
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Add lines."""
         self._names.update(map(_name, lines))
 
     def take(self, line: bytes) -> bool:

@@ -59,7 +59,6 @@ class Source:
 
     @property
     def key(self) -> str:
-        """Return the key of its archive."""
         return f"{self.session}/{self.agent}" if self.agent else self.session
 
     @property

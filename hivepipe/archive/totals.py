@@ -41,7 +41,6 @@ class TotalsCache:
     """The cached totals of this process, by the path of their archive."""
 
     def __init__(self) -> None:
-        """Start with an empty cache."""
         self._counted: OrderedDict[str, Counted] = OrderedDict()
 
     def take(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:

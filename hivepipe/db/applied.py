@@ -11,7 +11,6 @@ def mark_applied(db: Database, job: Origin) -> bool:
 
 
 def is_applied(db: Database, job_id: str) -> bool:
-    """Tell whether the job was applied."""
     return db.row("SELECT 1 FROM applied WHERE job_id = :job", {"job": job_id}) is not None
 
 

@@ -107,7 +107,6 @@ class Change(NamedTuple):
 
 
 def is_captured(store: Database | Listings) -> bool:
-    """Tell whether changes are captured."""
     return store.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}) is not None
 
 
@@ -152,7 +151,6 @@ class Home(NamedTuple):
 
 
 def home_of(store: Listings) -> Home:
-    """Return the home's row."""
     (row,) = store.rows("SELECT id, terms, sweep_below, sweep_at FROM team_home", {})
     return Home(**row)
 
@@ -330,7 +328,6 @@ def has_changes_after(store: Listings, mark: int) -> bool:
 
 
 def newest_version(store: Database | Listings) -> int:
-    """Return the newest version, or 0."""
     (row,) = store.rows("SELECT max(version) AS newest FROM team_changes", {})
     return row["newest"] or 0
 

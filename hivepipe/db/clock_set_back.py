@@ -30,7 +30,6 @@ class ClockSteps:
     """
 
     def __init__(self) -> None:
-        """Begin without a step."""
         self._furthest_ns = -math.inf
 
     def note(self, back_ns: int) -> None:

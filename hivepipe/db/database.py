@@ -99,12 +99,10 @@ class Database:
         return self._connection.execute(sql, {**columns, **_redacted(more)}).rowcount == 1
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
-        """Return the first row of a query, or None."""
         found: Row | None = self._connection.execute(sql, parameters).fetchone()
         return found
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
-        """Return all rows of a query."""
         return self._connection.execute(sql, parameters or {}).fetchall()
 
     def each(self, sql: str) -> Iterator[Row]:
@@ -163,15 +161,12 @@ class Database:
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     def __enter__(self) -> Self:
-        """Return the database, which the end of the block closes."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the connection."""
         self.close()
 
 

@@ -53,7 +53,6 @@ _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 
 def is_forgotten(db: Database, session: str) -> bool:
-    """Tell whether this session was forgotten."""
     sql = "SELECT 1 FROM forgotten_sessions WHERE id = :id"
     return bool(session) and db.row(sql, {"id": session}) is not None
 

@@ -130,7 +130,6 @@ class LegacySql:
                     yield key, dict(row)
 
     def close(self) -> None:
-        """Close the database."""
         self._db.close()
 
     # ---- the permissions of a statement

@@ -207,7 +207,6 @@ class Listings:
         return {row["id"]: row for row in self.rows(sql, {"sessions": json.dumps([*sessions])})}
 
     def project_of_sessions(self) -> dict[str, str]:
-        """Return session -> its project folder."""
         sql = "SELECT id, project FROM sessions WHERE project <> ''"
         return {row["id"]: row["project"] for row in self.rows(sql, {})}
 
@@ -271,7 +270,6 @@ class Listings:
         return [with_metadata(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
 
     def agent(self, agent: str) -> Entry | None:
-        """Return one agent, or None."""
         sql = f"""
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
@@ -316,10 +314,8 @@ class Listings:
         yield from self._connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Entry | None:
-        """Return the first row of a query, or None."""
         found = self._connection.execute(sql, parameters).fetchone()
         return dict(found) if found else None
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
-        """Return all rows of a query."""
         return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]

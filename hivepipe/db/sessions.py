@@ -177,7 +177,6 @@ def require_session(db: Database, job: Origin) -> bool:
 
 
 def is_deleted(db: Database, session: str) -> bool:
-    """Tell whether the session was deleted."""
     sql = "SELECT 1 FROM deleted_sessions WHERE id = :id"
     return db.row(sql, {"id": session}) is not None
 
@@ -189,12 +188,10 @@ def is_ended(db: Database, session: str) -> bool:
 
 
 def session_exists(db: Database, session: str) -> bool:
-    """Tell whether the session has a row."""
     return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None
 
 
 def session_ids(db: Database) -> list[str]:
-    """Return the ids of all sessions."""
     return [row["id"] for row in db.rows("SELECT id FROM sessions")]
 
 

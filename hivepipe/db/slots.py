@@ -13,7 +13,6 @@ def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
 
 
 def is_executed(db: Database, name: str, slot: int) -> bool:
-    """Tell whether this slot was executed."""
     sql = "SELECT 1 FROM slots WHERE name = :name AND slot = :slot"
     return db.row(sql, {"name": name, "slot": slot}) is not None
 

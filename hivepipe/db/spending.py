@@ -41,7 +41,6 @@ class Amount(NamedTuple):
 
     @property
     def dollars(self) -> float:
-        """Return the cost in dollars."""
         return self.micro_usd / MICRO
 
 
@@ -142,7 +141,6 @@ class Spending:
 
 
 def spending_path() -> Path:
-    """Return the path of the ledger."""
     return Path(state_folder(), FILE_NAME)
 
 

@@ -80,7 +80,6 @@ def summary_keys(store: Listings) -> list[Entry]:
 
 
 def is_summarised(store: Listings, session: str, state: str) -> bool:
-    """Tell whether this state of a session has a summary."""
     sql = "SELECT 1 FROM summaries WHERE session_id = :session AND state = :state"
     return store.row(sql, {"session": session, "state": state}) is not None
 

@@ -14,5 +14,4 @@ def stamp(path: str | os.PathLike[str]) -> Stamp:
 
 
 def stamp_of(status: os.stat_result | None) -> Stamp:
-    """Return the stamp of a file with this status."""
     return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()

@@ -25,7 +25,6 @@ class Owner(Enum):
 
 
 def owner_of(folder: Folder, manifest: Manifest, name: str) -> Owner:
-    """Return the owner of the file with this name."""
     status = folder.status(name)
     if status is None:
         return Owner.NOBODY

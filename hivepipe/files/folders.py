@@ -168,7 +168,6 @@ class Folder:
         os.rmdir(name, dir_fd=self._descriptor)
 
     def names(self) -> list[str]:
-        """Return the names in the folder, sorted."""
         return sorted(os.listdir(self._descriptor))
 
 

@@ -186,7 +186,6 @@ class Manifest:
         self._write(f"REPLACE INTO found ({_FOUND}, meta) VALUES (?, ?, ?, ?, ?, ?, '')", *found)
 
     def found(self, kind: str) -> list[Found]:
-        """Return all imported files of a kind."""
         sql = f"SELECT {_FOUND} FROM found WHERE kind = ? ORDER BY at, path"
         return [Found(*row) for row in self._rows(sql, kind)]
 
@@ -234,5 +233,4 @@ class Manifest:
 
 
 def digest(data: bytes) -> str:
-    """Return the SHA-256 of the data in hex."""
     return sha256(data).hexdigest()

@@ -19,7 +19,6 @@ def open_to_write(path: str | os.PathLike[str], timeout_secs: float) -> sqlite3.
 
 
 def open_in_memory() -> sqlite3.Connection:
-    """Open an empty database in memory."""
     use_plain_letters()
     return sqlite3.connect(":memory:", isolation_level=None)
 

@@ -29,7 +29,6 @@ def config_folder() -> str:
 
 
 def settings_path(scope: Scope, project: str) -> str:
-    """Return the settings file of a scope."""
     if scope is Scope.USER:
         return f"{config_folder()}/settings.json"
     if scope is Scope.CODEX:

@@ -188,7 +188,6 @@ def manifests() -> Iterator[Manifest]:
 
 
 def manifest_of(path: str) -> Manifest | None:
-    """Return the record of a file, or None."""
     return _manifest(_folder(path))
 
 
@@ -223,7 +222,6 @@ def missing_folders(path: str) -> list[str]:
 
 
 def remove_if_empty(folder: str) -> None:
-    """Remove a folder if it is empty."""
     try:
         os.rmdir(folder)
     except OSError:

@@ -164,7 +164,6 @@ def _clear_foreign_redis(place: Place, purge: bool) -> None:
 
 
 def _restore_mode(folder: str, manifest: Manifest) -> None:
-    """Restore the recorded mode of a folder."""
     mode = manifest.fact(STATE_MODE)
     if mode and os.path.isdir(folder):
         os.chmod(folder, int(mode, 8))

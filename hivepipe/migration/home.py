@@ -48,7 +48,6 @@ class OldHome:
 
     @property
     def database(self) -> Path | None:
-        """Return the path of the old database, or None."""
         return self.folder / "hive.db" if "hive.db" in self.entries else None
 
     @property

@@ -46,7 +46,6 @@ class Plan:
 
     @property
     def database(self) -> Path:
-        """Return the path of hivepipe's database."""
         return database_path(self.home)
 
     @property

@@ -59,7 +59,6 @@ class Record:
         return any(os.path.isdir(each) for each in self.asides)
 
     def settings_of(self, path: str) -> Settings | None:
-        """Return the record of a settings file, or None."""
         return next((each for each in self.settings if each.path == path), None)
 
     def with_settings(self, changed: Settings) -> "Record":
@@ -117,7 +116,6 @@ def follow_rename(old: str, project: str) -> None:
 
 
 def forget(project: str) -> None:
-    """Remove the record of a project."""
     path = _path(project)
     path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)  # a crash may have left it
     path.unlink(missing_ok=True)

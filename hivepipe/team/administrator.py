@@ -17,7 +17,6 @@ FILE_NAME = "team-admin"
 
 
 def file_path() -> str:
-    """Return the path of the file with the address."""
     return f"{user_config_folder()}/{FILE_NAME}"
 
 

@@ -33,7 +33,6 @@ _NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")
 
 
 def is_installed() -> bool:
-    """Tell whether the extra is installed."""
     return find_spec("psycopg") is not None
 
 

@@ -110,7 +110,6 @@ def _roots(path: str) -> str:
 
 
 def is_code(text: str) -> bool:
-    """Tell whether a text is an invite code."""
     return text.startswith(_START)
 
 

@@ -17,7 +17,6 @@ class Login(NamedTuple):
     verifier: str
 
     def at(self, address: Address) -> Address:
-        """Return the address with this login."""
         return address.with_login(self.name, self.secret)
 
 

@@ -44,7 +44,6 @@ class Membership:
 
 
 def file_path() -> Path:
-    """Return the path of the membership."""
     return Path(user_config_folder(), FILE_NAME)
 
 

@@ -21,7 +21,6 @@ _WRITTEN = "SELECT hivepipe.write_store_functions(), hivepipe.write_read_policie
 
 
 def step_names() -> list[str]:
-    """Return the names of the steps in their order."""
     return sorted(each.name for each in _FOLDER.glob("*.sql"))
 
 

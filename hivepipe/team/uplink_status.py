@@ -42,7 +42,6 @@ class PassResult:
 
 
 def read_status(home: str) -> UplinkStatus:
-    """Return the last status that the uplink wrote."""
     return read_or(f"{home}/{FILE_NAME}", UplinkStatus, UplinkStatus())
 
 

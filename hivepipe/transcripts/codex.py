@@ -31,7 +31,6 @@ _OF_CODEX = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "
 
 
 def is_codex(line: Fields) -> bool:
-    """Tell whether this is a line of Codex CLI."""
     return isinstance(line.get("payload"), dict) and line.get("type") in _TYPES
 
 

@@ -92,7 +92,6 @@ class MessageCounts:
 
     @classmethod
     def of_state(cls, state: list[Any]) -> "MessageCounts":
-        """Restore counts from `state`."""
         still_open, subagents, sums, seen = state
         return cls(
             _unpacked(still_open),

@@ -121,7 +121,6 @@ class Totals:
         return orjson.dumps([VERSION, state])
 
     def feed(self, raw: bytes) -> None:
-        """Add one line."""
         if not raw.strip():
             return
         line = read_line(raw)

@@ -29,7 +29,6 @@ class Usage:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return the identity of the message."""
         return (self.message_id, self.request_id)
 
 

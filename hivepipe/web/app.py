@@ -110,7 +110,6 @@ class _Page:
     reload_pages: Callable[[], None]
 
     def view(self, name: str, request: Request) -> Response:
-        """Return the page of a view."""
 
         def show(content: Content) -> bytes:
             return self.text(request, name, f"{name}.html", content).encode()
@@ -122,7 +121,6 @@ class _Page:
         return HTMLResponse(found.text, found.status)
 
     def json(self, name: str, request: Request) -> Response:
-        """Return the JSON of a view."""
 
         def refuse(error: HivepipeError) -> bytes:
             return json_of({"error": str(error)})

@@ -29,7 +29,6 @@ class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests share one computation."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._slots: dict[str, _Slot[Value]] = {}
         self._lock = Lock()
 

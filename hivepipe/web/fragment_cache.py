@@ -14,7 +14,6 @@ class FragmentCache:
     """The last rendered fragments; each keeps its object alive, so identity is unambiguous."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._parts: OrderedDict[Hashable, tuple[object, Markup]] = OrderedDict()
         self._lock = Lock()
 

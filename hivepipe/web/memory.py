@@ -17,6 +17,5 @@ def save_memory() -> None:
 
 
 def release_memory() -> None:
-    """Return free memory to the system."""
     if _trim:
         _trim(0)

@@ -17,7 +17,6 @@ class RqMount:
     """An application for each Redis, created at the first request for its home."""
 
     def __init__(self, here: Place) -> None:
-        """Start without applications."""
         self._here = here
         self._made: dict[str, ASGIApp] = {}
 

@@ -35,7 +35,6 @@ class Strict(BaseLoader):
         return strict(template, text, self._styles), path, is_fresh
 
     def list_templates(self) -> list[str]:
-        """Return the names of the templates."""
         return self._inner.list_templates()
 
 

@@ -30,7 +30,6 @@ class Tickets:
     """Validates tickets, and remembers the used ones."""
 
     def __init__(self, token: str) -> None:
-        """`token` is the token of the server."""
         self._token = token
         self._used: dict[str, float] = {}  # ticket -> expiry time
 

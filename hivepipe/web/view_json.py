@@ -8,7 +8,6 @@ import orjson
 
 
 def json_of(content: object) -> bytes:
-    """Return the content as JSON."""
     try:
         return orjson.dumps(content, default=_plain)
     except TypeError:  # lone surrogates and large numbers, which only `json` supports

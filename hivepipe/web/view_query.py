@@ -35,7 +35,6 @@ class ViewQuery:
     on_ready: Callable[[], None] | None = None
 
     def filter(self, name: str) -> str:
-        """Return the value of a filter, or ""."""
         return self.filters.get(name, "")
 
     def time(self, name: str, days: int = 0) -> str:

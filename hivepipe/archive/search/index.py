@@ -155,7 +155,6 @@ class SearchIndex:
         self._db = open_to_write(self._path, BUSY_TIMEOUT_SECS)
 
     def close(self) -> None:
-        """Close the connection."""
         self._db.close()
 
     # ---- indexing
@@ -179,7 +178,6 @@ class SearchIndex:
             )
 
     def keys_of_summaries(self) -> set[str]:
-        """Return the keys of the indexed summaries."""
         return {key for (key,) in self._ask("SELECT key FROM archives WHERE instr(key, '#')", {})}
 
     def state(self) -> tuple[int, ...]:

@@ -50,7 +50,6 @@ class Cipher:
 
 
 def new_key() -> str:
-    """Return a new random key."""
     return urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 

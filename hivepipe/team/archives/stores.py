@@ -25,7 +25,6 @@ LIMIT = timedelta(seconds=60)
 
 
 def has_key() -> bool:
-    """Tell whether this user has a key of the store."""
     return bool(_key())
 
 

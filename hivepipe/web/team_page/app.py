@@ -115,7 +115,6 @@ class _Page:
         return HTMLResponse(self._text(request, "session", "error.html", UNKNOWN), 404)
 
     def view(self, name: str, request: Request) -> Response:
-        """Return the page of a view."""
         try:
             content = self._content(name, request)
             return HTMLResponse(self._text(request, name, f"{name}.html", content))
@@ -124,7 +123,6 @@ class _Page:
             return HTMLResponse(self._text(request, name, "error.html", content), _status(error))
 
     def json(self, name: str, request: Request) -> Response:
-        """Return the JSON of a view."""
         try:
             text, status = json_of(self._content(name, request)), 200
         except HivepipeError as error:

@@ -52,7 +52,6 @@ class BrowserSessions:
         response.set_cookie(self._name, key, httponly=True, samesite="lax", secure=self._is_secure)
 
     def end(self, request: Request) -> None:
-        """End the session of a request."""
         for sessions in (self._signing_in, self._signed_in):
             sessions.pop(self._key(request), None)
 
