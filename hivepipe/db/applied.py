@@ -1,4 +1,4 @@
-"""The ids of applied jobs, and counters of jobs without effect."""
+"""The ids of applied jobs and of imports, and counters of jobs without effect."""
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.origin import Origin
@@ -12,6 +12,17 @@ def mark_applied(db: Database, job: Origin) -> bool:
 
 def is_applied(db: Database, job_id: str) -> bool:
     return db.row("SELECT 1 FROM applied WHERE job_id = :job", {"job": job_id}) is not None
+
+
+def mark_imported(db: Database, id: str) -> None:
+    """Record an import in the transaction of its effect. The record is permanent."""
+    db.insert("imported", {"id": id, "imported_at": now()[0]})
+
+
+def is_imported(db: Database, id: str) -> bool:
+    """Tell whether the content was imported. 1.0.0 recorded imports only in `applied`."""
+    found = db.row("SELECT 1 FROM imported WHERE id = :id", {"id": id})
+    return found is not None or is_applied(db, id)
 
 
 def count(db: Database, name: str, number: int) -> None:

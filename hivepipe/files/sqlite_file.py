@@ -1,11 +1,12 @@
 """SQLite connections: opening to write, transactions, and closing after an error."""
 
+import _locale
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from hivepipe.files.letter_case import use_plain_letters
+_TWO_LETTERS_I = ("tr", "az", "ku", "crh", "tt")  # locales where I is not the capital of i
 
 
 def open_to_write(path: str | os.PathLike[str], timeout_secs: float) -> sqlite3.Connection:
@@ -14,13 +15,27 @@ def open_to_write(path: str | os.PathLike[str], timeout_secs: float) -> sqlite3.
     Raise OSError or sqlite3.Error.
     """
     _make_private_file(path)
-    use_plain_letters()
+    _use_plain_letters()
     return sqlite3.connect(path, timeout=timeout_secs, isolation_level=None)
 
 
 def open_in_memory() -> sqlite3.Connection:
-    use_plain_letters()
+    _use_plain_letters()
     return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def _use_plain_letters() -> None:
+    """Use the letters of C.UTF-8 in this process if those of its locale break sqlite3.
+
+    Python's sqlite3 compares the first word of a statement in the letters of the locale. In a
+    Turkish one it does not recognise INSERT, and counts no rows.
+    """
+    if not _locale.setlocale(_locale.LC_CTYPE, None).startswith(_TWO_LETTERS_I):
+        return
+    try:
+        _locale.setlocale(_locale.LC_CTYPE, "C.UTF-8")
+    except _locale.Error:  # type: ignore[attr-defined]  # a system without this locale
+        _locale.setlocale(_locale.LC_CTYPE, "C")
 
 
 def _make_private_file(path: str | os.PathLike[str]) -> None:

@@ -11,8 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.db.applied import is_imported, mark_imported
 from hivepipe.db.database import Database, opened
-from hivepipe.db.imported import is_imported, mark_imported
 from hivepipe.db.legacy_database import LegacyDatabase
 from hivepipe.db.legacy_rows import TIMES, import_row, in_utc, is_local, known_rows
 from hivepipe.db.legacy_sql import LegacySql, RefusedError, Touched
