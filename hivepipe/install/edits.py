@@ -83,17 +83,15 @@ def read(path: str) -> str | None:
     if not os.access(parent, os.W_OK | os.X_OK):
         raise SettingsError(f"{parent} is read-only: {path} cannot be changed")
     try:
-        status = os.stat(target)
+        if not stat.S_ISREG(os.stat(target).st_mode):
+            raise SettingsError(f"{path} is not a regular file")
+        if not os.access(target, os.W_OK):
+            raise SettingsError(f"{path} is read-only")
+        return _text(read_bytes(target))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"{path} is not a regular file")
-    if not os.access(target, os.W_OK):
-        raise SettingsError(f"{path} is read-only")
-    with os_error_as(SettingsError, f"{path} cannot be read"):
-        return _text(read_bytes(target))
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
