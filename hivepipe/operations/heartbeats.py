@@ -32,6 +32,10 @@ class Heartbeats:
             self._flushed_at = time.monotonic()
             self.flush(db)
 
+    def make_due(self) -> None:
+        """Let the next turn flush, because a session or an agent has ended."""
+        self._flushed_at = float("-inf")
+
     def flush(self, db: Database) -> None:
         """Write the activity. If the store fails, the activity stays in Redis."""
         taken = take_activity(self._connection)

@@ -221,6 +221,7 @@ class Writer(ClaimingWorker):
         self._claims.acknowledge([(job, envelope.operation) for job, envelope in kept])
         causes = filter(None, (cleanup_cause(envelope) for _, envelope in kept))
         if cause := next(causes, ""):
+            self._heartbeats.make_due()
             with unless_full():
                 ticks.trigger(self.connection, CLEANUP, cause)
         self._environment_works()

@@ -468,3 +468,18 @@ def test_the_last_activity_is_a_call_or_an_event(
     until(lambda: listed()[SESSION]["calls"] == 1, "not flushed")
     assert listed()[SESSION]["last_active_at"] > started["updated_at"]
     assert listed()[SESSION]["updated_at"] == started["updated_at"]
+
+
+def test_the_calls_of_an_ended_session_are_stored_at_its_end(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    fire_checked(payloads.SESSION_START, private_home.env)
+    until(lambda: stored(private_home) or private_home.rows("SELECT 1 FROM sessions"), "no session")
+    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
+    fire_checked(payloads.SESSION_END, private_home.env)
+    ended = "SELECT 1 FROM sessions WHERE status = 'ended'"
+    until(lambda: private_home.rows(ended), "not ended")
+    began = time.monotonic()
+    until(lambda: stored(private_home).get("calls") == 3, "not flushed")
+    assert time.monotonic() - began < heartbeats.EVERY_SECS / 2
