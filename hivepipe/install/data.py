@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from redis import RedisError
+
 from hivepipe.archive import index
 from hivepipe.db.listings import is_unused
 from hivepipe.db.location import database_path
@@ -88,11 +90,15 @@ def holds_nothing(place: Place) -> bool:
 def _redis_took_any(place: Place) -> bool:
     """Tell whether Redis ever accepted a job; for a stopped Redis, the file is searched.
 
-    After a kill the file may contain the counter's key without a job. The result is then True, too.
+    After a kill the file may contain the counter's key without a job. The result is then True, too,
+    as for a Redis that answers with an error.
     """
     if answers(place.socket):
-        with connect(place.socket) as client:
-            return bool(client.exists(ACCEPTED_KEY))
+        try:
+            with connect(place.socket) as client:
+                return bool(client.exists(ACCEPTED_KEY))
+        except RedisError:
+            return True
     home = Path(place.home)
     files = [home / "appendonly.aof", *home.glob("append*/**/*")]
     return any(

@@ -3,6 +3,8 @@
 import json
 import os
 import posix
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -13,7 +15,7 @@ from hivepipe.errors import LockHeldError
 from hivepipe.home import Place
 from hivepipe.install import claude_plugin, edits, installation, removal, users_folder
 from hivepipe.install.claude_code import Scope
-from hivepipe.install.data import data_of
+from hivepipe.install.data import data_of, holds_nothing
 from hivepipe.install.hook_entries import EVENTS, Form, entry
 
 
@@ -165,3 +167,19 @@ def test_hooks_can_be_removed_where_no_process_is_visible(
 
     monkeypatch.setattr(psutil, "process_iter", fail)
     assert not removal.plan(user=False).runs
+
+
+def test_a_redis_that_answers_with_an_error_may_hold_data(project: Path) -> None:
+    path = f"{project}/redis.sock"
+    with socket.socket(socket.AF_UNIX) as server, ThreadPoolExecutor() as threads:
+        server.bind(path)
+        server.listen()
+
+        def answer() -> None:
+            for reply in (b"+PONG\r\n", b"-ERR no\r\n"):
+                with server.accept()[0] as connection:
+                    while connection.recv(4096):
+                        connection.sendall(reply)
+
+        threads.submit(answer)
+        assert not holds_nothing(Place(str(project), f"{project}/.hive-mind", {"socket": path}))
