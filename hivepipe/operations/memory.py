@@ -73,11 +73,11 @@ def _may_end(error: BaseException, path: Path) -> bool:
     """Tell whether a lock, the disk or a limit of the process caused an error.
 
     SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is no
-    file or one of another user.
+    file or may not be used. SQLITE_READONLY: the file or its file system may not be written.
     """
     if isinstance(error, sqlite3.OperationalError):
         code = error.sqlite_errorcode & _PRIMARY_CODE
-        if code == sqlite3.SQLITE_CANTOPEN:
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             return path.is_file() and os.access(path, os.R_OK | os.W_OK)
         return code != sqlite3.SQLITE_ERROR
     return isinstance(error, OSError)

@@ -6,9 +6,10 @@ import resource
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -214,6 +215,32 @@ def test_an_index_that_cannot_be_opened_holds_up_no_job(
     path.mkdir(parents=True)
     index_folders(JobContext(str(scene.home.path), "", lambda _job, _jobs: None))
     assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_an_index_that_may_not_be_written_holds_up_no_job() -> None:
+    with TemporaryDirectory() as home:
+        path = Path(home, "memory.db")
+        MemoryIndex(path).close()
+        path.chmod(0o400)
+        for each in (path.parent, *path.parent.iterdir()):
+            os.chown(each, 65534, 65534)
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                with suppress(PermissionError):
+                    path.open("r+b")
+                    os._exit(2)
+                context = JobContext(home, "", lambda _job, _jobs: None)
+                index_folders(context, [Folder(home, SWARM, "")])
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_a_job_is_retried_after_too_many_open_files(scene: Scene) -> None:
