@@ -21,8 +21,11 @@ class Answer(NamedTuple):
     most_rows: int
 
 
-def text_of(title: str, answer: Answer, skip: int) -> str:
-    """Return the page after `skip` rows; its last line says where the next page begins."""
+def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
+    """Return the page after `skip` rows; its last line says where the next page begins.
+
+    Beyond `most_skipped` rows there is no next page.
+    """
     lines = [] if skip or not answer.facts else [_line(answer.facts)]
     shown = chars = 0
     has_more = False
@@ -35,7 +38,9 @@ def text_of(title: str, answer: Answer, skip: int) -> str:
         shown += 1
         chars += len(line)
     end: dict[str, Any] = {"rows": shown}
-    if has_more:
+    if has_more and skip + shown > most_skipped:
+        end["more"] = "left out: ask for less, such as one project"
+    elif has_more:
         end["next"] = {"skip": skip + shown}
     return "\n".join((MARK.format(title), *lines, _line(end)))
 

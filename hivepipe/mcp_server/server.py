@@ -30,7 +30,8 @@ def call(here: Place, name: str, given: Mapping[str, Any]) -> Outcome:
     try:
         parsed = parse_call(checked(tool.arguments, given), here)
         answer = import_module(f"hivepipe.mcp_server.tools.{name}").answer(parsed)
-        return Outcome(text_of(tool.title, answer, parsed.number("skip")))
+        most = tool.arguments["skip"].most
+        return Outcome(text_of(tool.title, answer, parsed.number("skip"), most))
     except (ArgumentError, HivepipeError) as error:
         problem = str(error)
     except OSError as error:
