@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hivepipe.db.listings import Entry
+from hivepipe.errors import StoreError
 from hivepipe.reading.costs import GroupCost, costs_by, newest_message
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.skills.statistics import local_day
@@ -26,7 +27,7 @@ def costs(query: ViewQuery) -> Content:
         for each in costs_by(query.homes, ("day", "model"), day_begins(since))
         if model in ("", each.key["model"]) and (not last or each.key["day"] < last)
     ]
-    return {**costs_content(chosen, since), "own": own_spending()}
+    return {**costs_content(chosen, since), **_own_spending()}
 
 
 def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
@@ -41,9 +42,18 @@ def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
         "dearest_usd": max(dollars, default=0),
         "trend": trend_of(chosen),
         "own": None,
+        "own_problem": "",
         "since": since,
         "left_out": max(len(chosen) - MOST_ROWS, 0),
     }
+
+
+def _own_spending() -> Content:
+    """Return hivepipe's own spending, or why it is unknown."""
+    try:
+        return {"own": own_spending()}
+    except StoreError as error:
+        return {"own_problem": str(error)}
 
 
 def _day_cost(each: GroupCost) -> Entry:

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from hivepipe.cli.main import main
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.db.database import Database
+from hivepipe.db.spending import spending_path
 from hivepipe.reading.costs import GroupCost
 from hivepipe.web.trend import DAYS, trend_of
 from tests.web_scene import SESSION, insert_usage
@@ -76,3 +77,12 @@ def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, ho
     assert last["trend"][-1]["day"] == "2026-11-22"
     assert {each["day"] for each in whole["costs"]} >= {*days}
     assert "Last 30 days" in client.get("/costs").text
+
+
+def test_a_damaged_ledger_of_own_calls_hides_no_costs(client: TestClient, home: Path) -> None:
+    spending_path().parent.mkdir(parents=True, exist_ok=True)
+    spending_path().write_text("no database " * 100)
+    found = client.get("/costs.json").json()
+    assert found["costs"]
+    assert "move it away" in found["own_problem"]
+    assert f"is unknown: cannot use {spending_path()}" in client.get("/costs").text
