@@ -11,6 +11,7 @@ import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -19,7 +20,6 @@ from hivepipe.errors import CredentialsError, os_error_as
 from hivepipe.files.regular_file import read_bytes, whole
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, of_files, variable
-from hivepipe.summaries.extra import missing_for
 from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.text.urls import KIND, is_local, is_web_address
 
@@ -29,6 +29,8 @@ Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 FILE_NAME = "credentials.env"
 LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
+_LIBRARY = "pydantic_ai"  # which `claude -p` does not need
+_NO_LIBRARY = "this provider needs an extra of hivepipe: pip install 'hivepipe[summaries]'"
 NO_KEY = "no key"  # for a server on this machine that needs none
 
 
@@ -175,7 +177,8 @@ def _offer(
     provider: Provider, read_setting: ReadSetting, name: str, source: str, secret: str = ""
 ) -> Offer:
     url = _named_url(provider, read_setting) or provider.url
-    trouble = missing_for(provider.kind)
+    is_usable = provider.kind == "claude" or find_spec(_LIBRARY)
+    trouble = "" if is_usable else _NO_LIBRARY
     if url and not is_web_address(url):
         trouble = f"{provider.kind}_url must be {KIND}"
     model = read_setting("HIVEPIPE_LLM_MODEL") or provider.model

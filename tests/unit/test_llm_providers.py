@@ -17,7 +17,7 @@ from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack
-from hivepipe.summaries import extra, key_command, terms
+from hivepipe.summaries import key_command, providers, terms
 from hivepipe.summaries.consent import (
     OFF,
     consent_path,
@@ -196,7 +196,7 @@ def test_an_invalid_key_is_refused_and_not_sent(environ: Environ) -> None:
 def test_a_provider_over_http_needs_the_extra(
     environ: Environ, monkeypatch: pytest.MonkeyPatch, name: str, trouble: str
 ) -> None:
-    monkeypatch.setattr(extra, "_LIBRARY", "a_library_that_is_not_installed")
+    monkeypatch.setattr(providers, "_LIBRARY", "a_library_that_is_not_installed")
     environ[name.encode()] = b"sk-of-the-environment"
     assert found_offer().trouble.endswith(trouble)
     assert bool(found_offer().trouble) is bool(trouble)
