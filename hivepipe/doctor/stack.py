@@ -16,7 +16,8 @@ from hivepipe.files.regular_file import regular
 from hivepipe.monitor import snapshot
 from hivepipe.queue import claims, connection, lost_events
 from hivepipe.queue.names import QUEUES
-from hivepipe.queue.rq_workers import reductions_of, rq_workers
+from hivepipe.queue.reductions import reductions_of
+from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor

@@ -15,8 +15,8 @@ from hivepipe.home import Place
 from hivepipe.monitor.snapshot import effectless, vitals
 from hivepipe.queue import connection, endpoint
 from hivepipe.queue.figures import Figures, as_report, figures
-from hivepipe.queue.reductions import Reduction
-from hivepipe.queue.rq_workers import missing_queues, reductions_of
+from hivepipe.queue.reductions import Reduction, reductions_of
+from hivepipe.queue.rq_workers import missing_queues
 from hivepipe.queue.spooled import waiting_events
 from hivepipe.stack import supervisor
 from hivepipe.stack.condition import HEALTHY, StackFacts, condition_of

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from hivepipe.queue.rq_workers import RqWorker, living_roles, only_stock
+
 _LATE = (
     "`rq worker` executes the jobs one at a time, in place of hivepipe's writer: periodic jobs "
     "retry failed jobs, store spooled events and activity (within 15 s), requeue jobs of killed "
@@ -34,12 +36,11 @@ class Reduction(NamedTuple):
     text: str
 
 
-def reductions(is_stock: bool, roles: set[str], scheduler_runs: bool) -> list[Reduction]:
-    """Return the reduced functions.
-
-    With `is_stock`, stock RQ workers serve the queues and there is no writer. `roles` are those of
-    hivepipe's live workers.
-    """
+def reductions_of(workers: list[RqWorker], scheduler_runs: bool) -> list[Reduction]:
+    """Return the reduced functions with these workers, or [] if no worker is alive."""
+    if not any(worker.is_alive for worker in workers):
+        return []
+    is_stock, roles = only_stock(workers), living_roles(workers)
     judged = (
         (is_stock and scheduler_runs, Reduction("stock_workers", _LATE)),
         (is_stock and not scheduler_runs, Reduction("stock_workers", _NEVER)),

@@ -8,7 +8,6 @@ from redis import Redis
 
 from hivepipe.programs import process_exists
 from hivepipe.queue.names import ALL_QUEUES, LLM, QUEUES, SLOW
-from hivepipe.queue.reductions import Reduction, reductions
 from hivepipe.queue.scripts import script
 from hivepipe.times import age_secs
 
@@ -120,13 +119,6 @@ def only_stock(workers: list[RqWorker]) -> bool:
         worker.is_alive and not worker.role and set(worker.queues) & set(QUEUES)
         for worker in workers
     )
-
-
-def reductions_of(workers: list[RqWorker], scheduler_runs: bool) -> list[Reduction]:
-    """Return the reduced functions with these workers, or [] if no worker is alive."""
-    if not any(worker.is_alive for worker in workers):
-        return []
-    return reductions(only_stock(workers), living_roles(workers), scheduler_runs)
 
 
 def living_roles(workers: list[RqWorker]) -> set[str]:
