@@ -239,7 +239,7 @@ def test_a_request_that_arrives_after_the_run_was_enqueued_gets_a_run(
             if len(causes) == 1:  # the writer has executed it, and commits another end
                 ticks.trigger(other, row.name, "session_end")
 
-        monkeypatch.setattr(ticks, "enqueue", enqueue)
+        monkeypatch.setattr(ticks, "enqueue_over", enqueue)
         ticks.trigger(other, row.name, "task_complete")
         for _ in range(3):
             run_triggered(client, [row], time.time_ns())
