@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
@@ -26,8 +27,16 @@ def main() -> None:
     end_with_supervisor(stack)
     for path in (stack.lock("redis"), stack.data_lock):
         acquire_lock(path, WAIT_SECS)
+    _delete_unfinished(Path(home))
     _clear(stack.socket)
     os.execv(server, [server, *arguments(home, stack.socket)])
+
+
+def _delete_unfinished(home: Path) -> None:
+    """Delete the copies that a killed Redis had not finished: they contain texts of jobs."""
+    for pattern in ("temp-rewriteaof-*.aof", "temp-*.rdb"):
+        for path in home.glob(pattern):
+            path.unlink()
 
 
 def _clear(path: str) -> None:

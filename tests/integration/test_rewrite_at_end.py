@@ -1,7 +1,9 @@
-"""The append-only file of a stack that stops while Redis rewrites the file."""
+"""The append-only file of a stack that stops, or is killed, while Redis rewrites the file."""
+
+import psutil  # type: ignore[import-untyped]
 
 from hivepipe.queue.housekeeping import Housekeeper
-from tests.conftest import Home, Server
+from tests.conftest import Home, Server, Writer, until
 
 SECRET = b"my-secret-text"
 
@@ -21,3 +23,28 @@ def test_a_rewrite_in_progress_is_followed_by_another(
     files = [path for path in private_home.path.rglob("*.aof") if path.is_file()]
     assert files
     assert not [path for path in files if SECRET in path.read_bytes()]
+
+
+def test_the_next_start_deletes_what_a_killed_rewrite_left(
+    private_home: Home, redis_server: Server
+) -> None:
+    with redis_server.client() as client:
+        client.mset({f"key-{number}": SECRET * 100 for number in range(400)})
+        client.config_set("rdb-key-save-delay", 20_000)
+        client.bgrewriteaof()
+        until(lambda: b"my-secret" in unfinished(private_home), "no text was written")
+        process = psutil.Process(client.info("server")["process_id"])
+    for each in (*process.children(), process):
+        each.kill()
+    psutil.wait_procs([process])
+    assert unfinished(private_home)
+    started = Writer(private_home, "redis")
+    started.start()
+    try:
+        until(lambda: not unfinished(private_home), "it was not deleted")
+    finally:
+        started.end()
+
+
+def unfinished(home: Home) -> bytes:
+    return b"".join(path.read_bytes() for path in home.path.glob("temp-*"))
