@@ -192,7 +192,7 @@ class Scene:
 
     def end_processes(self) -> None:
         """Kill every process of this scene's workers, by the pids in their run files."""
-        for path in [*self.records.glob("*/*/runs/*.json")]:
+        for path in [*self.records.parent.glob("*/*/*/runs/*.json")]:
             run = json.loads(path.read_text())
             # The runner first, otherwise it would record the end of the run.
             for pid in (run.get("runner_pid"), run["pid"]):

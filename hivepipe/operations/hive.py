@@ -37,8 +37,9 @@ def check_hives(context: JobContext, _job: Origin, _args: CheckHives) -> None:
     for hive in known_hives(context.home):
         context.check_stop()
         try:
-            least = time.monotonic() + LEAST_SECS
-            _check(hive.migrated(), policy, obstacle, max(deadline, least))
+            hive.migrated()
+            least = time.monotonic() + LEAST_SECS  # the migration may wait for a lock
+            _check(hive, policy, obstacle, max(deadline, least))
         except (HiveError, OSError) as error:  # go on with the other hives
             logger.warning("%s: %s", hive.root, error)
 

@@ -16,7 +16,7 @@ from hivepipe.archive.search.index_file import remove_index
 from hivepipe.config.retention import Limits, limits_of
 from hivepipe.db.applied import count
 from hivepipe.db.database import Database
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, HiveError
 from hivepipe.files.deletion_log import record
 from hivepipe.files.logs import AUDIT_LOG, is_own
 from hivepipe.files.manifest import Manifest
@@ -27,7 +27,7 @@ from hivepipe.operations.deletion_day import DAY_SECS, first_deletion, may_delet
 from hivepipe.operations.families.retention import CountDropped, PruneFiles
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.search import index_path
-from hivepipe.orchestrator.folder import hives
+from hivepipe.orchestrator.folder import known_hives
 from hivepipe.orchestrator.retire import drop_archived
 from hivepipe.queue.spooled import is_spool_file, waiting_files
 from hivepipe.redact.audit_log import rotate
@@ -170,7 +170,12 @@ def _events_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 def _drop_workers(home: str, before: float, limits: Limits) -> int:
     time = stored_time(int(before * 1e9))
-    dropped = [worker for hive in hives(home) for worker in drop_archived(hive, time)]
+    dropped: list[Path] = []
+    for hive in known_hives(home):
+        try:
+            dropped += drop_archived(hive.migrated(), time)
+        except (HiveError, OSError) as error:  # go on with the other hives
+            logger.warning("%s: %s", hive.root, error)
     for folder in dropped:
         rule = f"[retention] workers = {limits.workers:g}"
         record(home, "worker", str(folder), limits.workers * DAY_SECS, rule)

@@ -12,6 +12,7 @@ state of workers is outside of `.hive/`: hivepipe.orchestrator.trusted_state.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.errors import HiveError
@@ -160,18 +161,17 @@ def find_hive(start: str, home: str) -> Hive:
 
 
 def running_workers(home: str) -> list[Worker]:
-    """Return the workers of a home whose process is running, or whose runner is starting it."""
-    workers = (
-        worker for hive in hives(home) for worker in (*hive.workers(), *hive.without_folder())
-    )
-    return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
+    """Return the workers of a home whose process is running, or whose runner is starting it.
 
-
-def hives(home: str) -> list[Hive]:
-    """Return every hive of a home whose folder still exists."""
-    return [hive.migrated() for hive in known_hives(home)]
+    A hive that cannot be read or migrated is left out. The periodic check logs it.
+    """
+    found: list[Worker] = []
+    for hive in known_hives(home):
+        with suppress(HiveError, OSError):
+            found += [*hive.migrated().workers(), *hive.without_folder()]
+    return [worker for worker in found if (run := worker.last_run()) and run.is_at_work()]
 
 
 def known_hives(home: str) -> list[Hive]:
-    """Return the same hives, but leave it to the caller to migrate each one."""
+    """Return every hive of a home whose folder still exists. None is migrated yet."""
     return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

@@ -16,7 +16,7 @@ from hivepipe.errors import HiveError
 from hivepipe.files.regular_file import MOST_BYTES, whole
 from hivepipe.home import write_small
 from hivepipe.orchestrator import costs, records
-from hivepipe.orchestrator.folder import Hive, hives
+from hivepipe.orchestrator.folder import Hive, known_hives
 from hivepipe.orchestrator.plain_file import lines_in, open_regular
 from hivepipe.orchestrator.records import opened
 from hivepipe.orchestrator.start import locked, refuse_living
@@ -124,11 +124,14 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 
 
 def workers_of(home: str) -> list[Worker]:
-    """Return all workers of a home, including archived ones and those with only a state."""
+    """Return all workers of a home, including archived ones and those with only a state.
+
+    HiveError: a hive cannot be migrated, so the list would not be complete.
+    """
     return [
         worker
-        for hive in hives(home)
-        for worker in (*hive.workers(), *hive.archived(), *hive.without_folder())
+        for hive in known_hives(home)
+        for worker in (*hive.migrated().workers(), *hive.archived(), *hive.without_folder())
     ]
 
 

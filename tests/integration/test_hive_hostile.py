@@ -4,6 +4,7 @@ import gzip
 import os
 import resource
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,13 +14,18 @@ import pytest
 
 from hivepipe.errors import HiveError
 from hivepipe.files import known_hives
-from hivepipe.orchestrator.folder import Hive
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.prune_files import drop_outdated
+from hivepipe.orchestrator.folder import Hive, running_workers
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.faults.test_store_faults import mounted
 from tests.hive_scene import DONE, Scene, played, script, tick
+
+YEAR_NS = 370 * 86_400 * 10**9
 
 
 @pytest.fixture
@@ -57,20 +63,42 @@ def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) 
     assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
 
 
-def test_a_hive_that_cannot_be_migrated_does_not_hide_another_hive(scene: Scene) -> None:
+def hive_beside_one_that_cannot_be_migrated(scene: Scene, *steps: list[str]) -> str:
+    """Spawn a worker in a second hive, prevent the migration of the first, return the worker."""
     other = scene.projects["project-a-b"]
     scene.run("init", cwd=other)
     scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=other)
-    scene.run("spawn", "project-a", script([DONE]), cwd=other)
-    until(lambda: not scene.processes(), "its runner still runs")
-    marks = scene.home.root.rglob("*/hive")
-    (mark,) = (path for path in marks if path.is_file() and f'"{scene.hive}"' in path.read_text())
-    mark.unlink()
-    lock = mark.parent.with_name(f"{mark.parent.name}.lock")
+    worker = scene.run("spawn", "project-a", script(*steps), cwd=other).strip()
+    (scene.records / "hive").unlink()
+    lock = scene.records.with_name(f"{scene.records.name}.lock")
     lock.unlink(missing_ok=True)
     lock.mkdir()
-    assert f"{scene.hive}: {mark.parent} cannot be made: " in tick(scene)
+    return worker
+
+
+def test_a_hive_that_cannot_be_migrated_does_not_hide_another_hive(scene: Scene) -> None:
+    hive_beside_one_that_cannot_be_migrated(scene, [DONE])
+    until(lambda: not scene.processes(), "its runner still runs")
+    assert f"{scene.hive}: {scene.records} cannot be made: " in tick(scene)
     assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
+
+
+def test_a_hive_that_cannot_be_migrated_hides_no_running_worker(scene: Scene) -> None:
+    worker = hive_beside_one_that_cannot_be_migrated(scene, ["hang"])
+    with scene.use_environment({}):
+        assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
+
+
+def test_a_hive_that_cannot_be_migrated_keeps_no_archived_worker_of_another(scene: Scene) -> None:
+    worker = hive_beside_one_that_cannot_be_migrated(scene, [DONE])
+    until(lambda: not scene.processes(), "its runner still runs")
+    other = scene.projects["project-a-b"]
+    scene.run("archive", worker, cwd=other)
+    job = Origin(id="prune-1", operation="prune_files", event_time_ns=time.time_ns() + YEAR_NS)
+    with scene.use_environment({}):
+        context = JobContext(str(scene.home.path), "", lambda _parent, _jobs: None)
+        assert drop_outdated(context, job).workers == 1
+    assert not (other / ".hive" / "archive" / worker).exists()
 
 
 def test_archiving_redacts_a_file_in_another_encoding_and_keeps_its_other_bytes(
