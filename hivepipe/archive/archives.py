@@ -65,11 +65,19 @@ class ArchiveCallbacks:
 class Archives(Catalog):
     """The archives below one root, with the operations that extend them."""
 
-    def extend(self, source: Source, callbacks: ArchiveCallbacks, *, settled: bool = False) -> int:
+    def extend(
+        self,
+        source: Source,
+        callbacks: ArchiveCallbacks,
+        *,
+        settled: bool = False,
+        describes_session: bool = True,
+    ) -> int:
         """Append the new lines of a transcript to its archive; return how many.
 
         `settled` means that the transcript will not grow soon. Its metadata are then updated, and
-        an archive gets a name even if none of its lines has a time.
+        an archive gets a name even if none of its lines has a time. A caller that extends many
+        subagents describes their session once, afterwards.
 
         Raises StoppedError if the process is to stop. The lines appended so far are kept.
         """
@@ -85,7 +93,7 @@ class Archives(Catalog):
                 lines, is_described = self._grow(source, callbacks, settled)
         if settled:
             self._clear_others(source, callbacks)
-        if source.agent and (is_described or settled):
+        if source.agent and describes_session and (is_described or settled):
             self.describe_again(source.session, callbacks)
         self.index.tidy()
         return lines

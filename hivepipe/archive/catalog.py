@@ -77,9 +77,9 @@ class Catalog:
         return {key: entries[key] for key in sorted(keys)}
 
     def not_described(self) -> dict[str, Entry]:
-        """Return key -> entry of the sessions with metadata older than those of a subagent.
+        """Return key -> entry of the sessions with metadata no newer than those of a subagent.
 
-        So they lack its last lines: a kill came before they were described again.
+        They may lack its last lines. Two files that are written at once may have the same time.
         """
         entries, newest = self.index.entries(), dict[str, int]()
         for key, entry in entries.items():
@@ -89,7 +89,7 @@ class Catalog:
         return {
             session: entries[session]
             for session, at_ns in sorted(newest.items())
-            if self._described_ns(entries[session]) < at_ns
+            if self._described_ns(entries[session]) <= at_ns
         }
 
     def _described_ns(self, entry: Entry) -> int:

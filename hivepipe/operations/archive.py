@@ -99,7 +99,7 @@ def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -
             open_source(path, args.claude, job.session, "") as source,
         ):
             if not archives.has_all_of(source):
-                archives.extend(source, callbacks, settled=True)
+                archives.extend(source, callbacks, settled=True, describes_session=False)
     archives.describe_again(job.session, callbacks)
 
 

@@ -110,7 +110,9 @@ def _take(
         result.foreign += 1
         return
     is_settled = time.time() - source.status.st_mtime > QUIET_SECS
-    lines = archives.extend(_typed(archives, source), callbacks, settled=is_settled)
+    lines = archives.extend(
+        _typed(archives, source), callbacks, settled=is_settled, describes_session=False
+    )
     result.lines += lines
     result.taken += bool(lines)
     result.unchanged += not lines

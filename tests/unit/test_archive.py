@@ -531,13 +531,33 @@ def test_a_session_that_was_not_described_after_its_subagent_is_described_later(
     assert scene.meta["tokens"]["output"] == 1 + 2 + 71
 
 
+@pytest.mark.parametrize("archive", [end_session, sweep_all])
+def test_a_session_is_described_once_after_all_of_its_subagents(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, archive: Callable[[Scene], object]
+) -> None:
+    (scene.home / "followed-folders").write_text("/home/ana/shop\n")
+    scene.path.write_bytes(lines(2))
+    scene.extend()
+    for agent in ("a0", "b1", "c2"):
+        scene.agent_path(agent).write_bytes(lines(1, 70))
+    described, describe_again = [], Archives.describe_again
+
+    def counted(archives: Archives, key: str, callbacks: Any) -> None:
+        described.append(key)
+        describe_again(archives, key, callbacks)
+
+    monkeypatch.setattr(Archives, "describe_again", counted)
+    archive(scene)
+    assert described == [SESSION]
+
+
 def test_a_sweep_describes_no_session_that_is_up_to_date(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.path.write_bytes(lines(2))
     scene.agent_path().write_bytes(lines(1, 70))
     end_session(scene)
-    os.utime(scene.only(f"*_{AGENT}.meta.json"))
+    scene.age_files(days=1)
     assert sweep_all(scene).failed == {}
     monkeypatch.setattr(Archives, "describe_again", fail)
     assert sweep_all(scene).failed == {}
