@@ -117,7 +117,7 @@ def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> 
         column, _ = TABLES.get(table, ("", ""))
         found = [
             (row, columns)
-            for row in db.each(f"SELECT rowid AS row_number, * FROM {quoted(table)}")
+            for row in db.each(f"SELECT _rowid_ AS number_of_row, * FROM {quoted(table)}")
             # Unless the row is deleted with its session
             if not (column and row[column] in wanted.sessions)
             and (columns := _columns_with_text(row, wanted))
@@ -132,17 +132,20 @@ def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> 
 def _clean_row(
     db: Database, table: str, row: Row, columns: list[str], wanted: ForgetQuery, named_by: set[str]
 ) -> None:
-    which = {"row_number": row["row_number"]}
+    which = {"number_of_row": row["number_of_row"]}
     if named_by.intersection(columns):
-        db.execute(f"DELETE FROM {quoted(table)} WHERE rowid = :row_number", which)
+        db.execute(f"DELETE FROM {quoted(table)} WHERE _rowid_ = :number_of_row", which)
         return
-    # A column's name tells how it is redacted. A person's own may be no name of a parameter.
+    # A column's name tells how it is redacted. The name of a column that a person added may not be
+    # valid as a parameter.
     are_names = all(name.isidentifier() for name in columns)
     parameters = columns if are_names else [f"v{n}" for n in range(len(columns))]
     pairs = [*zip(columns, parameters, strict=True)]
     values = {parameter: wanted.replaced(row[name], FORGOTTEN) for name, parameter in pairs}
     to = ", ".join(f"{quoted(name)} = :{parameter}" for name, parameter in pairs)
-    db.execute(f"UPDATE {quoted(table)} SET {to} WHERE rowid = :row_number", {**values, **which})
+    db.execute(
+        f"UPDATE {quoted(table)} SET {to} WHERE _rowid_ = :number_of_row", {**values, **which}
+    )
 
 
 def _columns_with_text(row: Row, wanted: ForgetQuery) -> list[str]:

@@ -135,7 +135,7 @@ def _index(
 ) -> int:
     """Index for a limited time; return the bytes left for the sweep and later searches.
 
-    The time begins at the first archive with new lines, so that some of it is indexed.
+    The time begins at the first archive with new lines, so that some of its lines are indexed.
     """
     until = cache(lambda: time.monotonic() + max(secs, LEAST_INDEXING_SECS))
     missing = new.missing_bytes(index)

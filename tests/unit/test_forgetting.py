@@ -112,6 +112,15 @@ def test_a_persons_own_table_may_have_any_name(tmp_path: Path) -> None:
     assert tuple(row) == (FORGOTTEN, "b")
 
 
+def test_a_persons_own_column_may_be_named_like_the_number_of_a_row(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db:
+        db._connection.execute("CREATE TABLE notes (rowid TEXT, row_number TEXT)")
+        for note in ("quetzalcoatl", "b"):
+            db._connection.execute("INSERT INTO notes VALUES ('a', ?)", (note,))
+        assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
+        assert [*map(tuple, db.rows("SELECT * FROM notes"))] == [("a", FORGOTTEN), ("a", "b")]
+
+
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
     db = Database(tmp_path / "hive.db")
