@@ -1,12 +1,22 @@
-"""Distinguish hivepipe's databases from others, without opening any for writing."""
+"""Find databases of other programs, without opening any for writing, and their rows in ours."""
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hivepipe.db.legacy_database import LegacyDatabase
+from hivepipe.db.listings import Listings
 from hivepipe.errors import StoreError
 
+_WITHOUT_ZONE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+_SINCE = timedelta(days=2)  # includes 14 hours, because the zone of the times is unknown
+_FOREIGN_ROWS = """
+    SELECT (SELECT count(*) FROM agents WHERE created_at GLOB :form AND created_at > :since)
+      AS agents,
+    (SELECT count(*) FROM sessions WHERE updated_at GLOB :form AND updated_at > :since)
+      AS sessions
+"""
 _OWN = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
 
 
@@ -43,3 +53,13 @@ def _is_own_at_first_sight(path: Path) -> bool:
             return db.execute(_OWN).fetchone() is not None
     except sqlite3.Error:
         return False
+
+
+def count_foreign_rows(store: Listings) -> dict[str, int]:
+    """Return table -> number of rows that another program wrote within two days.
+
+    They are recognised by times without a zone.
+    """
+    since = (datetime.now(UTC) - _SINCE).strftime("%Y-%m-%d %H:%M:%S")
+    (row,) = store.rows(_FOREIGN_ROWS, {"form": _WITHOUT_ZONE, "since": since})
+    return {table: number for table, number in row.items() if number}

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.db.foreign import is_foreign, is_own
-from hivepipe.db.foreign_rows import count_foreign_rows
+from hivepipe.db.foreign import count_foreign_rows, is_foreign, is_own
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts, Finding

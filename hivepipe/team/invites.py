@@ -1,24 +1,44 @@
-"""Invites: a code that lets one machine join the team once before it expires.
+"""Logins of a team's server, and invites: a code lets one machine join once before it expires.
 
 The code contains the server's address and a login that may only call `join_team`.
 """
 
 import json
+import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.files.regular_file import read_text
 from hivepipe.team import address
 from hivepipe.team.address import SYSTEM_ROOTS, Address
 from hivepipe.team.connection import Connection, one
-from hivepipe.team.logins import new_login
 from hivepipe.team.user_file import write_user_file
 
 _START = "hivepipe-"
 LONGEST_ROOTS = 1 << 16
+
+Kind = Literal["invite", "machine", "reader"]
+
+
+class Login(NamedTuple):
+    """A new login; the server gets only the verifier, which does not reveal the secret."""
+
+    name: str
+    secret: str
+    verifier: str
+
+    def at(self, address: Address) -> Address:
+        return address.with_login(self.name, self.secret)
+
+
+def new_login(connection: Connection, kind: Kind) -> Login:
+    """Create a login with a random name and secret."""
+    name, secret = f"hivepipe_{kind}_{secrets.token_hex(8)}", secrets.token_urlsafe(24)
+    verifier = connection.pgconn.encrypt_password(secret.encode(), name.encode(), b"scram-sha-256")
+    return Login(name, secret, verifier.decode())
 
 
 class Invited(NamedTuple):

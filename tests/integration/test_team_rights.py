@@ -13,8 +13,7 @@ from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.team import invites, schema_steps
 from hivepipe.team.address import Address
 from hivepipe.team.connection import connected, one, translated
-from hivepipe.team.invites import Joined
-from hivepipe.team.logins import new_login
+from hivepipe.team.invites import Joined, new_login
 from hivepipe.team.shipment import Shipment
 from tests.team_scene import TABLES, HomeOfTeam, Team
 
