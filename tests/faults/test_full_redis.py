@@ -2,7 +2,8 @@
 
 import time
 
-from hivepipe.events.job_plan import Message
+from hivepipe.events.job_plan import Job, Message
+from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.schedule_table import extra_job, slot_at, tick_of
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import client as wire
@@ -35,6 +36,20 @@ def test_a_full_redis_finishes_the_jobs_that_it_has(bench: Bench) -> None:
     bench.settle(writer)
     bench.assert_tables(EVENTS)
     until(lambda: bench.redis.scard("rq:workers") == 1, "it never registers")
+    assert writer.end() == 0
+
+
+def test_a_full_redis_holds_up_a_short_job_until_its_work_is_enqueued(bench: Bench) -> None:
+    end = Job("conclude_session", {"path": "/home/ana/.claude/projects/x/s.jsonl"}, "s")
+    bench.send([compose("end", end, time.time_ns())])
+    bench.redis.config_set("maxmemory", 1)
+    writer = bench.plain_writer()
+    until(lambda: bench.accounts["retrying"] == 1, "it is not tried again")
+    assert sum(bench.handed_on().values()) == 0
+    bench.redis.config_set("maxmemory", 0)
+    until(lambda: sum(bench.handed_on().values()) == 2, "its work is not enqueued")
+    until(lambda: bench.accounts["done"] == 1, "it is not acknowledged")
+    assert bench.accounts["failed"] == 0
     assert writer.end() == 0
 
 
