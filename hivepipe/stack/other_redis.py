@@ -72,12 +72,11 @@ def claim(url: str, home: str, owner: str) -> list[str]:
     Raise StackError if the Redis cannot be reached, is a cluster or too old, or is used by another
     home or program.
     """
-    if reason := trouble(url):
-        raise StackError(reason)
     name = endpoint.shown(url)
     try:
         with connect(url) as connection:
             warnings = _refuse_unfit(connection, name)
+            connection.eval(_TRY_WRITE, 0)
             _become_owner(connection, name, home, owner)
             return warnings
     except redis.RedisError as error:
