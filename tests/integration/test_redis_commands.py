@@ -1,5 +1,6 @@
 """Commands that the stack's own Redis refuses from clients and in its append-only file."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_a_file_with_a_removed_command_is_not_loaded(private_home: Home) -> None
     server = [find_server(), *arguments(str(folder), f"{folder}/redis.sock")]
     by_name = {command.split()[0]: command.split() for command in REMOVED}
     for name, words in by_name.items():
+        shutil.rmtree(folder / "appendonlydir", ignore_errors=True)  # Redis 7 moves the file there
         planted = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
         (folder / "appendonly.aof").write_bytes("\r\n".join(planted).encode())
         done = subprocess.run(server, capture_output=True, text=True, timeout=30, check=False)
