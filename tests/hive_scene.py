@@ -58,27 +58,13 @@ class Scene:
             folder.mkdir()
             self.projects[name] = folder
 
-    def result(
-        self,
-        *arguments: str,
-        expect: int = 0,
-        env: dict[str, str] | None = None,
-        cwd: Path | None = None,
-        input: str = "",
-    ) -> Result:
+    def result(self, *arguments: str, **more: Any) -> Result:
         """Run `hivepipe hive ...` in the orchestrator's project, within this process."""
-        return self.hivepipe("hive", *arguments, expect=expect, env=env, cwd=cwd, input=input)
+        return self.hivepipe("hive", *arguments, **more)
 
-    def hivepipe(
-        self,
-        *arguments: str,
-        expect: int = 0,
-        env: dict[str, str] | None = None,
-        cwd: Path | None = None,
-        input: str = "",
-    ) -> Result:
-        """Run any command within this process and check its exit code."""
-        done = self.invoke(*arguments, env=env, cwd=cwd, input=input)
+    def hivepipe(self, *arguments: str, expect: int = 0, **more: Any) -> Result:
+        """Run any command within this process and check its exit code; `more` is for `invoke`."""
+        done = self.invoke(*arguments, **more)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == expect, done.stdout + done.stderr
@@ -106,9 +92,9 @@ class Scene:
             posix.environ = before
             settings.use({})
 
-    def run(self, *arguments: str, expect: int = 0, **more: Any) -> str:
+    def run(self, *arguments: str, **more: Any) -> str:
         """Run `hivepipe hive ...` and return its output."""
-        return self.result(*arguments, expect=expect, **more).stdout
+        return self.result(*arguments, **more).stdout
 
     def begin(self) -> None:
         """Initialise the hive and add both projects."""
