@@ -34,6 +34,13 @@ _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
 _LEAVES_IN_MEMORY = 1000
 # An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
 _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")
+# Fields of a transcript line that sessions, costs and days are told by, each in its exact form
+_OF_CLAUDE = re.compile(
+    rb'"(?:timestamp"\s*:\s*"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}Z'
+    rb'|sessionId"\s*:\s*"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}'
+    rb'|(?:id|requestId)"\s*:\s*"(?:msg|req)_[0-9A-Za-z]{8,40}'
+    rb'|model"\s*:\s*"claude-[a-z0-9.-]{1,60}(?:\[1m\])?)"'
+).fullmatch
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
@@ -162,6 +169,9 @@ class Redactor:
         edits: list[Edit] = []
         spent_secs = 0.0
         for leaf, known in self._suspect_leaves(line, quoted, suspects):
+            # A rule of the user such as [0-9]{4} matches ids and times, which no built-in rule does
+            if not self.is_built_in and _OF_CLAUDE(line, leaf.start, leaf.end):
+                continue
             begun = time.thread_time()
             edits += self._edits_of_leaf(line, leaf, known)
             spent_secs += time.thread_time() - begun

@@ -202,3 +202,27 @@ def test_an_unreadable_file_is_an_error(config: Path) -> None:
 def test_other_readers_of_the_file_leave_the_section_alone(config: Path) -> None:
     config.write_text(EMPLOYEE)
     assert Config(str(config.parent)).problems == []
+
+
+def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config: Path) -> None:
+    digits = redactor(config, "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\n")
+    session = "12345678-1234-4234-8234-123456789012"
+    line = {
+        "sessionId": session,
+        "timestamp": "2026-11-26T10:00:01.000Z",
+        "requestId": "req_011CSHoEeqs5C35K",
+        "message": {"id": "msg_01ABCDE12345678", "model": "claude-opus-4-5-20251101[1m]"},
+    }
+    for separators in ((",", ":"), (", ", ": ")):
+        kept = json.dumps(line, separators=separators).encode()
+        assert digits.redact_line(kept) == Redactor().redact_line(kept) == (kept, ())
+    others = {
+        "sessionId": f"{session} 1234",
+        "timestamp": "1234",
+        "id": "1234",
+        "model": "1234",
+        "customer_id": session,
+        "text": f"{session} 2026-11-26T10:00:01.000Z",
+    }
+    for name, value in others.items():
+        assert b"1234" not in digits.redact_line(json.dumps({name: value}).encode())[0], name
