@@ -213,8 +213,8 @@ def test_a_forwarder_exits_after_an_upgrade(bench: Bench) -> None:
     version = bench.home.root / "version"
     version.write_text("1")
     code = (
-        "import sys; from pathlib import Path; from hivepipe.worker import forwarder\n"
-        "forwarder.installed = Path(sys.argv[1]).read_text\n"
+        "import sys; from pathlib import Path; from hivepipe.worker import forwarder, own_process\n"
+        "own_process.installed = Path(sys.argv[1]).read_text\n"
         "forwarder.serve()"
     )
     command = [sys.executable, "-I", "-c", code, str(version)]
