@@ -22,11 +22,11 @@ install: .venv/.installed
 demo: install  ## a day of work through real hooks and a real stack, whose processes are killed
 	$(BIN)/hivepipe demo
 
-# A test that fails on a loaded machine is run once more, alone: a real fault fails again.
+# A test that fails on a loaded machine is run once more, alone and on the disk: a real fault fails again.
 # Exit code 1 means that tests failed; after any other code nothing is run again.
 test: install  ## the checks and all tests
 	$(MAKE) --no-print-directory -j2 check collect
-	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
+	TEST_IN_MEMORY=1 $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
 # Compile all test modules once, so that the test processes do not each compile them.

@@ -103,6 +103,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 ENVIRONMENT = posix.environ
 IN_CI = b"CI" in ENVIRONMENT
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 << 30
 # Database, archives and exports are in the project's work tree, as with `init --in-tree`.
 IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 
@@ -116,6 +118,18 @@ def _reset_process_state() -> Iterator[None]:
         sys.modules["hivepipe.redact"]._to_load.clear()
     native_fire.end_all()
     posix.environ = ENVIRONMENT  # two threads that replaced it may have restored each other's
+
+
+def folder_of_homes() -> str:
+    """Return a folder with a short path for homes, because a socket path has at most 103 bytes.
+
+    With TEST_IN_MEMORY it is in memory, where no process waits for a sync, if there is room.
+    """
+    if b"TEST_IN_MEMORY" in ENVIRONMENT and MEMORY.is_dir():
+        found = os.statvfs(MEMORY)
+        if found.f_bavail * found.f_frsize > MEMORY_BYTES and not found.f_flag & os.ST_NOEXEC:
+            return str(MEMORY)
+    return "/tmp"
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
@@ -367,8 +381,8 @@ class Home:
 
 @contextmanager
 def made_home() -> Iterator[Home]:
-    """Yield a new home with a short path, because a socket path has at most 103 bytes."""
-    root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
+    """Yield a new home."""
+    root = Path(tempfile.mkdtemp(prefix="hp-", dir=folder_of_homes())).resolve()
     home = Home(root)
     home.make()
     try:

@@ -20,7 +20,7 @@ import pytest
 from hivepipe.errors import NoRedisServerError
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server
-from tests.conftest import CLI, COMMANDS, fire, home_name, until
+from tests.conftest import CLI, COMMANDS, fire, folder_of_homes, home_name, until
 
 STARTED = [entry.name for entry in processes.processes_with("") if not entry.is_on_demand]
 EVERY = ("supervisord", *STARTED)
@@ -157,7 +157,7 @@ def new_sandbox() -> Iterator[Sandbox]:
             raise
         pytest.skip("no Redis server on this machine")
     # short, because paths of sockets are limited
-    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="hp-", dir=folder_of_homes()))
     made = Sandbox(folder)
     try:
         yield made

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.team import schema_steps
-from tests.conftest import ROOT
+from tests.conftest import ROOT, folder_of_homes
 from tests.installed import Installation, User, require_user
 from tests.object_store import ObjectStore, object_store
 from tests.postgres import Server, serving
@@ -36,7 +36,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
+    made = Path(tempfile.mkdtemp(prefix="hp-", dir=folder_of_homes())).resolve()
     made.chmod(0o755)
     yield made
     shutil.rmtree(made)

@@ -35,7 +35,7 @@ from hivepipe.redact.home_key import FILE as KEY
 from hivepipe.redact.home_key import key_of
 from hivepipe.stack import lifecycle
 from hivepipe.stack.lock import Stack
-from tests.conftest import CLI, Home, Server, Writer, fire_all, until
+from tests.conftest import CLI, MEMORY, Home, Server, Writer, fire_all, folder_of_homes, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
 
@@ -256,7 +256,7 @@ def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> 
     assert sorted(os.listdir(other.path)) == before
 
 
-@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no second file system is at hand")
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="no second file system is at hand")
 def test_the_database_may_be_on_another_file_system(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +264,8 @@ def test_the_database_may_be_on_another_file_system(
     os.umask(0o077)  # as the command does
     home, target = saved
     other = home.another("other")
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+    another = MEMORY if folder_of_homes() == "/tmp" else Path("/tmp")
+    with tempfile.TemporaryDirectory(dir=another) as elsewhere:
         assert os.stat(elsewhere).st_dev != home.root.stat().st_dev
         database = Path(elsewhere, "new", "hive.db")
         other.env["HIVEPIPE_DB"] = str(database)

@@ -21,7 +21,7 @@ OTHER_UID = 61_234
 class SeparateUser(User):
     """A user with a separate uid and no XDG_RUNTIME_DIR."""
 
-    account = "somebody"
+    account = "ann"
     before: tuple[str, ...] = ()  # a command that executes the rest of its arguments
 
     def do(
@@ -43,8 +43,8 @@ class SeparateUser(User):
 
 @pytest.fixture
 def account(user: User, folder: Path) -> Iterator[SeparateUser]:
-    account = SeparateUser(folder / "more", user.installation)
-    subprocess.run(["chown", "-R", f"{OWN_UID}:{OWN_UID}", folder / "more"], check=True)
+    account = SeparateUser(folder / "own", user.installation)
+    subprocess.run(["chown", "-R", f"{OWN_UID}:{OWN_UID}", folder / "own"], check=True)
     del account.env["XDG_RUNTIME_DIR"]
     yield account
     account.end_all()
