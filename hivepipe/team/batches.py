@@ -22,6 +22,10 @@ KEYS_AT_ONCE, FEW_KEYS = 64, 8  # of a query
 _CAPTURED = {each.table: each for each in CAPTURED}
 _HEAD = 2  # leading columns that are not sent
 _BY_MONTH = {each.table for each in CAPTURED if each.is_by_month}
+# Tables whose keys begin with the id of a session.
+_OF_SESSION = {FORGOTTEN, "sessions"} | {
+    each.table for each in CAPTURED if each.parts[0] == "{row}.session_id"
+}
 
 
 class Sharing(NamedTuple):
@@ -198,10 +202,10 @@ def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item |
 
 
 def _is_of_private_session(change: Change, sharing_of: SharingOf) -> bool:
-    """Tell whether a deleted or forgotten session is of a project of which nothing was shared."""
-    if change.table not in (FORGOTTEN, "sessions"):
+    """Tell whether the key names a session of a project of which nothing was shared."""
+    if change.table not in _OF_SESSION:
         return False
-    sharing = sharing_of(change.key)
+    sharing = sharing_of(change.key.partition(SEPARATOR)[0])
     return bool(sharing.project) and sharing.level == "nothing" and not sharing.has_moved
 
 

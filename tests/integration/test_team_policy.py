@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe import git
-from hivepipe.db.changes import home_of
+from hivepipe.db.changes import SEPARATOR, home_of
 from hivepipe.db.database import Database
+from hivepipe.db.forget import remove_rows
 from hivepipe.db.listings import listings
 from hivepipe.errors import TeamError
 from hivepipe.team import project_names, schema_steps, shared_rows
@@ -288,16 +289,30 @@ def test_a_stricter_level_of_the_user_removes_sent_rows(team: Team, shipped: Hom
     assert texts_in_backup(team) == len(LEVELS) * TEXT_COUNTS["everything"]
 
 
+def tables_of_sessions(home: HomeOfTeam) -> dict[str, set[str]]:
+    """Return the tables of the next batch's keys that begin with a session's id, by session."""
+    found: dict[str, set[str]] = {}
+    with Shipment(home.home, home.login, home.share) as shipment:
+        batch = shipment._read(shipment.mark)
+    assert batch
+    for _, table, key in (each.change for each in batch.items):
+        if (session := key.partition(SEPARATOR)[0]) in ("open", "hidden"):
+            found.setdefault(session, set()).add(table)
+    return found
+
+
 def test_a_server_hears_of_no_session_of_a_private_project(team: Team, tmp_path: Path) -> None:
     share = {"*": "everything", "secret": "nothing"}
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
     for session, project in (("open", "/p/blue"), ("hidden", "/p/secret")):
-        ann.work(session, 1, project)
+        write_session(ann, session, project)
+        costs = f"'{session}', 1, 1, 'm', '2026-11-24', 0, 0, 0, 0, 0, 0"
+        ann.sql(f"INSERT INTO cost_states VALUES ({costs})")
     ann.ship()
-    for session in ("open", "hidden"):
-        ann.sql(f"INSERT INTO forgotten_sessions VALUES ('{session}', '2026-11-26')")
-        for table, column in (("sessions", "id"), ("prompts", "session_id")):
-            ann.sql(f"DELETE FROM {table} WHERE {column} = '{session}'")
+    with closing(Database(ann.path)) as db:
+        remove_rows(db, ["open", "hidden"])
+    tables = {"forgotten_sessions", "sessions", "activity", "cost_states", "summaries"}
+    assert tables_of_sessions(ann) == {"open": tables}
     ann.ship()
     assert team.rows("SELECT session_id FROM hivepipe.forgotten") == [["open"]]
     assert team.rows("SELECT session_id FROM hivepipe.deletions") == [["open"]]
