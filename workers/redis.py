@@ -1,8 +1,10 @@
 """The Redis server of one home: `python -I workers/redis.py` with HIVEPIPE_HOME set."""
 
 import os
+import re
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.config.config_file import load_and_use
@@ -14,6 +16,7 @@ from hivepipe.stack.redis_server import arguments, find_server
 
 # A rewrite of the append-only file holds the lock for a moment after the server has ended.
 WAIT_SECS = 10
+_UNFINISHED = re.compile(r"temp-(?:rewriteaof-(?:bg-)?)?[0-9.]+(?:aof|rdb)").fullmatch
 
 
 def main() -> None:
@@ -34,9 +37,10 @@ def main() -> None:
 
 def _delete_unfinished(home: Path) -> None:
     """Delete the copies that a killed Redis had not finished: they contain texts of jobs."""
-    for pattern in ("temp-rewriteaof-*.aof", "temp-*.rdb"):
-        for path in home.glob(pattern):
-            path.unlink()
+    for path in home.iterdir():
+        if _UNFINISHED(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _clear(path: str) -> None:

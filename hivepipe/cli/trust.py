@@ -61,8 +61,9 @@ def trust(names: tuple[str, ...], remove: bool) -> None:
     if wanted:
         _ask(place, wanted)
         kept.change(place.home, place.project, add={file.name: as_trusted(file) for file in wanted})
-        say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` revokes it")
-        _apply(place)
+        _say_and_apply(
+            f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` revokes it", place
+        )
     elif not found:
         say(f"nothing in {short(place.project)} asks for anything")
     else:
@@ -144,19 +145,21 @@ def _revoke(place: Place, found: list[Asking]) -> None:
         say("nothing was trusted")
         return
     kept.change(place.home, place.project, add={}, remove=removed)
-    say(f"{counted(len(removed), 'file')} no longer trusted")
-    _apply(place)
+    _say_and_apply(f"{counted(len(removed), 'file')} no longer trusted", place)
 
 
-def _apply(place: Place) -> None:
-    """Compile the hooks' settings, and renew the texts for Claude, at once.
+def _say_and_apply(answer: str, place: Place) -> None:
+    """Show the stored answer, compile the hooks' settings, and renew the texts for Claude.
 
-    An error in one step prevents none of the others.
+    An error in one step, such as a closed stdout, prevents none of the others.
     """
     try:
-        compile_for_hooks(Config(place.home, place.project))
+        say(answer)
     finally:
-        _renew_texts(place)
+        try:
+            compile_for_hooks(Config(place.home, place.project))
+        finally:
+            _renew_texts(place)
 
 
 def _renew_texts(place: Place) -> None:

@@ -127,6 +127,7 @@ class Server:
         self.poller.register(self.listener, select.POLLIN)
         self.is_ending = False
         self.code = _identity(__file__)
+        self.pid = posix.getpid()
         self.parent = posix.getppid()
 
     def serve(self) -> None:
@@ -154,6 +155,8 @@ class Server:
 
     def _end(self, *_signal: object) -> None:
         self.is_ending = True
+        if posix.getpid() != self.pid:  # a child of `_apply`, which shares the listener
+            return
         try:
             self.listener.shutdown(SHUT_RD)  # otherwise Python resumes the wait after the signal
         except OSError:  # other systems may refuse it, and wait for up to a second

@@ -23,8 +23,8 @@ from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"
 _SCHEMES = ("redis", "rediss", "unix")
-_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-_OPTIONS = ("db", *_FILES, "ssl_cert_reqs", "ssl_check_hostname")
+_FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
+_OPTIONS = ("db", *_FILES, "ssl_password", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ciphers")
 _TRY_WRITE = script("try_write")
 _UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
@@ -61,9 +61,10 @@ def _refuse_options(parts: SplitResult) -> None:
     """Raise StackError for an option that would change how replies are read, or a missing file."""
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in _OPTIONS:
-            raise StackError(f"the address of Redis has the option {name}: only db and ssl_* may")
+            known = ", ".join(_OPTIONS)
+            raise StackError(f"the address of Redis has the option {name}; known are: {known}")
         if name in _FILES and not (os.path.isabs(value) and os.access(value, os.R_OK)):
-            raise StackError(f"{name}={value} is not the absolute path of a file that you can read")
+            raise StackError(f"{name}={value} is not an absolute path that you can read")
 
 
 def claim(url: str, home: str, owner: str) -> list[str]:

@@ -104,6 +104,30 @@ def test_a_signal_ends_the_wait_of_an_intake(hook_home: HookHome) -> None:
     assert intake.end(signal.SIGTERM) == 0
 
 
+def test_a_signal_to_a_child_of_the_intake_does_not_end_it(hook_home: HookHome) -> None:
+    """The child that applies a spool file shares the listener."""
+    program = """
+import posix, sys
+sys.path.insert(0, sys.argv[1])
+from hivepipe.hook import intake_server
+serve = intake_server.Server.serve
+def serve_after_child(server):
+    if posix.fork() == 0:
+        server._end()
+        posix._exit(0)
+    posix.wait()
+    posix.mkdir(sys.argv[2])
+    serve(server)
+intake_server.Server.serve = serve_after_child
+intake_server.main()
+"""
+    has_ended = hook_home.runtime / "child-has-ended"
+    start_intake(hook_home, "-c", program, str(ROOT), str(has_ended))
+    until(has_ended.exists, "no child")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(hook_home.runtime / "intake.sock"))
+
+
 def lives_on(intake: Process) -> bool:
     """Return whether the intake survived; its sockets close a moment before it ends."""
     end = time.monotonic() + 1

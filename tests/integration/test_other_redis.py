@@ -305,7 +305,7 @@ def test_an_unusable_address_is_refused_without_its_password(
         "redis://:secret@127.0.0.1:port": "no address of a Redis",
         "redis://:secret@127.0.0.1/name": "no address of a Redis",
         "rediss://:secret@h/?decode_responses=yes": "has the option decode_responses",
-        "rediss://:secret@h/?ssl_ca_certs=ca.crt": "ssl_ca_certs=ca.crt is not the absolute path",
+        "rediss://:secret@h/?ssl_ca_certs=ca.crt": "ssl_ca_certs=ca.crt is not an absolute path",
     }.items():
         output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
         assert reason in output

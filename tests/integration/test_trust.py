@@ -203,6 +203,17 @@ def test_removed_trust_takes_effect_at_once(clone: Clone) -> None:
     assert "is not a file of this repository" in user.hivepipe("trust", "README.md", expect=1)
 
 
+def test_removed_trust_takes_effect_if_the_answer_cannot_be_shown(clone: Clone) -> None:
+    user = clone.user
+    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
+    clone.create_database()
+    user.hivepipe("trust", "--yes")
+    assert "Tabs" in clone.context()
+    done = user.do("sh", "-c", "hivepipe trust --remove >/dev/full")
+    assert done.returncode
+    assert clone.context() == clone.prompt_context() == ""
+
+
 def test_removed_trust_takes_effect_with_texts_above_the_limit(clone: Clone) -> None:
     user = clone.user
     clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
