@@ -44,6 +44,7 @@ from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_access import available_redis
 from hivepipe.stack.temporary_redis import has_file
+from hivepipe.team.project_names import keep_names
 
 
 class Deleted(NamedTuple):
@@ -155,6 +156,7 @@ class Forgetting:
         stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]
         rows = stored.rows_of(self._db, wanted.sessions)
         if not dry_run:
+            keep_names(self._db, wanted.sessions)
             stored.remove_rows(self._db, wanted.sessions)
             update_marker(self._place.home)
         for table, count in rows.items():

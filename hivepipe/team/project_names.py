@@ -6,12 +6,15 @@ It is host and path of its git remote `origin`, or else the name of its folder.
 import os
 import re
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from hivepipe import git
 from hivepipe.db import changes as captured
-from hivepipe.db.listings import Listings
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Listings, listings
 from hivepipe.errors import TeamError
 from hivepipe.home import main_checkout
 from hivepipe.team.shared_rows import clean
@@ -28,6 +31,26 @@ def name_of_session(store: Listings, session: str) -> str | None:
     folder, sent = captured.project_of(store, session), captured.sent_project(store, session)
     known = sent.name if sent else None
     return known if folder is None else project_name(folder, known)
+
+
+def keep_names(db: Database, sessions: Iterable[str]) -> None:
+    """Store the names of sessions' projects before their rows are deleted.
+
+    They decide whether the server is told. A name that git does not give stays unknown.
+    """
+    with listings(db.path) as store:
+        if not captured.is_captured(store):
+            return
+        for session in sessions:
+            with suppress(TeamError):
+                _keep_name(db, store, session)
+
+
+def _keep_name(db: Database, store: Listings, session: str) -> None:
+    sent, name = captured.sent_project(store, session), name_of_session(store, session)
+    if name is not None and (sent is None or sent.name is None):
+        with db.transaction():
+            captured.keep_sent_project(db, session, name)
 
 
 def project_name(folder: str, known: str | None = None) -> str | None:

@@ -16,6 +16,9 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import remove_rows
 from hivepipe.db.listings import listings
 from hivepipe.errors import TeamError
+from hivepipe.home import Place
+from hivepipe.jobs.forget_query import ForgetQuery
+from hivepipe.maintenance.forget import Forgetting
 from hivepipe.team import project_names, schema_steps, shared_rows
 from hivepipe.team.connection import connected
 from hivepipe.team.policy import LEVELS, level_of, shared_level
@@ -319,6 +322,21 @@ def test_a_server_hears_of_no_session_of_a_private_project(team: Team, tmp_path:
     ann.share = {"*": "everything"}
     ann.ship()
     assert team.count("forgotten") == 2
+
+
+def test_a_server_hears_of_no_private_session_that_was_forgotten_while_it_was_away(
+    team: Team, tmp_path: Path
+) -> None:
+    share = {"*": "everything", "secret": "nothing"}
+    ann = HomeOfTeam(tmp_path / "home" / "hive.db", team.joined("ann").writes, share)
+    ann.ship()
+    for session, project in (("open", "/p/blue"), ("hidden", "/p/secret")):
+        write_session(ann, session, project)
+    with closing(Database(ann.path)) as db:
+        wanted = ForgetQuery(frozenset({"open", "hidden"}))
+        list(Forgetting(Place("/p", ann.home, {}), db).forget(wanted))
+    tables = {"forgotten_sessions", "sessions", "activity", "summaries"}
+    assert tables_of_sessions(ann) == {"open": tables}
 
 
 def test_a_server_sweeps_in_parts(team: Team, tmp_path: Path) -> None:
