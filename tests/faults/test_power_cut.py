@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_synced_is_logged_once_until_it_can(
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 
 
-def test_copies_and_the_record_are_synced_before_the_old_files_are_deleted(
+def test_a_move_syncs_copies_and_record_before_the_deletions_and_these_before_the_token_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
@@ -139,6 +139,9 @@ def test_copies_and_the_record_are_synced_before_the_old_files_are_deleted(
         record.parent,
     ]
     assert [path for path in map(str, wanted) if path not in before] == []
+    deleted = [done.index(f"deleted {path}") for path in (old, token, home / "moving")]
+    assert deleted == sorted(deleted)
+    assert str(old.parent) in done[deleted[0] : deleted[1]]
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
