@@ -300,6 +300,7 @@ def test_an_unreachable_or_refusing_store_is_reported(
     write_credential(TEAM_STORE, None)
     with pytest.raises(TeamRefusedError, match="hivepipe credentials set HIVEPIPE_TEAM_STORE"):
         ann.send()
+    assert in_s3.count("archive_leftovers") == 0
     write_credential(TEAM_STORE, KEY)
     in_s3.query(
         "SELECT hivepipe.set_archive_store(%s)", bucket.place.replace("team-archives", "nix")

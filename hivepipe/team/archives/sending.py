@@ -208,10 +208,11 @@ class Pass:
     def _send_segment(self, head: Head, segment: Segment) -> None:
         name = ""
         if self._place.bucket:
+            bucket = self._bucket  # without its key, no object is announced
             name = f"{quote(self._member, safe='')}/{self._number}/{segment.hash}"
             sql = "SELECT hivepipe.announce_object(%s, %s, %s)"
             self._ask(sql, self._home, head["session_id"], name)
-            self._bucket.put(name, segment.content)
+            bucket.put(name, segment.content)
         row = {**segment._asdict(), "size": len(segment.content), "object": name}
         del row["content"]
         is_listed = self._ask(
