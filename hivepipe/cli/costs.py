@@ -12,9 +12,10 @@ from hivepipe.cli.terminal import say
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
+from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.reading.costs import GROUPS, Bills, GroupCost, bills
-from hivepipe.reading.own_spending import own_spending
+from hivepipe.reading.own_spending import own_or_problem
 from hivepipe.reading.team.costs import TEAM_GROUPS, team_bills
 from hivepipe.reading.team.source import Choice as Wanted
 from hivepipe.reading.team.source import opened
@@ -48,13 +49,13 @@ def costs(by: str, since: datetime | None) -> None:
     if by != "day":
         found.sort(key=lambda each: each.cost.dollars or 0, reverse=True)
     total = GroupCost({}, added.total, added.total.cost(prices))
-    own = {} if wanted else own_spending()
+    own = {} if wanted else own_or_problem()
     if show_json(
         by=by,
         prices={"date": prices.date, "source": prices.source},
         costs=[_entry(each) for each in found],
         total=_entry(total),
-        **({"own": own} if own else {}),
+        **own,
     ):
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
@@ -64,8 +65,10 @@ def costs(by: str, since: datetime | None) -> None:
     say(f"List prices of {prices.date}, {prices.source}")
     if total.cost.without_price:
         say(f"No price is known for: {', '.join(total.cost.without_price)}")
+    if "own_problem" in own:
+        raise StoreError(own["own_problem"])
     if own:
-        _show_own(own)
+        _show_own(own["own"])
 
 
 def _added(home: str, by: str, wanted: Wanted | None, since: str) -> Bills:

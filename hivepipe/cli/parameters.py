@@ -13,7 +13,7 @@ _LETTERS = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
 
 
 def shared_option(*names: str, **attributes: Any) -> Callable[[_Command], _Command]:
-    """Return an option of many commands; `given` returns its value, which is no parameter."""
+    """Return an option of many commands; `given` returns its value; no parameter has it."""
     return click.option(*names, expose_value=False, callback=_keep, **attributes)
 
 

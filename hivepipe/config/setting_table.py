@@ -112,7 +112,7 @@ class Setting(NamedTuple):
 _users = partial(Setting, is_the_users=True)
 _users_file = partial(Setting, is_the_users=True, is_of_files=True)
 _summaries = partial(Setting, is_the_users=True, limits_spending=True)  # for privacy and cost
-OF_PROVIDER = "the provider's own"
+_OF_PROVIDER = "the provider's own"
 ID = "a name of letters, digits, '.', '_', '-'"
 SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
@@ -148,15 +148,15 @@ SETTINGS = (
     _users("alert_command", _text, "a command", "none"),
     _users("alert_webhook", _address, urls.KIND, "none"),
     _summaries("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
-    _summaries("llm_model", _text, "the name of a model", OF_PROVIDER),
+    _summaries("llm_model", _text, "the name of a model", _OF_PROVIDER),
     _summaries("llm_timeout", _number, "a number of seconds"),
     _summaries("llm_daily_calls", _number, "a number"),
     _summaries("llm_daily_tokens", _number, "a number"),
     _summaries("llm_daily_usd", _number, "a number of dollars"),
-    _summaries("openrouter_url", _address, urls.KIND, OF_PROVIDER),
-    _summaries("anthropic_url", _address, urls.KIND, OF_PROVIDER),
-    _summaries("openai_url", _address, urls.KIND, OF_PROVIDER),
-    _summaries("codex_url", _address, urls.KIND, OF_PROVIDER),
+    _summaries("openrouter_url", _address, urls.KIND, _OF_PROVIDER),
+    _summaries("anthropic_url", _address, urls.KIND, _OF_PROVIDER),
+    _summaries("openai_url", _address, urls.KIND, _OF_PROVIDER),
+    _summaries("codex_url", _address, urls.KIND, _OF_PROVIDER),
     _summaries("memory_rating", _switch, "true or false", "false"),
     _summaries("memory_server", _address, urls.KIND, "none"),
     _users("claude", _text, "a command", "the first on PATH"),

@@ -99,6 +99,8 @@ class Facts:
     @cached_property
     def is_alive(self) -> bool:
         """Tell whether this home's Redis answers."""
+        if self.stack.url:  # a Redis that hangs is waited for once
+            return not self.redis_trouble
         return answers(self.stack.address)
 
     @cached_property

@@ -39,7 +39,7 @@ def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
         chars += len(line)
     end: dict[str, Any] = {"rows": shown}
     if has_more and skip + shown > most_skipped:
-        end["more"] = "left out: ask for less, such as one project"
+        end["more"] = "left out: no further page can be read"
     elif has_more:
         end["next"] = {"skip": skip + shown}
     return "\n".join((MARK.format(title), *lines, _line(end)))

@@ -1,7 +1,18 @@
 """hivepipe's own spending on summaries by a language model in all projects, and the caps."""
 
+from typing import Any
+
 from hivepipe.db.spending import Amount, spending, spending_path
+from hivepipe.errors import StoreError
 from hivepipe.summaries.terms import caps, day_began
+
+
+def own_or_problem() -> dict[str, Any]:
+    """Return hivepipe's own spending as `own`, or as `own_problem` why it is unknown."""
+    try:
+        return {"own": own_spending()}
+    except StoreError as error:
+        return {"own_problem": str(error)}
 
 
 def own_spending() -> dict[str, dict[str, float]]:

@@ -6,6 +6,7 @@ lost it.
 """
 
 import os
+import re
 import socket
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -26,6 +27,7 @@ _SCHEMES = ("redis", "rediss", "unix")
 _FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 _OPTIONS = ("db", *_FILES, "ssl_password", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ciphers")
 _TRY_WRITE = script("try_write")
+_OF_SCRIPT = re.compile(r".*@user_script: ?\d+: -?")  # before an error of Redis 6.2 in a script
 _UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
 _QUEUE_KEYS = {f"rq:queue:{name}" for name in ALL_QUEUES}
@@ -85,7 +87,10 @@ def claim(url: str, home: str, owner: str) -> list[str]:
 
 
 def trouble(url: str) -> str:
-    """Return why jobs cannot be stored in an existing Redis now, or "" if they can."""
+    """Return why an existing Redis refuses our scripts now, or "" if it does not.
+
+    A full memory is not noticed.
+    """
     try:
         with connect(url) as connection:
             connection.eval(_TRY_WRITE, 0)
@@ -96,7 +101,8 @@ def trouble(url: str) -> str:
 
 def _described(url: str, error: redis.RedisError) -> str:
     is_refusal = isinstance(error, redis.ResponseError | redis.AuthenticationError)
-    return f"{endpoint.shown(url)} {'refuses' if is_refusal else 'does not answer'}: {error}"
+    reason = _OF_SCRIPT.sub("", str(error)).rstrip(".")
+    return f"{endpoint.shown(url)} {'refuses' if is_refusal else 'does not answer'}: {reason}"
 
 
 def release(url: str, owner: str, with_jobs: bool) -> bool:

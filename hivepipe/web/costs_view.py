@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from hivepipe.db.listings import Entry
-from hivepipe.errors import StoreError
 from hivepipe.reading.costs import GroupCost, costs_by, newest_message
-from hivepipe.reading.own_spending import own_spending
+from hivepipe.reading.own_spending import own_or_problem
 from hivepipe.skills.statistics import local_day
 from hivepipe.web.trend import first_day, trend_of
 from hivepipe.web.view_query import Content, ViewQuery, day_begins
@@ -27,7 +26,7 @@ def costs(query: ViewQuery) -> Content:
         for each in costs_by(query.homes, ("day", "model"), day_begins(since))
         if model in ("", each.key["model"]) and (not last or each.key["day"] < last)
     ]
-    return {**costs_content(chosen, since), **_own_spending()}
+    return {**costs_content(chosen, since), **own_or_problem()}
 
 
 def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
@@ -46,14 +45,6 @@ def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
         "since": since,
         "left_out": max(len(chosen) - MOST_ROWS, 0),
     }
-
-
-def _own_spending() -> Content:
-    """Return hivepipe's own spending, or why it is unknown."""
-    try:
-        return {"own": own_spending()}
-    except StoreError as error:
-        return {"own_problem": str(error)}
 
 
 def _day_cost(each: GroupCost) -> Entry:

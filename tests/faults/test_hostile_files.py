@@ -21,7 +21,7 @@ from hivepipe.config.retention import limits_of
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.database import Database
 from hivepipe.errors import HivepipeError
-from hivepipe.queue import forget, spooled
+from hivepipe.queue import forget, housekeeping, spooled
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spool import write_spool
 from hivepipe.redact import configured
@@ -30,7 +30,7 @@ from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.payloads import SESSION_START
 
-TORN = 2000  # more than one turn sets aside
+TORN = 500
 LONGEST_SECS = 20  # Opening a pipe would wait for ever.
 
 
@@ -93,7 +93,8 @@ def test_a_torn_file_that_cannot_be_set_aside_stops_no_other_event(
     assert (spool / "bad" / "0_1.json.reason").read_text() == "torn, or not JSON\n"
 
 
-def test_thousands_of_torn_files_hold_up_no_newer_event(bench: Bench) -> None:
+def test_torn_files_hold_up_no_newer_event(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "ASIDES_SECS", 0.01)  # too short for all of them
     spool = bench.home.path / "spool"
     (sent,) = oracle.messages(oracle.timed([oracle.start(0, "inst-a")]), bench.project, bench.swarm)
     keeper = Housekeeper(bench.redis, bench.home.path, bench.server.address)

@@ -2,6 +2,7 @@
 
 import os
 import posix
+import re
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from rq import Queue
 
 from hivepipe.home import read_record
 from hivepipe.queue.claims import accounts
-from tests.conftest import find_server
+from tests.conftest import ROOT, find_server
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 PASSWORD = "p@ss/word"
@@ -259,14 +260,19 @@ def test_a_redis_that_evicts_keys_is_named(
     assert "may throw events away when it is full" in output
 
 
+def acl_rules() -> str:
+    """Return the rules for an ACL user that docs/redis.md names."""
+    found = re.search("An ACL user needs `([^`]+)`", (ROOT / "docs" / "redis.md").read_text())
+    assert found
+    return found[1]
+
+
 def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
     sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
     url = f"redis://hive:pw@127.0.0.1:{theirs.port}/2"
     client = theirs.client()
-    client.execute_command(
-        *["ACL", "SETUSER", "hive", "on", ">pw", "~rq:*", "~hivepipe:*", "+@all"]
-    )
+    client.execute_command(*["ACL", "SETUSER", "hive", "on", ">pw", *acl_rules().split()])
     changes = {
         "read only replica": ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
         "no permissions": ("ACL SETUSER hive -eval", "ACL SETUSER hive +eval"),
@@ -281,6 +287,7 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
         output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
         assert f"redis://hive:***@127.0.0.1:{theirs.port}/2 refuses: " in output
         assert reason in output
+        assert "user_script" not in output
         client.execute_command(*accepting.split())
     sandbox.run("up", "-d", "--redis-url", url)
     for number, (reason, (refusing, accepting)) in enumerate(changes.items()):

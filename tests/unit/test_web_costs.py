@@ -85,4 +85,11 @@ def test_a_damaged_ledger_of_own_calls_hides_no_costs(client: TestClient, home: 
     found = client.get("/costs.json").json()
     assert found["costs"]
     assert "move it away" in found["own_problem"]
+    shown = CliRunner().invoke(main, ["costs"])
+    assert "List prices of" in shown.stdout
+    assert shown.exit_code == 1
+    assert "move it away" in shown.stderr
+    output = json.loads(CliRunner().invoke(main, ["costs", "--json"]).stdout)
+    assert output["costs"]
+    assert output["own_problem"] == found["own_problem"]
     assert f"is unknown: cannot use {spending_path()}" in client.get("/costs").text

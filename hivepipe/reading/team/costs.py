@@ -95,7 +95,7 @@ _COUNTS = ", ".join(f"{in_range(f'c.{name}')} AS {name}" for name in Tokens._fie
 def team_charges(
     source: Source, choice: Choice, columns: Iterable[str], sessions: list[tuple[int, str]] | None
 ) -> Iterator[tuple[Charge, Entry]]:
-    """Yield the usage, added up by `columns`, with a row that has those that no charge has.
+    """Yield the usage, added up by `columns`, each with its row, which has the other columns.
 
     With `day`, it is also added up by quarters of an hour.
     """
