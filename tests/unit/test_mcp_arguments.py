@@ -27,5 +27,5 @@ def test_a_lone_surrogate_is_refused(tool: str, name: str) -> None:
 def test_no_answer_names_a_next_page_that_is_refused() -> None:
     answer = Answer([{"row": number} for number in range(100)], {}, 20)
     ends = [json.loads(text_of("rows", answer, skip, 70).splitlines()[-1]) for skip in (50, 51, 90)]
-    more = "left out: ask for less, such as one project"
+    more = "left out: no further page can be read"
     assert ends == [{"rows": 20, "next": {"skip": 70}}, {"rows": 20, "more": more}, {"rows": 10}]
