@@ -551,6 +551,29 @@ def test_a_session_is_described_once_after_all_of_its_subagents(
     assert described == [SESSION]
 
 
+def test_a_sweep_describes_a_session_that_another_process_describes_from_older_totals(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (scene.home / "followed-folders").write_text("/home/ana/shop\n")
+    scene.path.write_bytes(lines(2))
+    scene.extend()
+    scene.agent_path().write_bytes(lines(1, 70))
+    extend = Archives.extend
+
+    def overtaken(archives: Archives, source: Source, callbacks: Any, **more: bool) -> int:
+        before = archives._subagents(SESSION)
+        added = extend(archives, source, callbacks, **more)
+        if source.agent:
+            with monkeypatch.context() as other:
+                other.setattr(Archives, "_subagents", lambda *_any: before)
+                archives.describe_again(SESSION, callbacks)
+        return added
+
+    monkeypatch.setattr(Archives, "extend", overtaken)
+    sweep_all(scene)
+    assert scene.meta["tokens"]["output"] == 1 + 2 + 71
+
+
 def test_a_sweep_describes_no_session_that_is_up_to_date(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
