@@ -55,11 +55,15 @@ class Hive:
     def archived(self) -> list[Worker]:
         return _workers_in(self.archive_folder, self.trusted_folder / ARCHIVE)
 
+    def with_state(self) -> list[Worker]:
+        """Return every worker that has a state and is not archived."""
+        states = _workers_in(self.state_folder, self.state_folder)
+        return [self.new_worker(each.id) for each in states]
+
     def without_folder(self) -> list[Worker]:
         """Return every worker whose folder was moved or removed while its state remains."""
         there = {worker.id for worker in self.workers()}
-        states = _workers_in(self.state_folder, self.state_folder)
-        return [self.new_worker(each.id) for each in states if each.id not in there]
+        return [worker for worker in self.with_state() if worker.id not in there]
 
     def worker(self, start: str) -> Worker:
         """Return the worker whose id or session begins with `start`.
@@ -163,12 +167,14 @@ def find_hive(start: str, home: str) -> Hive:
 def running_workers(home: str) -> list[Worker]:
     """Return the workers of a home whose process is running, or whose runner is starting it.
 
-    A hive that cannot be read or migrated is left out. The periodic check logs it.
+    A hive that cannot be migrated is read as it is. The periodic check logs it.
     """
     found: list[Worker] = []
     for hive in known_hives(home):
         with suppress(HiveError, OSError):
-            found += [*hive.migrated().workers(), *hive.without_folder()]
+            hive.migrated()
+        with suppress(OSError):
+            found += hive.with_state()
     return [worker for worker in found if (run := worker.last_run()) and run.is_at_work()]
 
 

@@ -83,10 +83,19 @@ def test_a_hive_that_cannot_be_migrated_does_not_hide_another_hive(scene: Scene)
     assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
 
 
-def test_a_hive_that_cannot_be_migrated_hides_no_running_worker(scene: Scene) -> None:
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_hive_that_cannot_be_migrated_hides_no_running_worker(
+    scene: Scene, is_readable: bool
+) -> None:
+    own = scene.run("spawn", "project-a", script(["hang"])).strip()
     worker = hive_beside_one_that_cannot_be_migrated(scene, ["hang"])
+    if not is_readable:
+        workers = scene.hive / "workers"
+        workers.rename(scene.hive / "moved")
+        workers.touch()
     with scene.use_environment({}):
-        assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
+        found = {each.id for each in running_workers(str(scene.home.path))}
+    assert found == {own, worker}
 
 
 def test_a_hive_that_cannot_be_migrated_keeps_no_archived_worker_of_another(scene: Scene) -> None:
