@@ -152,7 +152,7 @@ def test_only_the_forwarder_connects_to_a_remote_redis(
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", remote_url(theirs))
     whole = WITHOUT_REDIS | {"forwarder": 1}
-    assert counts(sandbox) == whole
+    eventually(lambda: counts(sandbox) == whole)
     os.kill(sandbox.pid("forwarder"), signal.SIGSTOP)
     os.kill(sandbox.pid("writer"), signal.SIGSTOP)  # the writer drains the spool too
     sandbox.fire("s-1")
