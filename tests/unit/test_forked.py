@@ -301,12 +301,16 @@ def properties(process: psutil.Process) -> dict[str, Any]:
         "cwd": process.cwd(),
         "session": os.getsid(process.pid) == process.pid,
         "limits": Path(f"/proc/{process.pid}/limits").read_text(),
-        "status": [
-            line
-            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
-            if line.startswith(("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "SigCgt"))
-        ],
+        "status": until(partial(status_of, process), "signals stay blocked"),
     }
+
+
+def status_of(process: psutil.Process) -> list[str]:
+    """Return user, mask and signals, or [] while the process blocks signals to start a thread."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    names = ("Umask", "Uid", "Gid", "Groups", "SigIgn", "SigCgt")
+    is_blocking = not re.search(r"SigBlk:\t0+\n", status)
+    return [] if is_blocking else [line for line in status.splitlines() if line.startswith(names)]
 
 
 def handles_sigterm(process: psutil.Process) -> bool:
@@ -326,12 +330,13 @@ def test_a_forked_supervisor_and_its_programs_equal_executed_ones(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_server()
-    limit = resource.RLIMIT_NOFILE, (2000, 3000)
+    # another test may have changed the limit of core files in this process
+    limits = [(resource.RLIMIT_NOFILE, (2000, 3000)), (resource.RLIMIT_CORE, (0, 0))]
     seen, is_forked = [], []
     for executes in (True, False):
         monkeypatch.setattr(forked, "EXECUTES", executes)
         where = private_home.env, private_home.project, 60
-        assert COMMANDS.run(["up", "-d"], "", *where, [limit]).returncode == 0
+        assert COMMANDS.run(["up", "-d"], "", *where, limits).returncode == 0
         (file,) = (private_home.root / "run").rglob("supervisord.pid")
         supervisor = psutil.Process(int(file.read_text()))
         is_forked.append(len(Path(f"/proc/{supervisor.pid}/cmdline").read_bytes()) > 4096)
