@@ -151,25 +151,22 @@ def test_uninstall_keeps_both_homes_and_undo_restores_the_old_one(
 ) -> None:
     before = states(user.project)
     user.hivepipe("migrate", "--yes")
+    imported = counts(user)
     assert "uninstall" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
     output = user.hivepipe("uninstall")
     assert ASIDE in output
     assert "hivepipe migrate --undo" in output
     assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
+
+    assert "install  hivepipe" in user.hivepipe("migrate", "--yes")
+    assert counts(user) == imported
+    assert "no problem found" in user.hivepipe("doctor")
+    assert "already migrated" in user.hivepipe("migrate", "--yes")
+
+    user.hivepipe("uninstall")
     user.hivepipe("migrate", "--undo", "--yes")
     assert without_state(states(user.project)) == without_state(before)
     assert "nothing to undo" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
-
-
-def test_migrate_after_uninstall_installs_hivepipe_again(user: User, whole: OldProject) -> None:
-    user.hivepipe("migrate", "--yes")
-    before = counts(user)
-    user.hivepipe("uninstall")
-    output = user.hivepipe("migrate", "--yes")
-    assert "install  hivepipe" in output
-    assert counts(user) == before
-    assert "no problem found" in user.hivepipe("doctor")
-    assert "already migrated" in user.hivepipe("migrate", "--yes")
 
 
 def test_edits_of_the_settings_after_migrate_are_kept(user: User, whole: OldProject) -> None:
@@ -212,22 +209,6 @@ def test_migrate_reports_that_there_is_nothing(user: User, old: OldProject) -> N
         output = user.hivepipe(*words)
         assert "has nothing to migrate" in output
         assert "`hivepipe init` installs hivepipe here" in output
-    assert user.files() == before
-
-
-def test_migrate_in_a_subfolder_names_the_project(user: User, old: OldProject) -> None:
-    old.whole()
-    below = user.project / "src" / "deep"
-    below.mkdir(parents=True)
-    user.own(user.project)
-    output = user.hivepipe("migrate", "--yes", cwd=below)
-    assert "shop has an old .hive-mind: run `hivepipe migrate` there" in output
-    assert "init" not in output
-
-
-def test_the_answer_no_changes_nothing(user: User, whole: OldProject) -> None:
-    before = user.files()
-    assert user.do("hivepipe", "migrate", data="n\n").returncode == 1
     assert user.files() == before
 
 
@@ -307,8 +288,7 @@ def test_an_invalid_database_is_named_and_kept(user: User, old: OldProject, cont
     (old.home / "hive.db").write_bytes(content)
     user.own(user.project)
     output = user.hivepipe("migrate", "--yes")
-    if content:
-        assert "file is not a database" in output
+    assert not content or "file is not a database" in output
     assert (user.project / ASIDE / "hive.db").read_bytes() == content
     assert "no problem found" in user.hivepipe("doctor")
 
@@ -381,61 +361,45 @@ def test_a_running_old_worker_is_named_and_not_stopped(user: User, old: OldProje
     assert counts(user)["agents"] == 5
 
 
-def test_later_files_of_an_old_worker_are_imported_again(user: User, whole: OldProject) -> None:
-    user.hivepipe("migrate", "--yes")
-    before = counts(user)
-    late = OldProject(user.project)
-    late.number = 50
-    late.entry(agent("late-1"))
-    (late.home / "instances").mkdir(mode=0o700)
-    late.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
-    user.own(user.project)
-    output = user.hivepipe("doctor", expect=1)
-    assert "contains files of the bash hooks" in output
-    user.hivepipe("migrate", "--yes")
-    assert counts(user) == before | {"agents": before["agents"] + 1}
-    assert (user.project / f"{ASIDE}-2/queue/pending").is_dir()
-    assert not late.queue.exists()
-    assert "no problem found" in user.hivepipe("doctor")
-    assert "nothing new" in user.hivepipe("migrate", "--yes")
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        """INSERT INTO agents (id, swarm_id, status, created_at)
-          SELECT 'late', id, 'spawned', datetime('now', 'localtime') FROM swarms LIMIT 1""",
-        "UPDATE sessions SET checkpoint_data = '{}', updated_at = datetime('now')",
-    ],
-)
 def test_old_hooks_that_write_into_the_new_database_are_named(
-    user: User, whole: OldProject, statement: str
+    user: User, whole: OldProject
 ) -> None:
     user.hivepipe("migrate", "--yes")
     user.play_session()
     user.hivepipe("drain")
-    assert "no problem found" in user.hivepipe("doctor")
-    with closing(sqlite3.connect(database(user))) as db, db:
-        db.execute(statement)
-    user.own(database(user).parent)
-    assert "another program wrote rows" in findings_of(user)["old-rows"]["text"]
-
-
-def test_init_and_up_point_to_migrate_and_change_nothing(user: User, whole: OldProject) -> None:
-    before = user.files(user.home)
-    for words in (
-        ("init",),
-        ("init", "--adopt"),
-        ("init", "--dry-run"),
-        ("up", "-d"),
-        ("up", "-d", "--adopt"),
+    with closing(sqlite3.connect(database(user))) as db:
+        kept = db.serialize()
+    for statement in (
+        """INSERT INTO agents (id, swarm_id, status, created_at)
+          SELECT 'late', id, 'spawned', datetime('now', 'localtime') FROM swarms LIMIT 1""",
+        "UPDATE sessions SET checkpoint_data = '{}', updated_at = datetime('now')",
     ):
+        database(user).write_bytes(kept)
+        assert "no problem found" in user.hivepipe("doctor")
+        with closing(sqlite3.connect(database(user))) as db, db:
+            db.execute(statement)
+        user.own(database(user).parent)
+        assert "another program wrote rows" in findings_of(user)["old-rows"]["text"]
+
+
+def test_other_commands_point_to_migrate_and_no_is_an_answer(user: User, whole: OldProject) -> None:
+    below = user.project / "src" / "deep"
+    below.mkdir(parents=True)
+    user.own(user.project)
+    before = user.files(user.home)
+    assert user.do("hivepipe", "migrate", data="n\n").returncode == 1
+    assert user.files(user.home) == before
+    up = ("up", "-d")
+    for words in (("init",), ("init", "--adopt"), ("init", "--dry-run"), up, (*up, "--adopt")):
         assert "run `hivepipe migrate`" in user.hivepipe(*words, expect=1)
         assert user.files(user.home) == before
     output = user.hivepipe("doctor", expect=1)
     assert "hivepipe migrate\n" in output
     assert "damaged" not in output
     assert "old-home" in findings_of(user)
+    output = user.hivepipe("migrate", "--yes", cwd=below)
+    assert "shop has an old .hive-mind: run `hivepipe migrate` there" in output
+    assert "init" not in output
 
 
 def test_an_old_home_that_1_0_0_adopted_is_migrated(user: User, old: OldProject) -> None:
@@ -564,37 +528,31 @@ def test_sessions_are_recorded_after_migrate(user: User, whole: OldProject) -> N
     user.hivepipe("down")
 
 
-@pytest.mark.parametrize("whose", ["project", "user"])
-def test_invalid_settings_stop_migrate_before_any_change(
-    user: User, old: OldProject, whose: str
-) -> None:
-    old.whole()
-    path = {"project": user.project, "user": user.home}[whose] / ".claude" / "settings.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text('// mine\n{"model": "opus",}\n')
-    user.own(user.home)
-    before = states(user.project)
-    output = user.hivepipe("migrate", "--yes", expect=1)
-    assert f"{path} is not valid JSON" in output
-    assert "nothing was changed" in output
-    assert states(user.project) == before
-    path.write_text("{}")
-    user.own(user.home)
+def test_obstacles_stop_migrate_before_any_change(user: User, whole: OldProject) -> None:
+    def refused() -> str:
+        user.own(user.home)
+        before = states(user.home)
+        output = user.hivepipe("migrate", "--yes", expect=1)
+        assert states(user.home) == before
+        return output
+
+    for folder in (user.project, user.home):
+        path = folder / ".claude" / "settings.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('// mine\n{"model": "opus",}\n')
+        output = refused()
+        assert f"{path} is not valid JSON" in output
+        assert "nothing was changed" in output
+        path.write_text("{}")
+    for name in (".claude-state", ".claude-state/logs"):
+        path, elsewhere = user.project / name, user.home / "elsewhere"
+        path.rename(elsewhere)
+        path.symlink_to(elsewhere)
+        assert "is a link to" in refused()
+        path.unlink()
+        elsewhere.rename(path)
     user.hivepipe("migrate", "--yes")
     assert counts(user)["agents"] == 5
-
-
-@pytest.mark.parametrize("name", [".claude-state", ".claude-state/logs"])
-def test_linked_exports_stop_migrate_before_any_change(
-    user: User, old: OldProject, name: str
-) -> None:
-    old.whole()
-    (user.project / name).rename(user.home / "elsewhere")
-    (user.project / name).symlink_to(user.home / "elsewhere")
-    user.own(user.home)
-    before = states(user.home)
-    assert "is a link to" in user.hivepipe("migrate", "--yes", expect=1)
-    assert states(user.home) == before
 
 
 def test_a_failed_installation_can_be_continued_or_undone(user: User, old: OldProject) -> None:
@@ -644,9 +602,7 @@ def test_parallel_migrations_import_once(user: User, whole: OldProject) -> None:
     assert states(user.project) == before
 
 
-def test_a_renamed_project_can_be_undone(user: User, old: OldProject) -> None:
-    old.whole("seed")
-    user.own(user.project)
+def test_a_renamed_project_can_be_undone(user: User, whole: OldProject) -> None:
     before = states(user.project)
     user.hivepipe("migrate", "--yes")
     project, renamed = user.project, user.home / "renamed"
@@ -659,15 +615,25 @@ def test_a_renamed_project_can_be_undone(user: User, old: OldProject) -> None:
     assert states(user.project) == before
 
 
-def test_undo_restores_the_old_home_beside_later_files(user: User, whole: OldProject) -> None:
+def test_later_files_of_an_old_worker_are_imported_and_restored_by_undo(
+    user: User, whole: OldProject
+) -> None:
     before = without_state(states(user.project))
     user.hivepipe("migrate", "--yes")
+    imported = counts(user)
     late = OldProject(user.project)
     late.number = 50
     entry = late.entry(agent("late-1"))
-    whole.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
+    late.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
     user.own(user.project)
+    assert "contains files of the bash hooks" in user.hivepipe("doctor", expect=1)
     user.hivepipe("migrate", "--yes")
+    assert counts(user) == imported | {"agents": imported["agents"] + 1}
+    assert (user.project / f"{ASIDE}-2/queue/pending").is_dir()
+    assert not late.queue.exists()
+    assert "no problem found" in user.hivepipe("doctor")
+    assert "nothing new" in user.hivepipe("migrate", "--yes")
+
     mine = whole.write(".hive-mind/mine/notes.txt", "a person's\n")
     clash = whole.write(".hive-mind/config.json", "a person's\n")
     user.own(user.project)
@@ -678,9 +644,8 @@ def test_undo_restores_the_old_home_beside_later_files(user: User, whole: OldPro
     clash.unlink()
     user.hivepipe("migrate", "--undo", "--yes")
     after = without_state(states(user.project))
-    own = ".hive-mind/queue/pending", ".hive-mind/instances/.instance_pts_9", ".hive-mind/mine"
     assert {name for name in after if name not in before} == {
-        *(f"{mine.parent.relative_to(user.project)}", f"{mine.relative_to(user.project)}"),
-        *(f"{own[0]}/{entry.name}", own[1]),
+        *(".hive-mind/mine", str(mine.relative_to(user.project))),
+        *(f".hive-mind/queue/pending/{entry.name}", ".hive-mind/instances/.instance_pts_9"),
     }
     assert {name: after[name] for name in before} == before
