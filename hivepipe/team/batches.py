@@ -29,13 +29,13 @@ _OF_SESSION = {FORGOTTEN, "sessions"} | {
 
 
 class Sharing(NamedTuple):
-    """How the rows of a session are shared: the level and the project's name.
+    """How the rows of a session are shared: the level and the project's name (None if unknown).
 
     With `has_moved`, rows that are no longer shared may have been, and the server deletes them.
     """
 
     level: str
-    project: str
+    project: str | None
     has_moved: bool = False
 
 
@@ -47,7 +47,7 @@ class Item(NamedTuple):
 
     change: Change
     values: tuple[Any, ...] | None = None
-    project: str = ""
+    project: str | None = None
 
     @property
     def is_by_month(self) -> bool:
@@ -206,7 +206,7 @@ def _is_of_private_session(change: Change, sharing_of: SharingOf) -> bool:
     if change.table not in _OF_SESSION:
         return False
     sharing = sharing_of(change.key.partition(SEPARATOR)[0])
-    return bool(sharing.project) and sharing.level == "nothing" and not sharing.has_moved
+    return sharing.project is not None and sharing.level == "nothing" and not sharing.has_moved
 
 
 class _Rows:

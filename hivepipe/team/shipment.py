@@ -273,7 +273,7 @@ class Shipment(AbstractContextManager["Shipment"]):
             if known is None:
                 with self._db.transaction():
                     captured.keep_sent_project(self._db, session, None)
-            return Sharing("nothing", "")
+            return Sharing("nothing", None)
         level = shared_level(name, self._share, self.greeting.policies)
         return Sharing(level, name, known is not None and known.has_moved)
 

@@ -304,10 +304,16 @@ def tables_of_sessions(home: HomeOfTeam) -> dict[str, set[str]]:
     return found
 
 
-def test_a_server_hears_of_no_session_of_a_private_project(team: Team, tmp_path: Path) -> None:
-    share = {"*": "everything", "secret": "nothing"}
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
-    for session, project in (("open", "/p/blue"), ("hidden", "/p/secret")):
+PRIVATE = pytest.mark.parametrize("private", ["/p/secret", ""], ids=["folder", "no folder"])
+ONLY_BLUE = {"*": "nothing", "blue": "everything"}
+
+
+@PRIVATE
+def test_a_server_hears_of_no_session_of_a_private_project(
+    team: Team, tmp_path: Path, private: str
+) -> None:
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, ONLY_BLUE)
+    for session, project in (("open", "/p/blue"), ("hidden", private)):
         write_session(ann, session, project)
         costs = f"'{session}', 1, 1, 'm', '2026-11-24', 0, 0, 0, 0, 0, 0"
         ann.sql(f"INSERT INTO cost_states VALUES ({costs})")
@@ -324,13 +330,13 @@ def test_a_server_hears_of_no_session_of_a_private_project(team: Team, tmp_path:
     assert team.count("forgotten") == 2
 
 
+@PRIVATE
 def test_a_server_hears_of_no_private_session_that_was_forgotten_while_it_was_away(
-    team: Team, tmp_path: Path
+    team: Team, tmp_path: Path, private: str
 ) -> None:
-    share = {"*": "everything", "secret": "nothing"}
-    ann = HomeOfTeam(tmp_path / "home" / "hive.db", team.joined("ann").writes, share)
+    ann = HomeOfTeam(tmp_path / "home" / "hive.db", team.joined("ann").writes, ONLY_BLUE)
     ann.ship()
-    for session, project in (("open", "/p/blue"), ("hidden", "/p/secret")):
+    for session, project in (("open", "/p/blue"), ("hidden", private)):
         write_session(ann, session, project)
     with closing(Database(ann.path)) as db:
         wanted = ForgetQuery(frozenset({"open", "hidden"}))
