@@ -15,9 +15,10 @@ from hivepipe.cli.terminal import confirm, confirm_or_end, say, short
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, is_in_project, read_record, record_path
-from hivepipe.install import edits, installation, removal
+from hivepipe.install import edits, installation, removal, settings_text
 from hivepipe.install.claude_code import Scope, version_text
 from hivepipe.install.hook_entries import EVENTS, Form, Version, events_of
+from hivepipe.install.status_line import has_ours
 from hivepipe.migration import record as records
 from hivepipe.migration.hooks import find_hooks
 from hivepipe.migration.record import Record
@@ -136,17 +137,13 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
-    kept = "; its other content is unchanged" if plan.settings.before else ""
     if plan.plugin:
         say(f"hooks    are run by the plugin {plan.plugin.id} {plan.plugin.version}")
         if plan.settings in plan.changes:
             path = short(plan.settings.path)
             say(f"         those in {path} were removed, or they would run twice")
-    elif plan.settings in plan.changes:
-        added = len(installation.events_for(scope, plan.claude))
-        say(f"hooks    {added} were added to {short(plan.settings.path)}{kept}")
     else:
-        say(f"hooks    are already in {short(plan.settings.path)}")
+        _show_settings(plan.settings)
     if not plan.plugin and scope is not Scope.CODEX:
         _show_left_out(plan.claude)
     if plan.exclude in plan.changes:
@@ -162,6 +159,21 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         say("form     the hooks run through a shell, because their path needs quotes")
     if scope is Scope.PROJECT:
         say("form     the hooks run hivepipe by name; without hivepipe they do nothing")
+
+
+def _show_settings(edit: edits.Edit) -> None:
+    """Say what changed in the settings file: hooks, status line."""
+    before, after, path = edit.before or "", edit.after or "", short(edit.path)
+    kept = "; its other content is unchanged" if before else ""
+    old, new = settings_text.entries(before), settings_text.entries(after)
+    if new == old:
+        say(f"hooks    are already in {path}")
+    elif old:
+        say(f"hooks    {len(new)} replace {len(old)} earlier ones in {path}{kept}")
+    else:
+        say(f"hooks    {len(new)} were added to {path}{kept}")
+    if has_ours(after) and not has_ours(before):
+        say(f"line     the status line was added to {path}")
 
 
 def _show_left_out(claude: Version | None) -> None:

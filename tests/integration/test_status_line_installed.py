@@ -121,3 +121,10 @@ def test_the_line_shows_recorded_costs(user: User) -> None:
     assert "today" in user.do("hivepipe", "statusline", data="{}").stdout
     user.hivepipe("down")
     assert wanted in shown(user, session_id=SESSION)
+
+
+def test_init_reports_the_line_and_only_new_hooks(user: User) -> None:
+    user.hivepipe("init")
+    output = user.hivepipe("init", "--statusline")
+    assert "line     the status line was added to .claude/settings.local.json" in output
+    assert "hooks    are already in .claude/settings.local.json" in output
