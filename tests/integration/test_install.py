@@ -342,10 +342,12 @@ def test_only_events_that_claude_code_knows_are_registered(user: User, scope: st
     has_claude(user, "2.1.80")
     output = user.hivepipe("init", scope)
     assert "Claude Code 2.1.80 does not know UserPromptExpansion" in output
-    assert "UserPromptExpansion" not in (old := user.hooks(path))
+    old = user.hooks(path)
+    assert "UserPromptExpansion" not in old
     has_claude(user, "2.1.330")
     replaced = f"{len(EVENTS)} replace {len(old)} earlier ones"
-    assert replaced in (output := user.hivepipe("init", scope))
+    output = user.hivepipe("init", scope)
+    assert replaced in output
     assert "does not know" not in output
     assert set(user.hooks(path)) >= {event.name for event in EVENTS}
     user.hivepipe("uninstall", *(["--user"] if scope == "--user" else []))
