@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy
 
-_STARTS = 7
+_STARTS = 3
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ The package names the function in its entry points (docs/operations.md).
 """
 
 import logging
-import re
 from collections.abc import Callable, Collection
 from functools import cache
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import EntryPoint, EntryPoints, distribution, distributions
 from typing import Any, NamedTuple, TypeVar
 
 GROUP = "hivepipe.operations"
@@ -78,20 +77,19 @@ def declaration_of(function: object) -> Declaration:
 def installed_points() -> list[EntryPoint]:
     """Return the entry points of operations, without packages whose metadata are damaged.
 
-    Of several copies of a package, Python imports the first one on its path.
+    Of several copies of a package, Python imports the first one on its path. Only packages with
+    operations are asked for their name, because importlib reads all metadata for it.
     """
-    found: list[EntryPoint] = []
-    known = set()
+    found: dict[str, EntryPoints] = {}
     for package in distributions():
         try:
-            name = re.sub(r"[-_.]+", "-", package.name).lower()
-            if name not in known:
-                known.add(name)
-                found += package.entry_points.select(group=GROUP)
+            if package.entry_points.select(group=GROUP):
+                imported = distribution(package.name)
+                found[imported.name] = imported.entry_points.select(group=GROUP)
         except Exception as error:  # noqa: BLE001  importlib raises what its parser raises
             place = getattr(package, "_path", package)
             logger.warning("the entry points in %s cannot be read: %s", place, error)
-    return found
+    return [point for points in found.values() for point in points]
 
 
 @cache

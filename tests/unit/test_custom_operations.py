@@ -116,10 +116,15 @@ def test_a_package_with_damaged_entry_points_hides_no_other_package(
 def test_of_two_copies_of_a_package_only_the_one_that_is_imported_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder, name, own in (("a", "hive.ops", "old"), ("b", "Hive_Ops", "new")):
-        _install(tmp_path / folder, name, f"[{custom.GROUP}]\n{own} = m:f\n".encode())
+    versions = (
+        ("a", "hive.ops", custom.GROUP),
+        ("b", "Hive_Ops", custom.GROUP),
+        ("c", "hive_ops", "x"),
+    )
+    for (folder, name, group), expected in zip(versions, (["a"], ["b"], []), strict=True):
+        _install(tmp_path / folder, name, f"[{group}]\n{folder} = m:f\n".encode())
         monkeypatch.syspath_prepend(str(tmp_path / folder))
-    assert [point.name for point in custom.installed_points()] == ["new"]
+        assert [point.name for point in custom.installed_points()] == expected
 
 
 def _install(path: Path, name: str, points: bytes) -> None:
