@@ -19,6 +19,7 @@ from hivepipe.team.invites import Joined
 from hivepipe.team.shared_rows import SHARED
 from hivepipe.team.shipment import Shipment
 from tests.postgres import Server
+from tests.store_scene import new_database
 
 ADMIN = "chief"
 SECRET = "of-the-chief"  # pragma: allowlist secret
@@ -101,8 +102,7 @@ class HomeOfTeam:
     share: Mapping[str, str] = field(default_factory=lambda: {"*": "everything"})
 
     def __post_init__(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        Database(self.path).close()
+        new_database(self.path).close()
 
     @property
     def home(self) -> str:

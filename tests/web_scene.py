@@ -14,6 +14,7 @@ from hivepipe.home import locate
 from hivepipe.web.app import web_app
 from hivepipe.web.authentication import form_token
 from tests.archive_scene import AGENT, SESSION, line
+from tests.store_scene import new_database
 
 TOKEN = "a-token-of-the-test"
 BASE = "http://127.0.0.1:9182"
@@ -51,7 +52,7 @@ def insert_usage(db: Database, **changed: Any) -> None:
 def record_hostile(home: Path) -> None:
     """Make a home with one session whose texts are all hostile."""
     of = {"session_id": SESSION}
-    with closing(Database(home / "hive.db")) as db:
+    with closing(new_database(home / "hive.db")) as db:
         insert(db, "swarms", id="swarm", name="shop")
         insert(db, "sessions", id=SESSION, status="active", source="startup", model=HOSTILE,
                project=HOSTILE, objective=HOSTILE, created_at=AT, updated_at=AT)  # fmt: skip

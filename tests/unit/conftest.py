@@ -1,13 +1,24 @@
 """Fixtures that several unit tests use."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hivepipe.db.database import Database
 from hivepipe.home import locate
 from tests.archive_scene import Scene
+from tests.store_scene import new_database
 from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    """A new database in tmp_path."""
+    with closing(new_database(tmp_path / "hive.db")) as made:
+        yield made
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,9 @@ import pytest
 
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
-from hivepipe.jobs.envelope import Envelope
 from hivepipe.operations.cleanup import clean
-from hivepipe.operations.registry import execute
-from tests.payloads import SESSION
+from tests.store_scene import AT_NS, apply
 
-AT_NS = 1_795_222_800 * 10**9  # 2026-11-21 01:00 UTC
 HOUR_NS = 3600 * 10**9
 ERROR = "API error: token sk-ant-api03-" + "x" * 60 + " is not valid"
 
@@ -28,37 +23,6 @@ EVENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "notice": ("finish_agent", {"type": "", "tokens": 6100, "duration_ms": 1923}),
     "fail": ("fail_agent", {"type": "Explore", "description": "Map", "error": ERROR}),
 }
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    with closing(Database(tmp_path / "hive.db")) as made:
-        yield made
-
-
-def apply(
-    db: Database,
-    operation: str,
-    at_ns: int = AT_NS,
-    agent: str = "a1",
-    caller: str = "",
-    **fields: Any,
-) -> None:
-    payload = {"agent_id": agent, "swarm": "swarm-1", **fields}
-    id = f"{operation}-{agent}-{at_ns}"
-    job = Envelope(
-        id=id,
-        operation=operation,
-        priority=5,
-        payload=payload,
-        session=SESSION,
-        instance="instance-a",
-        project="/shop",
-        agent=caller,
-        event_time_ns=at_ns,
-    )
-    with db.transaction():
-        execute(db, job)
 
 
 def start_session(db: Database) -> None:
@@ -77,7 +41,8 @@ def test_the_calling_agent_is_stored_in_every_order_of_events(
     start_session(db)
     for name in order:
         operation, fields = EVENTS[name]
-        apply(db, operation, caller="a0" if name == "call" else "a1", **fields)
+        caller = "a0" if name == "call" else "a1"
+        apply(db, operation, caller=caller, agent_id="a1", **fields)
     assert json.loads(agent(db)["metadata"])["spawn_context"]["agent_id"] == "a0"
 
 
@@ -104,7 +69,7 @@ def test_the_status_is_the_same_in_every_order_of_the_events(
         for event in order:
             operation, fields = EVENTS[event]
             at_ns = AT_NS + 10**9 * (1 + events.index(event))
-            apply(db, operation, at_ns, f"a{number}", **fields)
+            apply(db, operation, at_ns, agent_id=f"a{number}", **fields)
     rows = [{**row, "id": ""} for row in map(dict, db.rows("SELECT * FROM agents"))]
     assert {(row["status"], row["outcome"]) for row in rows} == {(status, outcome)}
     assert all(row == rows[0] for row in rows)
@@ -112,7 +77,7 @@ def test_the_status_is_the_same_in_every_order_of_the_events(
 
 def test_outcome_and_error_survive_the_cleanup(db: Database) -> None:
     start_session(db)
-    apply(db, "fail_agent", **EVENTS["fail"][1])
+    apply(db, "fail_agent", agent_id="a1", **EVENTS["fail"][1])
     before = agent(db)
     assert before["error"].startswith("API error: token ")
     assert "sk-ant" not in before["error"]
@@ -120,26 +85,28 @@ def test_outcome_and_error_survive_the_cleanup(db: Database) -> None:
     after = agent(db)
     changed = {name for name in after if after[name] != before[name]}
     assert changed == {"deleted_at", "deleted_reason", "deleted_by"}
-    apply(db, "fail_agent", agent="a2", type="Explore", is_interrupt=True)
+    apply(db, "fail_agent", agent_id="a2", type="Explore", is_interrupt=True)
     (row,) = db.rows("SELECT outcome, error FROM agents WHERE id = 'a2'")
     assert tuple(row) == ("failed", "interrupted by the user")
 
 
 def test_an_unfinished_agent_is_lost_until_its_end_arrives(db: Database) -> None:
     start_session(db)
-    apply(db, "start_agent", **EVENTS["start"][1])
+    apply(db, "start_agent", agent_id="a1", **EVENTS["start"][1])
     apply(db, "end_session", AT_NS + 10**9, reason="process gone")
     clean_up(db)
     row = agent(db)
     assert (row["status"], row["outcome"]) == ("running", "lost")
     assert row["deleted_reason"] == "orphaned"
-    apply(db, "finish_agent", AT_NS + 10**8, **EVENTS["stop"][1])
+    apply(db, "finish_agent", AT_NS + 10**8, agent_id="a1", **EVENTS["stop"][1])
     late = agent(db)
     assert (late["status"], late["outcome"]) == ("completed", "completed")
     assert late["deleted_at"] == row["deleted_at"]
 
 
 # ---- the commands
+
+ENDS = ("failed", "lost", "done")
 
 
 @pytest.fixture
@@ -150,9 +117,10 @@ def runner(
     monkeypatch.setenv("HIVEPIPE_ALLOW_ROOT", "1")
     start_session(db)
     day_ns = 24 * HOUR_NS
-    apply(db, "fail_agent", AT_NS, "a-failed", type="Explore", description="Map", error="no key")
-    apply(db, "start_agent", AT_NS + 1, "a-lost", type="Explore")
-    apply(db, "finish_agent", AT_NS + day_ns, "a-done", type="Explore", tokens=7, duration_ms=90)
+    failed, lost, done = ({"agent_id": f"a-{how}", "type": "Explore"} for how in ENDS)
+    apply(db, "fail_agent", description="Map", error="no key", **failed)
+    apply(db, "start_agent", AT_NS + 1, **lost)
+    apply(db, "finish_agent", AT_NS + day_ns, tokens=7, duration_ms=90, **done)
     apply(db, "end_session", AT_NS + day_ns + 1, reason="process gone")
     return click.testing.CliRunner()
 
@@ -172,7 +140,7 @@ def test_agents_lists_the_outcome_of_each_on_a_day(
         states = {
             word: line.split()[1]
             for line in text.splitlines()
-            for word in ("a-failed", "a-lost", "a-done")
+            for word in (f"a-{how}" for how in ENDS)
             if word in line
         }
         assert states == {"a-failed": "failed", "a-lost": "lost"}

@@ -11,6 +11,7 @@ from hivepipe.db import changes
 from hivepipe.db.changes import CAPTURED, changes_since, collect, mark_all_changed, start_capture
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
+from tests.store_scene import new_database
 
 AT = "2026-11-24T10:00:00.000Z"
 
@@ -37,7 +38,7 @@ def test_every_row_is_recorded_once_including_deleted_ones(
 ) -> None:
     monkeypatch.setattr(changes, "KEYS_AT_ONCE", 7)
     path = tmp_path / "hive.db"
-    with closing(Database(path)) as db, listings(path) as store:
+    with closing(new_database(path)) as db, listings(path) as store:
         start_capture(db)
         fill(path, 50)
         with db.transaction():
@@ -57,7 +58,7 @@ def test_every_row_is_recorded_once_including_deleted_ones(
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
     def peak(number: int) -> int:
         path = tmp_path / f"{number}.db"
-        with closing(Database(path)) as db:
+        with closing(new_database(path)) as db:
             start_capture(db)
             fill(path, number)
             tracemalloc.start()
@@ -69,10 +70,9 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
     assert peak(5_000) < 2 * peak(1_000)
 
 
-def test_the_place_is_the_rowid_unless_a_table_has_none(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        for each in CAPTURED:
-            sql = "SELECT sql FROM sqlite_master WHERE name = :name"
-            row = db.row(sql, {"name": each.table})
-            assert row, each.table
-            assert ("WITHOUT ROWID" in row["sql"]) is (each.place != "rowid")
+def test_the_place_is_the_rowid_unless_a_table_has_none(db: Database) -> None:
+    for each in CAPTURED:
+        sql = "SELECT sql FROM sqlite_master WHERE name = :name"
+        row = db.row(sql, {"name": each.table})
+        assert row, each.table
+        assert ("WITHOUT ROWID" in row["sql"]) is (each.place != "rowid")

@@ -14,6 +14,7 @@ from hivepipe.operations.families.retention import Prune, PruneFiles
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.prune import prune
 from hivepipe.operations.prune_files import prune_files
+from tests.store_scene import new_database
 
 DAY = int(time.time() // 86_400)
 
@@ -23,7 +24,7 @@ def home(tmp_path: Path) -> Path:
     """A home that was used until today, with an event that waits and an ended alert."""
     manifest = Manifest(str(tmp_path))
     manifest.begin()
-    with Database(tmp_path / "hive.db") as db:
+    with new_database(tmp_path / "hive.db") as db:
         for name in ("prune", "prune_files"):
             for day in (DAY - 3, DAY):
                 record_slot(db, name, day, day * 86_400 * 10**9)

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -91,9 +91,8 @@ def test_an_operation_is_ended_before_other_processes_if_there_is_no_memory() ->
     assert done.stderr.strip() == "1000"
 
 
-def test_no_operation_runs_for_a_forgotten_session(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        remove_rows(db, ["s1"])
+def test_no_operation_runs_for_a_forgotten_session(tmp_path: Path, db: Database) -> None:
+    remove_rows(db, ["s1"])
     context = JobContext(str(tmp_path), "", lambda _job, _jobs: None)
     args = RunCustom(name="missing", event="SessionEnd", data={})
     for session, fails in (("s1", nullcontext()), ("s2", pytest.raises(OperationFailedError))):

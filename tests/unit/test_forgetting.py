@@ -4,8 +4,6 @@ import json
 import os
 import sys
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -62,70 +60,55 @@ def test_a_text_that_is_not_utf8_is_found_as_typed() -> None:
 KEPT = {"tasks"}  # tasks of the user are released, not removed
 
 
-def test_every_table_with_a_session_or_agent_is_listed(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        tables = [
-            each["name"] for each in db.rows("SELECT name FROM sqlite_master WHERE type='table'")
-        ]
-        columns = {
-            table: {
-                each["name"] for each in db.rows(f"SELECT name FROM pragma_table_info('{table}')")
-            }
-            for table in tables
-        }
-        assert last_seen(db) == {}, "every listed table has a time"
+def test_every_table_with_a_session_or_agent_is_listed(db: Database) -> None:
+    tables = [each["name"] for each in db.rows("SELECT name FROM sqlite_master WHERE type='table'")]
+    columns = {
+        table: {each["name"] for each in db.rows(f"SELECT name FROM pragma_table_info('{table}')")}
+        for table in tables
+    }
+    assert last_seen(db) == {}, "every listed table has a time"
     words = ("session", "agent", "transcript")
     named = {it for it, names in columns.items() if any(w in name for name in names for w in words)}
     assert named - KEPT <= set(TABLES)
     assert all(column in columns[table] for table, (column, _) in TABLES.items())
 
 
-def test_searching_for_a_text_does_not_load_all_rows(tmp_path: Path) -> None:
+def test_searching_for_a_text_does_not_load_all_rows(db: Database) -> None:
     query = ForgetQuery.text("quetzalcoatl")
-    with closing(Database(tmp_path / "hive.db")) as db:
-        rows = [("one", f"{'word ' * 400}{number}") for number in range(3_000)]
-        rows[1_500] = ("two", "a quetzalcoatl, a")
-        db._connection.executemany(
-            "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, 'now')", rows
-        )
-        tracemalloc.start()
-        try:
-            assert sessions_with_text(db, query) == {"two"}
-            assert remove_text(db, query) == 1
-            _, peak_bytes = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak_bytes < 1_000_000, "the rows have six times as much"
-        row = db.row("SELECT prompt FROM prompts WHERE session_id = 'two'", {})
-        assert row
-        assert row["prompt"] == f"a {FORGOTTEN}, a"
+    rows = [("one", f"{'word ' * 400}{number}") for number in range(3_000)]
+    rows[1_500] = ("two", "a quetzalcoatl, a")
+    db._connection.executemany(
+        "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, 'now')", rows
+    )
+    tracemalloc.start()
+    try:
+        assert sessions_with_text(db, query) == {"two"}
+        assert remove_text(db, query) == 1
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 1_000_000, "the rows have six times as much"
+    row = db.row("SELECT prompt FROM prompts WHERE session_id = 'two'", {})
+    assert row
+    assert row["prompt"] == f"a {FORGOTTEN}, a"
 
 
-def test_a_persons_own_table_may_have_any_name(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        db._connection.execute('CREATE TABLE "my ""notes""" ("a note" TEXT, [order] TEXT)')
-        db._connection.execute("""INSERT INTO "my ""notes\"\"" VALUES ('quetzalcoatl', 'b')""")
-        with listings(tmp_path / "hive.db") as store:
-            assert store.counts()['my "notes"'] == 1
-        assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
-        (row,) = db.rows('SELECT * FROM "my ""notes"""')
+def test_a_persons_own_table_may_have_any_name(tmp_path: Path, db: Database) -> None:
+    db._connection.execute('CREATE TABLE "my ""notes""" ("a note" TEXT, [order] TEXT)')
+    db._connection.execute("""INSERT INTO "my ""notes\"\"" VALUES ('quetzalcoatl', 'b')""")
+    with listings(tmp_path / "hive.db") as store:
+        assert store.counts()['my "notes"'] == 1
+    assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
+    (row,) = db.rows('SELECT * FROM "my ""notes"""')
     assert tuple(row) == (FORGOTTEN, "b")
 
 
-def test_a_persons_own_column_may_be_named_like_the_number_of_a_row(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        db._connection.execute("CREATE TABLE notes (rowid TEXT, row_number TEXT)")
-        for note in ("quetzalcoatl", "b"):
-            db._connection.execute("INSERT INTO notes VALUES ('a', ?)", (note,))
-        assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
-        assert [*map(tuple, db.rows("SELECT * FROM notes"))] == [("a", FORGOTTEN), ("a", "b")]
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    db = Database(tmp_path / "hive.db")
-    yield db
-    db.close()
+def test_a_persons_own_column_may_be_named_like_the_number_of_a_row(db: Database) -> None:
+    db._connection.execute("CREATE TABLE notes (rowid TEXT, row_number TEXT)")
+    for note in ("quetzalcoatl", "b"):
+        db._connection.execute("INSERT INTO notes VALUES ('a', ?)", (note,))
+    assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
+    assert [*map(tuple, db.rows("SELECT * FROM notes"))] == [("a", FORGOTTEN), ("a", "b")]
 
 
 def test_the_database_is_read_again_when_the_marker_changes(tmp_path: Path, db: Database) -> None:

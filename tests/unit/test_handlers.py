@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
@@ -31,13 +30,13 @@ from hivepipe.db.summaries import Summary, record_summary
 from hivepipe.db.tasks import add_task, set_task_state
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.agent_expiry import moment
-from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope, redacted
+from hivepipe.jobs.envelope import follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS, handler_of
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.registry import execute
 from hivepipe.redact.user_rules import parse, redactor
 from hivepipe.worker.group_commit import commit_batch
+from tests.store_scene import apply, job_of
 
 
 def test_a_handler_takes_the_args_of_its_operation() -> None:
@@ -90,11 +89,10 @@ def test_a_periodic_operation_is_one_file(tmp_path: Path) -> None:
     assert run(USE.format(folder=str(tmp_path))) == "water_plants 3\nlow plants\n"
 
 
-def test_only_the_users_prompts_of_an_older_release_are_stored(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
-        for instance, prompt in (("i1", "<task-notification>\n<task-id>a1"), ("i2", "Mend it.")):
-            applied(db, "record_prompt", instance=instance, prompt=prompt, swarm="swarm-1")
-        assert [row["prompt"] for row in db.rows("SELECT prompt FROM prompts")] == ["Mend it."]
+def test_only_the_users_prompts_of_an_older_release_are_stored(db: Database) -> None:
+    for instance, prompt in (("i-1", "<task-notification>\n<task-id>a1"), ("i-2", "Mend it.")):
+        apply(db, "record_prompt", instance=instance, prompt=prompt)
+    assert [row["prompt"] for row in db.rows("SELECT prompt FROM prompts")] == ["Mend it."]
 
 
 def run(code: str) -> str:
@@ -102,62 +100,43 @@ def run(code: str) -> str:
     return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
 
 
-def job_of(operation: str, instance: str = "i1", **payload: object) -> Envelope:
-    """Return a job of the session s1."""
-    return Envelope(
-        id=f"{operation}-{instance}",
-        operation=operation,
-        priority=1,
-        payload=payload,
-        session="s1",
-        instance=instance,
-        event_time_ns=10**18,
-    )
-
-
-def applied(db: Database, operation: str, **payload: object) -> None:
-    """Execute one job of the session s1."""
-    execute(db, job_of(operation, **payload))
-
-
 @pytest.mark.parametrize(
     "text",
     [None, "null", "[1]", "{torn", "plain text", '{"said_ns":1}', '{"said_ns":{"objective":"x"}}'],
 )
 def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
-    tmp_path: Path, text: str | None
+    db: Database, text: str | None
 ) -> None:
-    row = {"id": "s1", "metadata": text, "checkpoint_data": text, "updated_at": "2024"}
-    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+    row = {"id": "s-1", "metadata": text, "checkpoint_data": text, "updated_at": "2024"}
+    with db.transaction():
         import_row(db, "sessions", row, "import-1")
-        applied(db, "start_session", swarm="swarm-1", title="Mend it", source="resume")
-        applied(db, "update_instance", op_count=3)
-        (session,) = db.rows("SELECT status, objective FROM sessions")
+    apply(db, "start_session", title="Mend it", source="resume")
+    apply(db, "update_instance", op_count=3)
+    (session,) = db.rows("SELECT status, objective FROM sessions")
     assert tuple(session) == ("active", "Mend it")
 
 
 def test_a_rule_that_matches_words_of_the_code_changes_no_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hivepipe.redact.fields.redact_text", lambda text: "***")
     time = "2026-01-01T00:00:00.000Z"
     job = Origin(id="1", operation="pause", event_time_ns=10**18, session="***", instance="***")
-    with closing(Database(tmp_path / "hive.db")) as db:
-        upsert_session(db, job, Start(swarm="***"))
-        note_instance(db, job)
-        note_signal(db, job, "paused")
-        record_signal(db, job, AgentSignal(agent_id="***", status="failed"))
-        add_task(db, "***", "Mend it.", time)
-        set_task_state(db, "***", "done", time, time_ns=1)
-        add_profile(db, "***", time)
-        change_profile(db, "***", "lead", None, time)
-        states = [
-            db.rows(f"SELECT {column} FROM {table}")[0][column]
-            for table, column in (
-                *((table, "status") for table in ("swarms", "sessions", "agents", "tasks")),
-                *(("instance_sessions", "status"), ("profiles", "role")),
-            )
-        ]
+    upsert_session(db, job, Start(swarm="***"))
+    note_instance(db, job)
+    note_signal(db, job, "paused")
+    record_signal(db, job, AgentSignal(agent_id="***", status="failed"))
+    add_task(db, "***", "Mend it.", time)
+    set_task_state(db, "***", "done", time, time_ns=1)
+    add_profile(db, "***", time)
+    change_profile(db, "***", "lead", None, time)
+    states = [
+        db.rows(f"SELECT {column} FROM {table}")[0][column]
+        for table, column in (
+            *((table, "status") for table in ("swarms", "sessions", "agents", "tasks")),
+            *(("instance_sessions", "status"), ("profiles", "role")),
+        )
+    ]
     assert states == ["active", "paused", "failed", "done", "active", "lead"]
 
 
@@ -172,7 +151,7 @@ def rule_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("rule_of_digits")
-def test_a_rule_of_the_user_changes_no_key_and_no_time(tmp_path: Path) -> None:
+def test_a_rule_of_the_user_changes_no_key_and_no_time(db: Database) -> None:
     session, model = "12345678-1234-4234-8234-123456789012", "claude-opus-4-20250514"
     job = Origin(
         id="1234567890abcdef", operation="any", event_time_ns=1_790_000_000 * 10**9,
@@ -180,29 +159,28 @@ def test_a_rule_of_the_user_changes_no_key_and_no_time(tmp_path: Path) -> None:
     )  # fmt: skip
     transcript = f"/home/1234/{session}.jsonl"
     started = Start("swarm-12345678", "ask 1234", transcript, model, "startup")
-    with closing(Database(tmp_path / "hive.db")) as db:
-        assert mark_applied(db, job)
-        for step in range(3):
-            later = replace(job, event_time_ns=job.event_time_ns + step)
-            assert upsert_session(db, later, started)
-        note_instance(db, job)
-        raise_totals(db, job, 5, 1)
-        save_checkpoint(db, job, "auto", "1234")
-        record_signal(db, job, AgentSignal(agent_id="toolu_12345678", status="running"))
-        insert_prompt(db, job, "prompt-1234", "call 1234")
-        record_summary(db, session, Summary("compaction 1234", job.time, "plain", "told 1234"))
-        assert session_exists(db, session)
-        assert is_applied(db, job.id)
-        rows = {
-            table: dict(db.rows(f"SELECT * FROM {table}")[0])
-            for table in (
-                *("applied", "sessions", "instance_sessions", "agents", "prompts"),
-                "summaries",
-            )
-        }
-        remove_rows(db, [session])
-        assert is_forgotten(db, session)
-        assert not db.rows("SELECT 1 FROM prompts")
+    assert mark_applied(db, job)
+    for step in range(3):
+        later = replace(job, event_time_ns=job.event_time_ns + step)
+        assert upsert_session(db, later, started)
+    note_instance(db, job)
+    raise_totals(db, job, 5, 1)
+    save_checkpoint(db, job, "auto", "1234")
+    record_signal(db, job, AgentSignal(agent_id="toolu_12345678", status="running"))
+    insert_prompt(db, job, "prompt-1234", "call 1234")
+    record_summary(db, session, Summary("compaction 1234", job.time, "plain", "told 1234"))
+    assert session_exists(db, session)
+    assert is_applied(db, job.id)
+    rows = {
+        table: dict(db.rows(f"SELECT * FROM {table}")[0])
+        for table in (
+            *("applied", "sessions", "instance_sessions", "agents", "prompts"),
+            "summaries",
+        )
+    }
+    remove_rows(db, [session])
+    assert is_forgotten(db, session)
+    assert not db.rows("SELECT 1 FROM prompts")
     of_session, of_agent = rows["sessions"], rows["agents"]
     assert of_session["model"] == model
     assert of_session["objective"] == "ask DIGITS"
@@ -233,25 +211,23 @@ def test_a_failed_job_can_be_retried_whatever_the_rules_of_the_user_match() -> N
 
 
 @pytest.mark.usefixtures("rule_of_digits")
-def test_a_secret_in_place_of_a_key_is_redacted(tmp_path: Path) -> None:
+def test_a_secret_in_place_of_a_key_is_redacted(db: Database) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
-    with closing(Database(tmp_path / "hive.db")) as db:
-        db.insert("tasks", {"id": secret, "status": "open"})
-        assert secret not in db.rows("SELECT id FROM tasks")[0]["id"]
+    db.insert("tasks", {"id": secret, "status": "open"})
+    assert secret not in db.rows("SELECT id FROM tasks")[0]["id"]
 
 
-def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
+def test_counts_that_overflow_fail_their_job_alone(db: Database) -> None:
     largest = (1 << 63) - 1
-    with closing(Database(tmp_path / "hive.db")) as db:
-        jobs = [
-            job_of("start_session", swarm="swarm-1", source="startup"),
-            job_of("update_instance", op_count=largest),
-            job_of("start_session", "i2", swarm="swarm-1", source="startup"),
-            job_of("update_checkpoint", "i2", op_count=1, type="auto"),
-            job_of("record_prompt", prompt="Mend it."),
-        ]
-        outcome = commit_batch(db, jobs)
-        (session,) = db.rows("SELECT status FROM sessions")
+    jobs = [
+        job_of("start_session", source="startup"),
+        job_of("update_instance", op_count=largest),
+        job_of("start_session", instance="i-2", source="startup"),
+        job_of("update_checkpoint", instance="i-2", op_count=1, type="auto"),
+        job_of("record_prompt", prompt="Mend it."),
+    ]
+    outcome = commit_batch(db, jobs)
+    (session,) = db.rows("SELECT status FROM sessions")
     assert (outcome.committed, [*outcome.failed]) == ([0, 1, 2, 4], [3])
     assert "integer overflow" in str(outcome.failed[3])
     assert session["status"] == "active"
@@ -264,31 +240,30 @@ COUNTS: list[tuple[object, int]] = [
 ]
 
 
-def test_an_imported_count_counts_if_it_is_a_whole_number(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
-        for number, (count, total) in enumerate(COUNTS):
-            of = {"session_id": f"s{number}", "instance_id": f"i{number}"}
-            import_row(db, "sessions", {"id": f"s{number}"}, f"import-{number}")
+def test_an_imported_count_counts_if_it_is_a_whole_number(db: Database) -> None:
+    for number, (count, total) in enumerate(COUNTS):
+        id = f"s{number}"
+        of = {"session_id": id, "instance_id": f"i{number}"}
+        with db.transaction():
+            import_row(db, "sessions", {"id": id}, f"import-{number}")
             row = {**of, "id": f"{number}", "operation_count": count}
             import_row(db, "instance_sessions", row, f"import-of-{number}")
-            for operation in ("start_session", "update_checkpoint"):
-                fields = {"swarm": "swarm-1", "source": "resume", "op_count": 3, "type": "auto"}
-                job = job_of(operation, f"own-{number}", **fields)
-                execute(db, replace(job, session=f"s{number}"))
-            sql = "SELECT checkpoint_data FROM sessions WHERE id = :id"
-            (session,) = db.rows(sql, {"id": f"s{number}"})
-            assert json.loads(session["checkpoint_data"])["operationCount"] == total, count
+        own = {"session": id, "instance": f"own-{number}"}
+        apply(db, "start_session", source="resume", **own)
+        apply(db, "update_checkpoint", op_count=3, type="auto", **own)
+        (session,) = db.rows("SELECT checkpoint_data FROM sessions WHERE id = :id", {"id": id})
+        assert json.loads(session["checkpoint_data"])["operationCount"] == total, count
 
 
 @pytest.mark.parametrize("time", ["yesterday", "9999-12-31T23:59:59Z"])
 def test_an_imported_agent_is_recorded_again_whatever_its_times_hold(
-    tmp_path: Path, time: str
+    db: Database, time: str
 ) -> None:
-    agent = {"id": "a1", "swarm_id": "w1", "session_id": "s1", "last_active": time}
-    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+    agent = {"id": "a1", "swarm_id": "w1", "session_id": "s-1", "last_active": time}
+    with db.transaction():
         import_row(db, "swarms", {"id": "w1"}, "import-1")
         import_row(db, "agents", agent, "import-2")
-        applied(db, "start_session", swarm="w1", source="resume")
-        applied(db, "start_agent", agent_id="a1", type="Explore")
-        (row,) = db.rows("SELECT type FROM agents")
+    apply(db, "start_session", swarm="w1", source="resume")
+    apply(db, "start_agent", agent_id="a1", type="Explore")
+    (row,) = db.rows("SELECT type FROM agents")
     assert row["type"] == "Explore"

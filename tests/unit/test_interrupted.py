@@ -15,6 +15,7 @@ from hivepipe.hook.instance import this_machine
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.operations.interrupted import SETTLED_NS, interrupted
 from hivepipe.times import stored_time
+from tests.store_scene import new_database
 from tests.web_scene import insert
 
 PID = os.getpid()
@@ -33,7 +34,7 @@ def home(tmp_path: Path) -> Path:
     totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
     state = {"open_calls": 1, "turn_is_open": True, "last_work_at": None,
              "last_active_at": stored_time(CALLED_NS)}  # fmt: skip
-    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+    with closing(new_database(tmp_path / "hive.db")) as db, db.transaction():
         insert(db, "sessions", id="s1", status="active", turn="active", state_time_ns=CALLED_NS,
                transcript_path=path, project="/shop")  # fmt: skip
         insert(db, "instances", id=INSTANCE, pid=PID, pid_started=start_time(PID), host=host,

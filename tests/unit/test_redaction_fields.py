@@ -1,7 +1,6 @@
 """Fields of rows and jobs: no secret passes, and no text raises."""
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -146,46 +145,43 @@ def test_names_of_fields_stay_whatever_the_rules_of_the_user_match(
 
 
 def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_digits(monkeypatch)
     metadata = {"title": "about quetzalcoatl", "said_ns": {"title": 17900000000}}
-    with closing(Database(tmp_path / "hive.db")) as db:
-        db.insert("sessions", {"id": "s1", "metadata": json.dumps(metadata), "status": "active"})
-        assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
-        (row,) = db.rows("SELECT metadata FROM sessions")
+    db.insert("sessions", {"id": "s1", "metadata": json.dumps(metadata), "status": "active"})
+    assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
+    (row,) = db.rows("SELECT metadata FROM sessions")
     assert json.loads(row["metadata"]) == {**metadata, "title": f"about {FORGOTTEN}"}
 
 
 def test_folders_are_found_whatever_the_rules_of_the_user_match(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_digits(monkeypatch)
     folder, at = "/srv/shop 2024", "2026-01-01T00:00:00.000Z"
     worker = {"id": "w1", "hive": folder, "session_id": "s1"}
-    with closing(Database(tmp_path / "hive.db")) as db:
-        db.insert("sessions", {"id": "s1", "status": "active", "project": folder})
-        enter_profile(db, "ana", "s1", "swarm", folder, at)
-        set_baseline(db, "ana", folder, "identity.md", "abc", 1)
-        record_worker(db, worker)
-        assert newest_open_session(db, folder) == "s1"
-        assert others_in_folder(db, "ben", folder) == ["ana"]
-        assert baseline(db, "ana", folder, "identity.md") == "abc"
-        assert live_workers(db, folder) == {"w1"}
-        assert hive_workers_of(db, "s1") == [(folder, "w1")]
+    db.insert("sessions", {"id": "s1", "status": "active", "project": folder})
+    enter_profile(db, "ana", "s1", "swarm", folder, at)
+    set_baseline(db, "ana", folder, "identity.md", "abc", 1)
+    record_worker(db, worker)
+    assert newest_open_session(db, folder) == "s1"
+    assert others_in_folder(db, "ben", folder) == ["ana"]
+    assert baseline(db, "ana", folder, "identity.md") == "abc"
+    assert live_workers(db, folder) == {"w1"}
+    assert hive_workers_of(db, "s1") == [(folder, "w1")]
 
 
 def test_names_are_found_whatever_the_rules_of_the_user_match(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_digits(monkeypatch)
     at = "2026-01-01T00:00:00.000Z"
     skill = ImportedSkill("deploy-2024", 2, 2, at, ("s1",), {"2026-01-01": 2})
-    with closing(Database(tmp_path / "hive.db")) as db:
-        for _ in range(2):
-            add_skill(db, skill, [])
-        rate(db, "s1", "plan-2024.md", useful=True, time=at)
-        (row,) = db.rows("SELECT skill, uses FROM imported_skills")
+    for _ in range(2):
+        add_skill(db, skill, [])
+    rate(db, "s1", "plan-2024.md", useful=True, time=at)
+    (row,) = db.rows("SELECT skill, uses FROM imported_skills")
     assert tuple(row) == ("deploy-DIGITS", 4)
     with listings(tmp_path / "hive.db") as store:
         assert usefulness(store)[name_of("/srv/plan-2024.md")] == 1

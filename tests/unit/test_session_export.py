@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,11 +10,9 @@ from hivepipe.db.database import Database
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import locate
 from hivepipe.install.holdings import holdings
-from hivepipe.jobs.envelope import Envelope
-from hivepipe.operations.registry import execute
 from hivepipe.operations.session_export import SessionExport
+from tests.store_scene import AT_NS, apply, new_database
 
-AT_NS = 1_795_222_800 * 10**9  # 2026-11-21 01:00 UTC
 MINUTE_NS = 60 * 10**9
 
 
@@ -33,25 +30,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def db(home: Path) -> Iterator[Database]:
-    with closing(Database(home / "hive.db")) as made:
+    with closing(new_database(home / "hive.db")) as made:
         yield made
-
-
-def apply(db: Database, operation: str, minute: int, session: str = "s-1", **fields: Any) -> None:
-    at_ns = AT_NS + minute * MINUTE_NS
-    payload = {"swarm": "swarm-1", **fields}
-    job = Envelope(
-        id=f"{operation}-{at_ns}",
-        operation=operation,
-        priority=1,
-        payload=payload,
-        session=session,
-        instance="i-1",
-        project="/shop",
-        event_time_ns=at_ns,
-    )
-    with db.transaction():
-        execute(db, job)
 
 
 def exported(home: Path) -> dict[str, str]:
@@ -63,39 +43,39 @@ def exported(home: Path) -> dict[str, str]:
 
 
 def test_the_file_follows_the_session(db: Database, home: Path) -> None:
-    apply(db, "start_session", 0, source="startup")
+    apply(db, "start_session", source="startup")
     known = {"id": "s-1", "started_at": "2026-11-21T01:00:00.000Z"}
     open_session = {**known, "last_turn_ended_at": "", "ended_at": "", "status": "active"}
     assert exported(home) == open_session
-    apply(db, "pause_session", 1)
+    apply(db, "pause_session", AT_NS + MINUTE_NS)
     turn_ended = {"last_turn_ended_at": "2026-11-21T01:01:00.000Z"}
     assert exported(home) == {**open_session, **turn_ended, "status": "paused"}
-    apply(db, "activate_session", 2)
+    apply(db, "activate_session", AT_NS + 2 * MINUTE_NS)
     assert exported(home) == {**open_session, **turn_ended}
-    apply(db, "end_session", 3, reason="other")
+    apply(db, "end_session", AT_NS + 3 * MINUTE_NS, reason="other")
     ended = {"ended_at": "2026-11-21T01:03:00.000Z", "status": "ended"}
     assert exported(home) == {**known, **turn_ended, **ended}
-    apply(db, "start_session", 4, "s-2", source="startup")
+    apply(db, "start_session", AT_NS + 4 * MINUTE_NS, session="s-2", source="startup")
     assert exported(home)["id"] == "s-2"
     assert not [*(home.parent / ".claude-state").glob("*.tmp")]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_file_of_another_program_is_kept(db: Database, home: Path, when: str) -> None:
-    apply(db, "start_session", 0, source="startup")
+    apply(db, "start_session", source="startup")
     path = home.parent / ".claude-state" / "session.yaml"
     if when == "after":
         exported(home)
     path.parent.mkdir(exist_ok=True)
     path.write_text("id: mine\n")
-    apply(db, "pause_session", 1)
+    apply(db, "pause_session", AT_NS + MINUTE_NS)
     assert SessionExport(str(home)).finish()
     assert path.read_text() == "id: mine\n"
     assert str(path) not in holdings(locate(str(home.parent))).own
 
 
 def test_a_purge_and_forgetting_delete_what_hivepipe_wrote(db: Database, home: Path) -> None:
-    apply(db, "start_session", 0, source="startup")
+    apply(db, "start_session", source="startup")
     exported(home)
     path = home.parent / ".claude-state" / "session.yaml"
     assert str(path) in holdings(locate(str(home.parent))).own
@@ -107,7 +87,7 @@ def test_a_purge_and_forgetting_delete_what_hivepipe_wrote(db: Database, home: P
 def test_a_home_outside_of_a_project_has_no_file(tmp_path: Path) -> None:
     home = tmp_path / "data" / "shop"
     home.mkdir(parents=True)
-    with closing(Database(home / "hive.db")) as db:
-        apply(db, "start_session", 0, source="startup")
+    with closing(new_database(home / "hive.db")) as db:
+        apply(db, "start_session", source="startup")
     assert SessionExport(str(home)).finish()
     assert not [*tmp_path.rglob("session.yaml")]

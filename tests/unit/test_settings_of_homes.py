@@ -28,6 +28,7 @@ from hivepipe.reading import session_lookup
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.team import capture
 from hivepipe.times import stored_time
+from tests.store_scene import new_database
 from tests.web_scene import insert, insert_usage
 
 
@@ -45,7 +46,7 @@ def garden(tmp_path: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(record)
     at = stored_time(time.time_ns() - 60 * 10**9)
-    with closing(Database(database)) as db:
+    with closing(new_database(database)) as db:
         insert(db, "sessions", id="s-garden", status="active", created_at=at, updated_at=at)
         insert(db, "activity", session_id="s-garden", since_ms=1, last_active_at=at, calls=1,
                failed=0, denied=0, warned=0, open_calls=0, turn_is_open=1)  # fmt: skip

@@ -14,7 +14,6 @@ import fakeredis
 import pytest
 from redis import Redis
 
-from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, envelope_of, follow_ups, read_envelope
@@ -29,12 +28,14 @@ from hivepipe.queue.job_data import envelope_text
 from hivepipe.times import stored_time
 from hivepipe.worker.scheduler import TickScheduler
 from tests.rounds import SEED, rounds
+from tests.store_scene import new_database
 
 NOON = 1_795_219_200.0
 ROWS = (
     Periodic("reaper", 60, "reap_sessions", "a test"),
     Periodic("cleanup", 600, "cleanup_agents", "a test"),
 )
+
 SLACK_SECS = 15.0  # the scheduler sleeps for 5 s, the worker of the test for at most 5 s more
 LOSSES = 15
 
@@ -64,7 +65,7 @@ class Scenario:
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self.clock = clock
-        self.store = Database(database_path(str(home)))
+        self.store = new_database(database_path(str(home)))
         self.context = JobContext(str(home), "", self._follow_up)
         self.runs: list[tuple[str, str, float]] = []  # row, job, seconds since boot
         self.redis = fakeredis.FakeRedis()

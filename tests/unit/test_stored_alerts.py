@@ -1,8 +1,6 @@
 """The history of alerts in the store."""
 
 import time
-from contextlib import closing
-from pathlib import Path
 
 from hivepipe.db.alerts import active_alerts, end_alert, raise_alert
 from hivepipe.db.database import Database
@@ -13,17 +11,13 @@ def ago(secs: float) -> str:
     return stored_time(time.time_ns() - round(secs * 10**9))
 
 
-def test_an_alert_ends_although_the_clock_was_set_back_after_it(tmp_path: Path) -> None:
-    path = tmp_path / "hive.db"
-    with closing(Database(path)) as db:
-        raise_alert(db, "disk", "the disk is full", ago(-3600))
-        end_alert(db, "disk", ago(1))
-        assert active_alerts(path) == {}
+def test_an_alert_ends_although_the_clock_was_set_back_after_it(db: Database) -> None:
+    raise_alert(db, "disk", "the disk is full", ago(-3600))
+    end_alert(db, "disk", ago(1))
+    assert active_alerts(db.path) == {}
 
 
-def test_a_late_end_does_not_end_the_next_alert(tmp_path: Path) -> None:
-    path = tmp_path / "hive.db"
-    with closing(Database(path)) as db:
-        raise_alert(db, "disk", "the disk is full", ago(5))
-        end_alert(db, "disk", ago(10))
-        assert [*active_alerts(path)] == ["disk"]
+def test_a_late_end_does_not_end_the_next_alert(db: Database) -> None:
+    raise_alert(db, "disk", "the disk is full", ago(5))
+    end_alert(db, "disk", ago(10))
+    assert [*active_alerts(db.path)] == ["disk"]

@@ -1,8 +1,6 @@
 """The first poll of a tail reads only the lines that it shows, and later polls only new lines."""
 
 import time
-from contextlib import closing
-from pathlib import Path
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
@@ -21,8 +19,8 @@ def log(db: Database, first: int, count: int) -> None:
     )
 
 
-def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
+def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(db: Database) -> None:
+    with listings(db.path) as store:
         log(db, 10, 30)
         tails = {first: Tail(first=first) for first in (0, 2)}
         of_one = Tail("s0", 2)
@@ -36,8 +34,8 @@ def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(tmp_pa
         assert [line.what for line in of_one.poll(store)] == ["line 42"]
 
 
-def test_a_log_line_of_a_predecessor_may_hold_any_data(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
+def test_a_log_line_of_a_predecessor_may_hold_any_data(db: Database) -> None:
+    with listings(db.path) as store:
         for number, data in enumerate(("file=a.py", '{"file_path":"b.py"}', "")):
             db.execute(
                 "INSERT INTO session_logs (log_level, message, data) VALUES ('INFO', :text, :data)",
@@ -50,7 +48,7 @@ def test_a_log_line_of_a_predecessor_may_hold_any_data(tmp_path: Path) -> None:
         ]
 
 
-def test_a_change_with_an_earlier_time_is_shown_once(tmp_path: Path) -> None:
+def test_a_change_with_an_earlier_time_is_shown_once(db: Database) -> None:
     """It waited in the spool, or the clock was set back."""
 
     def change(id: str, status: str, secs_ago: float) -> None:
@@ -58,7 +56,7 @@ def test_a_change_with_an_earlier_time_is_shown_once(tmp_path: Path) -> None:
         sql = "INSERT OR REPLACE INTO sessions (id, status, updated_at) VALUES (:id, :status, :at)"
         db.execute(sql, {"id": id, "status": status, "at": at})
 
-    with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
+    with listings(db.path) as store:
         for number in range(5):
             change(f"old-{number}", "ended", 3600 * number)
         change("of-a-wrong-clock", "active", -(10**9))

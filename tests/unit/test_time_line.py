@@ -15,6 +15,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.reading.session_events import Event, events_of
 from hivepipe.reading.time_line import TimeLine, time_line
+from tests.store_scene import new_database
 from tests.web_scene import insert, insert_usage
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
@@ -29,7 +30,7 @@ def at(second: int) -> str:
 def db(tmp_path: Path) -> Iterator[Database]:
     """A database with one session that has every kind of event, inserted out of order."""
     of = {"session_id": SESSION}
-    with closing(Database(tmp_path / "hive.db")) as made:
+    with closing(new_database(tmp_path / "hive.db")) as made:
         insert(made, "swarms", id="swarm", name="shop")
         agent = {**of, "swarm_id": "swarm", "type": "Explore"}
         insert(made, "agents", id="a1", status="completed", name="Map callers", began_at=at(5),

@@ -1,8 +1,5 @@
 """Usage that Claude Code counted but no message has: compactions, titles. Forks count once."""
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +16,6 @@ TIME = "2026-11-22T10:00:00.000Z"
 EACH = Tokens(10, 1, 30, 20)
 MODEL = "claude-opus-5"
 BEGAN_MS = 1_795_490_304_393  # from a real line
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    with closing(Database(tmp_path / "hive.db")) as made:
-        yield made
 
 
 def times(number: int) -> Tokens:

@@ -2,8 +2,6 @@
 
 import random
 from collections import Counter
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from hivepipe.costs.tokens import BANDS, Rate, Tokens
@@ -84,13 +82,12 @@ def charged(store: Listings, since: str, sessions: list[str] | None) -> Counter[
     return +found
 
 
-def test_sums_equal_the_messages_after_every_kind_of_change(tmp_path: Path) -> None:
+def test_sums_equal_the_messages_after_every_kind_of_change(db: Database) -> None:
     chance = random.Random(20261124)
-    db = Database(tmp_path / "hive.db")
     for turn in range(30):
         for _ in range(10):
             change(db, chance)
-        with listings(tmp_path / "hive.db") as store:
+        with listings(db.path) as store:
             rows = store.rows("SELECT * FROM usage", {})
             for since in ("", f"2026-11-24T01:{2 * turn:02}:00.000Z", "2026-11-24T01:30:00.000Z"):
                 for sessions in (None, ["s0", "s2"]):
@@ -98,9 +95,8 @@ def test_sums_equal_the_messages_after_every_kind_of_change(tmp_path: Path) -> N
                     assert charged(store, since, sessions) == expected
     assert expected
     db.execute("DELETE FROM usage", {})
-    with listings(tmp_path / "hive.db") as store:
+    with listings(db.path) as store:
         assert store.rows("SELECT * FROM usage_sums", {}) == []
-    db.close()
 
 
 def insert_messages(db: Database, changes: list[Row]) -> None:
@@ -111,16 +107,14 @@ def insert_messages(db: Database, changes: list[Row]) -> None:
         db.execute(sql, row | changed | {"message_id": f"m{number}"})
 
 
-def test_a_quarter_of_an_hour_is_a_stored_time_of_the_same_day(tmp_path: Path) -> None:
+def test_a_quarter_of_an_hour_is_a_stored_time_of_the_same_day(db: Database) -> None:
     ends = {"2026-11-24T23:59:59.999Z": "2026-11-24T23:45:00.000Z", "": "", "never": "never"}
-    with closing(Database(tmp_path / "hive.db")) as db:
-        insert_messages(db, [{"created_at": at} for at in ends])
-        found = db.rows("SELECT began FROM usage_sums", {})
+    insert_messages(db, [{"created_at": at} for at in ends])
+    found = db.rows("SELECT began FROM usage_sums", {})
     assert {each["began"] for each in found} == {*ends.values()}
 
 
-def test_each_band_is_summed_apart(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        insert_messages(db, [{"input": size + 1} for size in (0, *BANDS)])
-        found = db.rows("SELECT band FROM usage_sums ORDER BY band", {})
+def test_each_band_is_summed_apart(db: Database) -> None:
+    insert_messages(db, [{"input": size + 1} for size in (0, *BANDS)])
+    found = db.rows("SELECT band FROM usage_sums ORDER BY band", {})
     assert [each["band"] for each in found] == [0, *BANDS]

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from hivepipe.worker.slow_worker import SlowWorker
 from hivepipe.worker.status_line_file import StatusLineFile
 from hivepipe.worker.writer import Writer
 from tests.conftest import Home
+from tests.store_scene import new_database
 
 HOUR_NS = 3600 * 10**9
 
@@ -50,9 +52,9 @@ def worker(kind: type[Any], **attributes: object) -> Any:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    made = Database(tmp_path / "hive.db", 0.05)
-    yield made
-    made.close()
+    """A database that waits a moment only for a lock."""
+    with closing(new_database(tmp_path / "hive.db", 0.05)) as made:
+        yield made
 
 
 def test_the_thread_of_a_worker_is_stopped_before_its_wait_ends() -> None:
@@ -84,7 +86,7 @@ def test_a_bug_in_an_export_is_logged_once_and_stops_no_job(
 def test_prices_that_cannot_be_read_leave_the_status_line_as_it_is(
     private_home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Database(private_home.database).close()
+    new_database(private_home.database).close()
     (private_home.path / "prices.toml").write_text("[models.x")
     StatusLineFile(str(private_home.path)).tidy()
     (record,) = caplog.records

@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 
 from hivepipe.db.cleanups import verdicts
 from hivepipe.db.database import Database
@@ -86,19 +84,17 @@ def add_history(db: Database) -> None:
         db._connection.execute(f"{numbers} INSERT INTO {table} SELECT {row} FROM n")
 
 
-def test_the_steps_of_an_event_do_not_grow_with_stored_rows(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        write(db, "first")  # the swarm is made once
-        among_few = steps(db, lambda: write(db, "among-few"))
-        add_history(db)
-        among_many = steps(db, lambda: write(db, "among-many"))
-        assert among_many < among_few + COUNT, "no table is read from end to end"
+def test_the_steps_of_an_event_do_not_grow_with_stored_rows(db: Database) -> None:
+    write(db, "first")  # the swarm is made once
+    among_few = steps(db, lambda: write(db, "among-few"))
+    add_history(db)
+    among_many = steps(db, lambda: write(db, "among-many"))
+    assert among_many < among_few + COUNT, "no table is read from end to end"
 
 
-def test_a_cleanup_does_not_read_deleted_agents(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        write(db, "first")
-        among_few = steps(db, lambda: verdicts(db, datetime.now(UTC)))
-        add_history(db)
-        assert verdicts(db, datetime.now(UTC))
-        assert steps(db, lambda: verdicts(db, datetime.now(UTC))) < among_few + COUNT
+def test_a_cleanup_does_not_read_deleted_agents(db: Database) -> None:
+    write(db, "first")
+    among_few = steps(db, lambda: verdicts(db, datetime.now(UTC)))
+    add_history(db)
+    assert verdicts(db, datetime.now(UTC))
+    assert steps(db, lambda: verdicts(db, datetime.now(UTC))) < among_few + COUNT
