@@ -10,7 +10,6 @@ from hivepipe.cli.log_tail import FOLLOW_SECS, PROGRAMS, Tail, show_lines
 from hivepipe.cli.terminal import say
 from hivepipe.config.config_file import unseen
 from hivepipe.db.tree import recorded_tree
-from hivepipe.errors import HivepipeError
 from hivepipe.home import (
     Place,
     absolute,
@@ -27,6 +26,7 @@ from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.stack_processes import ProcessTable
 
 
 @click.command()
@@ -82,15 +82,17 @@ def down(every: bool) -> None:
         say(f"down: {place.home}; hooks keep events on disk until `hivepipe up`")
         _name_workers(place.home)
         return
+    table = ProcessTable()
     failed = False
-    for known in known_stacks():
-        try:
-            lifecycle.take_down(known.stack)
-            say(known.stack.home)
-            _name_workers(known.stack.home)
-        except HivepipeError as error:  # the other stacks are stopped anyway
+    for stack, error in lifecycle.take_all_down(
+        [each.stack for each in known_stacks(table)], table
+    ):
+        if error:
             failed = True
-            say(f"{known.stack.home}: {error}", err=True)
+            say(f"{stack.home}: {error}", err=True)
+        else:
+            say(stack.home)
+            _name_workers(stack.home)
     sys.exit(1 if failed else 0)
 
 

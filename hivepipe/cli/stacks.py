@@ -7,6 +7,7 @@ import click
 from hivepipe.cli.tables import Column, json_option, show_entries
 from hivepipe.home import default_home
 from hivepipe.stack.all_stacks import KnownStack, known_stacks
+from hivepipe.stack.stack_processes import ProcessTable
 
 
 @click.command()
@@ -21,7 +22,7 @@ def stacks() -> None:
         "processes": lambda stack: len(stack["pids"]) or "",
         "project": _projects,
     }
-    show_entries("stacks", map(_entry, known_stacks()), columns)
+    show_entries("stacks", map(_entry, known_stacks(ProcessTable())), columns)
 
 
 def _projects(stack: dict[str, Any]) -> object:

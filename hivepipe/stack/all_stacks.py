@@ -13,9 +13,7 @@ from hivepipe.stack.stack_processes import (
     SUPERVISOR,
     ProcessTable,
     home_of,
-    is_supervisor,
     process_tree,
-    users_processes,
     value_or,
 )
 
@@ -44,28 +42,26 @@ class KnownStack(NamedTuple):
         return sum(_memory_of(process) for process in self.processes)
 
 
-def known_stacks() -> list[KnownStack]:
+def known_stacks(table: ProcessTable) -> list[KnownStack]:
     """Return every stack of this user, sorted by home."""
     states = {
         Stack.of(Place("", record["home"], record)): record.get("state", "on")
         for record in records()
     }
     homes = {stack.home for stack in states}
-    for stack in _running_stacks():
+    for stack in _running_stacks(table):
         if stack.home not in homes:
             states[stack] = "on"
-    table = ProcessTable()
     return [_look_at(stack, states[stack], table) for stack in sorted(states)]
 
 
-def _running_stacks() -> list[Stack]:
+def _running_stacks(table: ProcessTable) -> list[Stack]:
     """Return the stacks of all supervisors that use this state folder, also without a record."""
-    found = []
-    for process in users_processes():
-        words = value_or(process.cmdline, [])
-        if is_supervisor(words) and _state_folder_of(process) == state_folder():
-            found.append(Stack(home_of(process), os.path.dirname(words[-1])))
-    return found
+    return [
+        Stack(home_of(process), os.path.dirname(config))
+        for process, config in table.supervisors().items()
+        if _state_folder_of(process) == state_folder()
+    ]
 
 
 def _state_folder_of(process: psutil.Process) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from hivepipe.db.tree import refuse_replaced
-from hivepipe.errors import StoreError
+from hivepipe.errors import HivepipeError, StoreError
 from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
@@ -19,7 +19,7 @@ from hivepipe.stack.environment import record_environment
 from hivepipe.stack.idle_policy import keep_running
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import refuse_switched_off, set_state, update_sockets
-from hivepipe.stack.stack_processes import stack_processes
+from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
 
 def bring_up(project: str, stack: Stack) -> Stack:
@@ -27,7 +27,7 @@ def bring_up(project: str, stack: Stack) -> Stack:
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
-        set_state(stack.home, "on")
+        set_state({stack.home}, "on")
         record_environment(stack.home)
         keep_running(stack)
         _start(stack)
@@ -49,11 +49,35 @@ def start_for_hook(stack: Stack) -> None:
 def take_down(stack: Stack) -> None:
     """Stop a stack and remove its runtime files but not its data. Hooks do not start it again."""
     with _turn(stack):
-        set_state(stack.home, "down")
-        supervisor.stop(stack)
-        if not kernel.is_of_another_kernel(stack.home):
-            kernel.release(stack.home)
-            remove_runtime(stack)
+        set_state({stack.home}, "down")
+        _end(stack)
+
+
+def take_all_down(
+    stacks: list[Stack], table: ProcessTable
+) -> Iterator[tuple[Stack, HivepipeError | None]]:
+    """Do so with many stacks, one after the other; yield each stack, and why it was not stopped.
+
+    All records change in one pass, and `table` is read once. A stack that was started since then is
+    stopped too.
+    """
+    set_state({stack.home for stack in stacks}, "down")
+    for stack in stacks:
+        try:
+            with _turn(stack):
+                if read_record(stack.home).get("state") == "on":  # by an `up` in the meantime
+                    set_state({stack.home}, "down")
+                _end(stack, table)
+            yield stack, None
+        except HivepipeError as error:
+            yield stack, error
+
+
+def _end(stack: Stack, table: ProcessTable | None = None) -> None:
+    supervisor.stop(stack, table)
+    if not kernel.is_of_another_kernel(stack.home):
+        kernel.release(stack.home)
+        remove_runtime(stack)
 
 
 def convert_home(stack: Stack) -> Stack:
@@ -102,7 +126,7 @@ def restart(project: str, stack: Stack) -> Stack:
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
-        set_state(stack.home, "on")
+        set_state({stack.home}, "on")
         record_environment(stack.home)
         supervisor.stop(stack)
         _start(stack)

@@ -26,7 +26,7 @@ def resume(place: Place) -> None:
     if place.state != "down" or not place.python:
         raise StackError("the stack is not stopped by `hivepipe down`: nothing to resume")
     stack = Stack.of(place)
-    set_state(place.home, "on")
+    set_state({place.home}, "on")
     command = [place.python, "-I", "-m", "hivepipe.stack.starter", f"{stack.folder}/starting"]
     try:
         subprocess.run(

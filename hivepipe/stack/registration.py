@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -213,9 +213,9 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
                 logs.replace(".gitignore", IGNORE_ALL.encode())
 
 
-def set_state(home: str, state: str) -> None:
-    """Set the state of the stack (on, down) in every record of a home that is not off."""
-    _change(home, state=state)
+def set_state(homes: Collection[str], state: str) -> None:
+    """Set the state of the stacks (on, down) in every record of the homes that is not off."""
+    _change(homes, state=state)
 
 
 def switch_off(project: str) -> None:
@@ -243,7 +243,7 @@ def owner_id(home: str) -> str:
 
 def update_sockets(stack: Stack) -> None:
     """Update the paths of sockets in every record of a home."""
-    _change(stack.home, socket=stack.address, runtime=stack.folder)
+    _change({stack.home}, socket=stack.address, runtime=stack.folder)
 
 
 def move_records(old: str, stack: Stack, tree: str) -> None:
@@ -254,32 +254,33 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
     with _locked_records():
         own = read_record(old)
         _write(stack.home, _text({**own, **now, "project": project, "was": old}))
-        _change_locked(old, now)
+        _change_locked({old}, now)
         _write(old, _text({**own, **now, "alias": "yes"}))  # for commands that name the old home
 
 
 def set_tree(home: str, tree: str) -> None:
     """Set the tree that holds the data in every record of a home."""
-    _change(home, tree=tree)
+    _change({home}, tree=tree)
 
 
 def clear_old_home(home: str) -> None:
     """Clear the old home in the records, after its last file was removed."""
-    _change(home, was="")
+    _change({home}, was="")
 
 
-def _change(of_home: str, /, **now: str) -> None:
+def _change(of_homes: Collection[str], /, **now: str) -> None:
     if record_files():
         with _locked_records():
-            _change_locked(of_home, now)
+            _change_locked(of_homes, now)
 
 
-def _change_locked(of_home: str, now: dict[str, str]) -> None:
-    """Change every record of a home. Its own comes first, because it says where the data is."""
-    for file in sorted(record_files(), key=lambda file: file != record_path(of_home)):
+def _change_locked(of_homes: Collection[str], now: dict[str, str]) -> None:
+    """Change every record of the homes; first their own, which say where the data is."""
+    own = set(map(record_path, of_homes))
+    for file in sorted(record_files(), key=lambda file: file not in own):
         record = parse_record(read_small(file))
         changed = _changed(record, now)
-        if record.get("home") == of_home and changed != record:
+        if record.get("home") in of_homes and changed != record:
             _replace(file, _text(changed))
 
 

@@ -31,22 +31,48 @@ class ProcessTable:
     """The processes of this user, read once, when they are first needed.
 
     To read all processes takes longer than all other steps of a report, so the reports on many
-    stacks share a table.
+    stacks share a table. It finds the processes of a stack by its paths, not one by one.
     """
+
+    def supervisors(self) -> dict[psutil.Process, str]:
+        """Return the supervisors of all stacks, and the last word of each one's command line."""
+        found = [entry for entry in self._entries if entry.program == SUPERVISOR]
+        return {entry.process: entry.words[-1] for entry in found}
 
     @cached_property
     def _entries(self) -> list["_Entry"]:
         return [_Entry(process) for process in users_processes()]
 
+    @cached_property
+    def _by_path(self) -> dict[str, list["_Entry"]]:
+        """The processes by their open files, supervisors and workers by their home."""
+        found: dict[str, list[_Entry]] = {}
+        for entry in self._entries:
+            for path in entry.paths():
+                found.setdefault(path, []).append(entry)
+        return found
+
+    @cached_property
+    def _servers(self) -> list["_Entry"]:
+        return [entry for entry in self._entries if "-server" in entry.title]
+
     def of(self, stack: Stack) -> dict[str, list[psutil.Process]]:
         """Return program name -> processes of a stack. The supervisor's name is SUPERVISOR."""
         locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
         locks[stack.data_lock] = "redis"
+        programs = {entry: name for path, name in locks.items() for entry in self._at(path)}
+        for entry in self._at(stack.home):
+            programs.setdefault(entry, entry.program)
+        for entry in self._servers:
+            if f"{stack.socket} " in entry.title:
+                programs.setdefault(entry, "redis")
         found: dict[str, list[psutil.Process]] = {}
-        for entry in self._entries:
-            if name := entry.program_of(stack, locks):
-                found.setdefault(name, []).append(entry.process)
+        for entry, name in programs.items():
+            found.setdefault(name, []).append(entry.process)
         return found
+
+    def _at(self, path: str) -> list["_Entry"]:
+        return self._by_path.get(path, [])
 
 
 def stack_processes(stack: Stack) -> dict[str, list[psutil.Process]]:
@@ -60,31 +86,27 @@ class _Entry:
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
         self.words: list[str] = value_or(process.cmdline, [])
+        self.title = f"{' '.join(self.words)} "
+        self.program = SUPERVISOR if _SUPERVISORD in self.words else _program_of(self.words)
 
-    @cached_property
-    def files(self) -> list[str]:
-        return [file.path for file in value_or(self.process.open_files, [])]
+    def paths(self) -> set[str]:
+        """Return the open files, and the home of a supervisor or worker.
 
-    @cached_property
-    def home(self) -> str:
-        return home_of(self.process)
+        A supervisor is found by its home only.
+        """
+        home = {home_of(self.process)} if self.program else set()
+        if self.program == SUPERVISOR:
+            return home
+        return home | {file.path for file in value_or(self.process.open_files, [])}
 
-    def program_of(self, stack: Stack, locks: dict[str, str]) -> str:
-        """Return the program of the stack that this process runs, or ""."""
-        if is_supervisor(self.words):
-            return SUPERVISOR if self.home == stack.home else ""
-        held = map(locks.get, self.files)
-        return next(filter(None, held), "") or self._program_by_words(stack)
 
-    def _program_by_words(self, stack: Stack) -> str:
-        title = f"{' '.join(self.words)} "
-        if "-server" in title and f"{stack.socket} " in title:
-            return "redis"
-        for word in self.words[:4]:
-            path = PurePath(word)
-            if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
-                return _SCRIPTS[path.name] if self.home == stack.home else ""
-        return ""
+def _program_of(words: list[str]) -> str:
+    """Return the program whose script is in this command line, or ""."""
+    for word in words[:4]:
+        path = PurePath(word)
+        if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
+            return _SCRIPTS[path.name]
+    return ""
 
 
 def users_processes() -> Iterator[psutil.Process]:
@@ -101,11 +123,6 @@ def _visible() -> list[psutil.Process]:
         return list(psutil.process_iter())
     except (OSError, IndexError):
         raise StackError("processes cannot be seen here: mount /proc") from None
-
-
-def is_supervisor(words: list[str]) -> bool:
-    """Tell whether this is the command line of a stack's supervisor."""
-    return _SUPERVISORD in words
 
 
 def home_of(process: psutil.Process) -> str:

@@ -97,8 +97,14 @@ def start(stack: Stack) -> None:
         time.sleep(RETRY_SECS)
 
 
-def stop(stack: Stack) -> None:
-    """End every process of the stack; return when the last one has ended."""
+def stop(stack: Stack, table: ProcessTable | None = None) -> None:
+    """End every process of the stack; return when the last one has ended.
+
+    With a `table` that was read before, they are looked for only if the stack ran then or was
+    started since.
+    """
+    if table and not table.of(stack) and not _is_held(stack.lock("supervisor")):
+        return
     found = stack_processes(stack)
     supervisors = found.get(SUPERVISOR, [])
     tree = [process for entry in supervisors for process in process_tree(entry)]
@@ -117,6 +123,16 @@ def stop(stack: Stack) -> None:
         return
     with locked_file(stack.lock("supervisor"), KILL_SECS):
         _end_survivors(stack)
+
+
+def _is_held(lock: str) -> bool:
+    try:
+        with locked_file(lock, 0):
+            return False
+    except LockHeldError:
+        return True
+    except FileNotFoundError:  # without a runtime folder nothing starts
+        return False
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:

@@ -15,8 +15,11 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
 
-from hivepipe.home import read_record
+from hivepipe.home import locate, read_record
 from hivepipe.queue.connection import connect
+from hivepipe.stack.lifecycle import take_all_down
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.stack_processes import ProcessTable
 from tests.rounds import rounds
 from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
@@ -196,6 +199,22 @@ def test_down_all_also_stops_the_stack_of_a_deleted_project(sandbox: Sandbox) ->
     assert sandbox.processes() == {}
     assert paths_below(sandbox.run_folder) == set()
     assert not first.exists()
+
+
+def test_a_stack_that_starts_after_the_processes_were_read_is_stopped_too(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        posix, "environ", {os.fsencode(k): os.fsencode(v) for k, v in sandbox.env.items()}
+    )
+    table = ProcessTable()
+    table.supervisors()  # reads the processes
+    sandbox.run("up", "-d")
+    stack = Stack.of(locate(str(sandbox.project)))
+    assert not table.of(stack)
+    assert list(take_all_down([stack], table)) == [(stack, None)]
+    assert sandbox.processes() == {}
+    assert read_record(str(sandbox.project))["state"] == "down"
 
 
 def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None:

@@ -144,7 +144,7 @@ def test_a_record_is_synced_before_it_replaces_another(
         synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
 
     monkeypatch.setattr(os, "fsync", noted)
-    registration.set_state(stack.home, "down")
+    registration.set_state({stack.home}, "down")
     assert f".{Path(record_path(stack.home)).name}.tmp" in synced
 
 
@@ -166,7 +166,7 @@ def test_a_file_that_a_hook_removes_meanwhile_leaves_no_folder_behind(
 def test_a_late_start_removes_no_files_of_another_kernels_stack(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, is_of_another: bool
 ) -> None:
-    registration.set_state(stack.home, "down")
+    registration.set_state({stack.home}, "down")
     Path(stack.folder).mkdir()
     Path(stack.socket).touch()
     monkeypatch.setattr(kernel, "is_of_another_kernel", lambda _home: is_of_another)

@@ -1,21 +1,35 @@
 """Listing the processes of stacks: how often they are read, and where /proc is missing."""
 
+import posix
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from hivepipe.cli.stack import down
 from hivepipe.errors import StackError
 from hivepipe.home import locate
 from hivepipe.reading.homes import KnownHome
+from hivepipe.stack import registration
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.project_records import record_files, records
 from hivepipe.stack.stack_processes import stack_processes
 from hivepipe.web import health_view
 from hivepipe.web.health_view import health
 from hivepipe.web.queues_view import queues
 from hivepipe.web.view_query import Content, ViewQuery
+
+
+def counted(module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by each call of a function."""
+    calls: list[int] = []
+    call = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: calls.append(1) or call(*given))
+    return calls
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reads /proc")
@@ -32,10 +46,27 @@ def test_without_proc_the_reason_is_named(
 def test_a_view_of_many_stopped_stacks_reads_the_processes_once(
     view: Callable[[ViewQuery], Content], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads: list[int] = []
-    read = psutil.process_iter
-    monkeypatch.setattr(psutil, "process_iter", lambda: reads.append(1) or read())
+    reads = counted(psutil, "process_iter", monkeypatch)
     monkeypatch.setattr(health_view._checks, "get", lambda *_: None)  # doctor reads them too
     homes = [KnownHome(f"k{number}", str(tmp_path / f"{number}"), "") for number in range(3)]
     assert len(view(ViewQuery(homes))["stacks"]) == 3
     assert len(reads) == 1
+
+
+def test_down_all_reads_the_processes_once_and_the_records_once_per_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posix, "environ", {b"HOME": bytes(tmp_path)})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for number in range(6):
+        home = tmp_path / f"home{number}"
+        home.mkdir()
+        stack = Stack(str(home), str(tmp_path / f"run{number}"))
+        registration.register(str(tmp_path / f"{number}"), stack, sys.executable)
+    scans = counted(psutil, "process_iter", monkeypatch)
+    reads = counted(registration, "read_small", monkeypatch)
+    done = CliRunner().invoke(down, ["--all"])
+    assert done.output.split() == [str(tmp_path / f"home{number}") for number in range(6)]
+    assert {each["state"] for each in records()} == {"down"}
+    assert len(scans) == 1
+    assert len(reads) == len(record_files()) == 12
