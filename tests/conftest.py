@@ -95,10 +95,30 @@ def _own_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Remove the time limit if the number of repetitions was chosen by the caller."""
+@pytest.hookimpl(trylast=True)  # after pytest-randomly
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Start long tests first; remove the time limit if the caller chose the repetitions."""
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    items[:] = with_long_tests_first(items, workers)
     for item in items if ASKED_ROUNDS else ():
         item.add_marker(pytest.mark.timeout(0))
+
+
+def with_long_tests_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order in which each process of xdist begins with its long ones.
+
+    `--dist worksteal` gives each process an equal part of the list.
+    """
+    long = [item for item in items if item.get_closest_marker("long")]
+    short = [item for item in items if not item.get_closest_marker("long")]
+    found: list[pytest.Item] = []
+    for number in range(workers):
+        size = (len(items) - len(found)) // (workers - number)
+        mine = long[number::workers]
+        room = max(0, size - len(mine))
+        found += mine + short[:room]
+        del short[:room]
+    return found
 
 
 ENVIRONMENT = posix.environ

@@ -53,6 +53,7 @@ def command_lines() -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_the_demo_shows_everything_as_expected(private_home) -> None:  # type: ignore[no-untyped-def]
     done = subprocess.run(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", "demo"],

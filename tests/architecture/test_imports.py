@@ -98,6 +98,7 @@ def test_each_module_of_the_hook_path_can_be_imported_first() -> None:
     assert failures(list(MODULES)) == ("", "")
 
 
+@pytest.mark.long
 def test_each_module_can_be_imported_first() -> None:
     assert sum(map(len, LAYERS)) == len(EVERY) - 1  # the package itself is in no layer
     assert failures(*LAYERS) == ("", "")

@@ -109,6 +109,7 @@ def step(frame: FrameType | None) -> int:
     return frame.f_lineno if frame else 0
 
 
+@pytest.mark.long
 def test_a_killed_migration_ends_like_an_undisturbed_one(scene: Scene) -> None:
     scene.reset()
     scene.migrate()

@@ -341,6 +341,7 @@ def test_a_killed_move_deletes_nothing_if_another_project_adopts_the_home(
     assert {path: Path(path).read_bytes() for path in everywhere(other, home)} == before
 
 
+@pytest.mark.long
 def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path, tmp_path: Path) -> None:
     old, new = f"{project}/.hive-mind", home_of_project(str(project))
     Path(old).mkdir(mode=0o700)

@@ -161,6 +161,7 @@ FAULTS: tuple[Callable[[StockStack, random.Random], None], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_stock_worker_under_faults_stores_the_rows_of_the_writer(
     bench: Bench, stock: StockStack
 ) -> None:

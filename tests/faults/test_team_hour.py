@@ -36,6 +36,7 @@ uplink.serve()
 """
 
 
+@pytest.mark.long
 def test_an_uplink_ships_all_rows_after_an_hour_without_connection(
     private_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -356,6 +356,7 @@ def scene(tmp_path: Path, disk: Path | None) -> Iterator[Scene]:
         made.proxy.close()
 
 
+@pytest.mark.long
 def test_the_team_has_the_sum_of_the_homes(scene: Scene) -> None:
     scene.steps()
     rows = 0

@@ -203,6 +203,7 @@ ARM64 = shutil.which("qemu-aarch64-static") or ""
 BUILD = [sys.executable, str(ROOT / "native" / "build.py"), "aarch64-linux-musl"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (ARM64 and find_spec("ziglang")), reason="nothing runs a hook for arm64")
 def test_both_hooks_treat_events_alike_on_arm64(hook_home: HookHome) -> None:
     # The first build for a target also builds its C library, which takes half a minute.

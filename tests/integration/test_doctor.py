@@ -262,6 +262,7 @@ def add_bad_file(user: User) -> None:
     (home(user) / "spool" / "bad" / "1.json").write_text("torn")
 
 
+@pytest.mark.long
 def test_a_failure_is_named_and_its_command_repairs_it(healthy: User) -> None:
     """No other failure is found, so the command has repaired the one before it."""
     for name, (check, cause, text) in REPAIRED.items():
@@ -399,6 +400,7 @@ def caused(user: User, check: str, cause: Cause) -> Finding | None:
     return finding
 
 
+@pytest.mark.long
 def test_failures_of_a_running_stack_are_named_and_repaired(healthy: User) -> None:
     healthy.hivepipe("up", "-d")
     healthy.fire("SessionStart", source="startup")

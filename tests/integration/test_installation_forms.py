@@ -223,6 +223,7 @@ def prompts_of(account: Account) -> set[str]:
         return {prompt for (prompt,) in db.execute("SELECT prompt FROM prompts")}
 
 
+@pytest.mark.long
 def test_an_upgrade_under_load_loses_no_event(installed: Account, wheels: Wheels) -> None:
     for scope in SCOPES:
         installed.hivepipe("init", scope)

@@ -111,6 +111,7 @@ def scenes(
         scene.close()
 
 
+@pytest.mark.long
 def test_each_failure_has_its_outcome(scenes: dict[str, Scene], llm: Provider) -> None:
     scripts = {(kind, name): list(CASES[name][0]) for kind, name in SESSIONS}
     asked = dict.fromkeys(SESSIONS, 0)

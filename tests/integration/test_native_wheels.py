@@ -72,6 +72,7 @@ def doctor_of(account: Account) -> dict[str, str]:
     return dict(json.loads(done.stdout)["hook"])
 
 
+@pytest.mark.long
 def test_hooks_of_a_wheel_record_without_a_compiler(
     account: Account, wheels: Wheels, tmp_path: Path
 ) -> None:

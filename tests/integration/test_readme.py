@@ -15,6 +15,8 @@ import venv
 from pathlib import Path
 from zipfile import ZipFile
 
+import pytest
+
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import AS_USER, Installation, User, changed
 from tests.native import BUILT
@@ -189,6 +191,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_every_command_of_the_readme_runs_and_leaves_nothing(
     installation: Installation, folder: Path
 ) -> None:

@@ -58,6 +58,7 @@ def table_of(dump: str, name: str) -> str:
     return dump.partition(f"COPY hivepipe.{name} (")[2].partition("\n\\.\n")[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["s3", "database"])
 def test_a_session_forgotten_on_a_machine_is_in_no_later_backup(
     team: Team,

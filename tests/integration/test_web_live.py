@@ -116,6 +116,7 @@ def test_a_session_is_followed_from_its_first_prompt_to_its_end(watched: Watched
     assert watched.browser.console == []
 
 
+@pytest.mark.long
 def test_each_view_follows_the_hooks_and_can_be_filtered(watched: WatchedSession) -> None:
     before = {
         view: watched.page(view)

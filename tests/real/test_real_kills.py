@@ -23,6 +23,7 @@ SEED = int(os.environ.get("TEST_SEED", "19"))
 GONE_SECS = 300  # The reaper looks for ended processes every minute.
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600 + 60 * KILLS)
 def test_all_events_of_a_killed_client_are_stored() -> None:
     with client_environment(BUSY, SUBAGENT) as person:
