@@ -7,7 +7,7 @@ TESTERS ?= 4  # most tests wait for processes, not for a processor
 
 UV := 0.13.9
 
-.PHONY: install demo test real faults check collect bench prices lock clean
+.PHONY: install demo test tests real faults check collect bench prices lock clean
 
 install: .venv/.installed
 
@@ -22,10 +22,12 @@ install: .venv/.installed
 demo: install  ## a day of work through real hooks and a real stack, whose processes are killed
 	$(BIN)/hivepipe demo
 
+test: install  ## the checks and all tests
+	$(MAKE) --no-print-directory -j2 check tests
+
 # A test that fails on a loaded machine is run once more, alone and on the disk: a real fault fails again.
 # Exit code 1 means that tests failed; after any other code nothing is run again.
-test: install  ## the checks and all tests
-	$(MAKE) --no-print-directory -j2 check collect
+tests: collect
 	TEST_IN_MEMORY=1 $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
