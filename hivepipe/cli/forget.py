@@ -22,6 +22,7 @@ from hivepipe.maintenance.forget import Deleted, Forgetting
 from hivepipe.text.plurals import counted
 
 SHORTEST_TEXT = 4
+_NOT_YET = "some data is not deleted yet, run it again"
 
 
 def _check(
@@ -86,8 +87,10 @@ def forget(
                 _forget_as_json(forgetting, wanted, dry_run)
             else:
                 _forget(forgetting, wanted, dry_run)
+            if forgetting.unread_hives:
+                raise HivepipeError(f"{_NOT_YET}: {'; '.join(forgetting.unread_hives)}")
         except (OSError, sqlite3.Error) as error:
-            raise HivepipeError(f"some data is not deleted yet, run it again: {error}") from error
+            raise HivepipeError(f"{_NOT_YET}: {error}") from error
 
 
 def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> None:

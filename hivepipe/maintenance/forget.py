@@ -36,7 +36,7 @@ from hivepipe.operations.found_archives import ARCHIVE
 from hivepipe.operations.recall import prepare_recall
 from hivepipe.operations.search import index_path
 from hivepipe.operations.skill_exports import SkillExports
-from hivepipe.orchestrator.retire import remove_sessions, workers_of
+from hivepipe.orchestrator.retire import remove_workers, workers_of
 from hivepipe.queue import forget as queued
 from hivepipe.queue.connection import connect
 from hivepipe.queue.spooled import own_folders
@@ -56,7 +56,10 @@ class Deleted(NamedTuple):
 
 
 class Forgetting:
-    """Forgetting in one home; the caller closes `db`."""
+    """Forgetting in one home; the caller closes `db`.
+
+    `unread_hives` says which hives cannot be migrated or read; data of their workers is left.
+    """
 
     def __init__(self, place: Place, db: Database) -> None:
         self._place = place
@@ -64,18 +67,23 @@ class Forgetting:
         self._spools = [Path(folder, "spool") for folder in own_folders(place.home)]
         self._db = db
         self._archives: Archives = archives_of(place.home)
+        self._workers, self.unread_hives = workers_of(place.home)
 
     # ---- selection
 
     def session_beginning(self, start: str) -> str:
         """Return the one session whose id begins with `start`.
 
-        Raises HivepipeError if there is no such session, or more than one.
+        A session whose forgetting was interrupted may be known as a forgotten one only. Raises
+        HivepipeError if there is no such session, or more than one.
         """
         known = {entry["session_id"] for entry in self._entries()}
         known |= queued.sessions_spooled(self._spools)
         found = stored.sessions_beginning(self._db, start)
         found |= {session for session in known if session.startswith(start)}
+        if not found:
+            forgotten = stored.forgotten_sessions(self._db.path)
+            found = {session for session in forgotten if session.startswith(start)}
         if start in found:
             return start
         if not start or not found:
@@ -108,10 +116,9 @@ class Forgetting:
             for entry in self._entries()
             if self._archives.holds(entry, wanted.contains_text)
         }
-        workers = workers_of(self._place.home)
         found |= {
             session
-            for worker in workers
+            for worker in self._workers
             if (session := worker.card().session)
             and any(_holds(path, wanted) for path in _files_of(worker.folders))
         }
@@ -168,8 +175,10 @@ class Forgetting:
             self._archives.remove_sessions(wanted.sessions)
             self._archives.manifest.clear_metadata()
         yield Deleted("archives", len(entries), "transcript")
-        workers = remove_sessions(self._place.home, wanted.sessions, dry_run=dry_run)
-        yield Deleted("hive workers", workers, "folder")
+        workers = [each for each in self._workers if each.card().session in wanted.sessions]
+        if not dry_run:
+            remove_workers(self._place.home, workers)
+        yield Deleted("hive workers", len(workers), "folder")
         if wanted.spellings:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
             yield Deleted("rows of no session, the text alone", left, "row")
@@ -204,7 +213,7 @@ class Forgetting:
     def files_with(self, wanted: ForgetQuery) -> list[str]:
         """Return hivepipe's files that still contain the text, to check the result."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
-        folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
+        folders |= {str(path) for each in self._workers for path in each.folders}
         folders.update(map(str, self._spools))
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))

@@ -6,7 +6,7 @@ A task that a spawn created ends with the last worker that had it.
 import gzip
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -123,28 +123,27 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
     return [worker.folder for worker in over]
 
 
-def workers_of(home: str) -> list[Worker]:
+def workers_of(home: str) -> tuple[list[Worker], list[str]]:
     """Return all workers of a home, including archived ones and those with only a state.
 
-    HiveError: a hive cannot be migrated, so the list would not be complete.
+    The texts name the hives that cannot be migrated or read, whose workers may be missing.
     """
-    return [
-        worker
-        for hive in known_hives(home)
-        for worker in (*hive.migrated().workers(), *hive.archived(), *hive.without_folder())
-    ]
+    found: list[Worker] = []
+    obstacles = []
+    for hive in known_hives(home):
+        try:
+            hive.migrated()
+            found += (*hive.workers(), *hive.archived(), *hive.without_folder())
+        except (HiveError, OSError) as error:
+            obstacles.append(f"{hive.root}: {error}")
+    return found, obstacles
 
 
-def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
-    """Delete the folders of all workers of these sessions, and return the number of workers.
-
-    HiveError: a worker has a process, which would write again.
-    """
-    found = [worker for worker in workers_of(home) if worker.card().session in sessions]
-    for worker in () if dry_run else found:
+def remove_workers(home: str, workers: Iterable[Worker]) -> None:
+    """Delete the folders of workers; HiveError: one has a process, which would write again."""
+    for worker in workers:
         with _idle(home, worker):
             _remove(worker)
-    return len(found)
 
 
 def _remove(worker: Worker) -> None:

@@ -188,7 +188,8 @@ def test_forget_deletes_all_of_a_session_and_nothing_of_another(
         assert discarded > 0
         waiting = sum(client.llen(f"rq:queue:{q}") for q in ("high", "medium", "low", "slow"))
         assert accepted - done - discarded == waiting
-    assert "no session has the id" in command(scene.home, "forget", "--yes", SESSION, expect=1)
+    assert "deleted: table" not in command(scene.home, "forget", "--yes", SESSION[:6])
+    assert "no session has the id" in command(scene.home, "forget", "--yes", "absent", expect=1)
 
 
 def test_a_forgotten_session_does_not_come_back(

@@ -3,6 +3,7 @@
 import gzip
 import os
 import resource
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -108,6 +109,22 @@ def test_a_hive_that_cannot_be_migrated_keeps_no_archived_worker_of_another(scen
         context = JobContext(str(scene.home.path), "", lambda _parent, _jobs: None)
         assert drop_outdated(context, job).workers == 1
     assert not (other / ".hive" / "archive" / worker).exists()
+
+
+def test_a_hive_that_cannot_be_migrated_keeps_no_session_of_another(scene: Scene) -> None:
+    worker = hive_beside_one_that_cannot_be_migrated(scene, [DONE])
+    until(lambda: not scene.processes(), "its runner still runs")
+    folder = scene.projects["project-a-b"] / ".hive/workers" / worker
+    session = worker.removeprefix("project-a-")
+    logs = list((scene.home.path / "logs").glob("*.log"))
+    assert folder.is_dir()
+    done = scene.hivepipe("forget", session, "--yes", expect=1)
+    assert "deleted: hive workers: 1 folder" in done.stdout
+    assert f"not deleted yet, run it again: {scene.hive}: {scene.records} cannot" in done.stderr
+    assert not folder.exists()
+    assert not any(session in log.read_text() for log in logs)
+    shutil.rmtree(scene.records.with_name(f"{scene.records.name}.lock"))
+    assert f"session {session}" in scene.hivepipe("forget", session, "--yes").stdout
 
 
 def test_archiving_redacts_a_file_in_another_encoding_and_keeps_its_other_bytes(
