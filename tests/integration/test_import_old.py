@@ -114,6 +114,18 @@ def old_database(home: Home, shape: str = "seed", more: str = "") -> Path:
     return path
 
 
+def other_database(home: Home, statements: str) -> str:
+    """Make a database with another schema and return its path."""
+    path = home.root / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(statements)
+    return str(path)
+
+
+def refusals(output: dict[str, Any]) -> list[str]:
+    return [each["reason"] for each in output["entries"] if each["outcome"] == "refused"]
+
+
 # ---- the queue
 
 
@@ -122,6 +134,25 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
     witness = private_home.root / "ran"
     good = AGENT.format(id="t-1", swarm="w-1", name="it''s a, \"b\"", time="2026-01-02 05:00:00")
     injected = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    refused = {
+        f"ATTACH '{witness}' AS x": "ATTACH is not INSERT, UPDATE or DELETE",
+        "PRAGMA journal_mode = OFF": "PRAGMA is not INSERT, UPDATE or DELETE",
+        f".shell touch {witness}": ".shell is a command of the sqlite3 shell",
+        "DELETE FROM session_logs; DROP TABLE agents": "more than one statement",
+        "DROP TABLE agents": "DROP is not INSERT, UPDATE or DELETE",
+        f"INSERT INTO agents (id, type) VALUES ('t-9', '{injected}')": "6 values for 2 columns",
+        f"INSERT INTO session_logs (message) SELECT writefile('{witness}', 'x')": (
+            "no such function: writefile"
+        ),
+        "INSERT INTO session_logs (message) SELECT load_extension('/tmp/x.so')": (
+            "the function load_extension is not allowed"
+        ),
+        "UPDATE sqlite_master SET sql = ''": "table sqlite_master may not be modified",
+        "INSERT INTO changed_rows VALUES ('agents', 1)": "INSERT into changed_rows is not allowed",
+        f"INSERT INTO session_logs (message) {endless}": "",
+        "INSERT INTO projects (id) VALUES (1)": "no such table: projects",
+    }
     expected = {
         queue.entry(good): ("taken", ""),
         queue.entry(CHECKPOINT.format(by="tty-3", session="old-1"), priority=3): ("taken", ""),
@@ -130,50 +161,7 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
         queue.entry(CHECKPOINT.format(by="x", session="never")): ("no such row", ""),
         queue.raw("{not json"): ("broken", "broken JSON"),
         queue.raw('{"operation": "insert_log"}'): ("broken", "no SQL in it"),
-        queue.entry(f"ATTACH '{witness}' AS x"): (
-            "refused",
-            "ATTACH is not INSERT, UPDATE or DELETE",
-        ),
-        queue.entry("PRAGMA journal_mode = OFF"): (
-            "refused",
-            "PRAGMA is not INSERT, UPDATE or DELETE",
-        ),
-        queue.entry(f".shell touch {witness}"): (
-            "refused",
-            ".shell is a command of the sqlite3 shell",
-        ),
-        queue.entry("DELETE FROM session_logs; DROP TABLE agents"): (
-            "refused",
-            "more than one statement",
-        ),
-        queue.entry("DROP TABLE agents"): ("refused", "DROP is not INSERT, UPDATE or DELETE"),
-        queue.entry(
-            f"INSERT INTO agents (id, type) VALUES ('t-9', '{injected}')".replace("''", "'")
-        ): ("refused", "6 values for 2 columns"),
-        queue.entry(f"INSERT INTO session_logs (message) SELECT writefile('{witness}', 'x')"): (
-            "refused",
-            "no such function: writefile",
-        ),
-        queue.entry("INSERT INTO session_logs (message) SELECT load_extension('/tmp/x.so')"): (
-            "refused",
-            "the function load_extension is not allowed",
-        ),
-        queue.entry("UPDATE sqlite_master SET sql = ''"): (
-            "refused",
-            "table sqlite_master may not be modified",
-        ),
-        queue.entry("INSERT INTO changed_rows VALUES ('agents', 1)"): (
-            "refused",
-            "INSERT into changed_rows is not allowed",
-        ),
-        queue.entry(
-            "INSERT INTO session_logs (message) WITH RECURSIVE n(x) AS "
-            "(SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
-        ): ("refused", ""),
-        queue.entry("INSERT INTO projects (id) VALUES (1)"): (
-            "refused",
-            "no such table: projects",
-        ),
+        **{queue.entry(sql): ("refused", reason) for sql, reason in refused.items()},
     }
     processing = queue.entry(good.replace("t-1", "t-2"), part="processing")
     queue.entry(good.replace("t-1", "t-3"), part="completed")
@@ -232,17 +220,11 @@ def test_entries_are_ordered_by_priority_time_and_counter(queue: OldQueue) -> No
 
 
 def test_entries_that_the_old_queue_broke_are_repaired(queue: OldQueue) -> None:
-    queue.raw('{"operation": "x", "sql": "DELETE FROM agents", "retries":1 0}', part="failed")
-    queue.raw(
-        '{"sql": "DELETE FROM agents", "retries":0,"error":"near "x": syntax error"}', part="failed"
-    )
-    found = list(entries(queue.folder, ("failed",)))
-    assert [(entry.sql, entry.problem) for entry in found] == [("DELETE FROM agents", "")] * 2
-
-
-def test_an_entry_with_a_byte_order_mark_is_read(queue: OldQueue) -> None:
-    queue.raw('\ufeff{"sql": "DELETE FROM agents"}')
-    assert [entry.sql for entry in entries(queue.folder, ("pending",))] == ["DELETE FROM agents"]
+    queue.raw('{"operation": "x", "sql": "DELETE FROM agents", "retries":1 0}')
+    queue.raw('{"sql": "DELETE FROM agents", "retries":0,"error":"near "x": syntax error"}')
+    queue.raw('\ufeff{"sql": "DELETE FROM agents"}')  # a byte order mark
+    found = list(entries(queue.folder, ("pending",)))
+    assert [(entry.sql, entry.problem) for entry in found] == [("DELETE FROM agents", "")] * 3
 
 
 def test_links_and_large_files_in_the_queue_are_refused(queue: OldQueue) -> None:
@@ -384,14 +366,15 @@ def test_tasks_are_imported_and_other_tables_named(private_home: Home) -> None:
 
 
 def test_log_lines_with_a_timestamp_column_keep_their_time(private_home: Home) -> None:
-    path = private_home.root / "old.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript("""
-            CREATE TABLE session_logs (id INTEGER PRIMARY KEY, session_id TEXT, timestamp TEXT,
-              log_level TEXT, message TEXT, data TEXT);
-            INSERT INTO session_logs VALUES (1, 's', '2026-01-01T08:00:00Z', 'INFO', 'm', NULL);
-        """)
-    run(private_home, "import-db", str(path))
+    path = other_database(
+        private_home,
+        """
+        CREATE TABLE session_logs (id INTEGER PRIMARY KEY, session_id TEXT, timestamp TEXT,
+          log_level TEXT, message TEXT, data TEXT);
+        INSERT INTO session_logs VALUES (1, 's', '2026-01-01T08:00:00Z', 'INFO', 'm', NULL);
+        """,
+    )
+    run(private_home, "import-db", path)
     (line,) = private_home.rows("SELECT created_at FROM session_logs")
     assert line["created_at"] == "2026-01-01T08:00:00.000Z"
 
@@ -431,32 +414,35 @@ def test_the_session_of_an_agent_is_read_from_its_metadata(private_home: Home) -
     assert imported_agents(private_home, "metadata", texts) == [*METADATA.values()]
 
 
-def test_an_agent_without_a_swarm_is_refused_with_a_reason(private_home: Home) -> None:
-    path = old_database(private_home)
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE agents SET swarm_id = NULL")
+def test_a_row_that_violates_a_constraint_does_not_affect_other_rows(private_home: Home) -> None:
+    more = """
+        INSERT INTO instance_sessions VALUES (2, 'old-1', NULL, 78, 'active', 1, 1);
+        UPDATE agents SET swarm_id = NULL;
+    """
+    path = old_database(private_home, more=more)
     output = run(private_home, "import-db", str(path), expect=1)
-    refused = [each["reason"] for each in output["entries"] if each["outcome"] == "refused"]
-    assert refused == ["it has no swarm"]
+    assert output["totals"] == {"taken": 4, "refused": 2}
+    (without_swarm,) = (reason for reason in refusals(output) if "instance_id" not in reason)
+    assert without_swarm == "it has no swarm"
+    assert private_home.count("sessions") == 1
 
 
 def test_names_of_tables_and_columns_are_case_insensitive(private_home: Home) -> None:
-    path = private_home.root / "old.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript("""
-            CREATE TABLE Swarms (ID TEXT PRIMARY KEY, Name TEXT);
-            CREATE TABLE AGENTS (Id TEXT, SWARM_ID TEXT, Type TEXT, Status TEXT, Mood TEXT);
-            CREATE TABLE Collective_Memory (key TEXT);
-            INSERT INTO Swarms VALUES ('w-1', 'shop');
-            INSERT INTO AGENTS VALUES ('a-1', 'w-1', 'Explore', 'spawned', 'good');
-            INSERT INTO Collective_Memory VALUES ('style');
-        """)
-    output = run(private_home, "import-db", str(path), expect=1)
+    path = other_database(
+        private_home,
+        """
+        CREATE TABLE Swarms (ID TEXT PRIMARY KEY, Name TEXT);
+        CREATE TABLE AGENTS (Id TEXT, SWARM_ID TEXT, Type TEXT, Status TEXT, Mood TEXT);
+        CREATE TABLE Collective_Memory (key TEXT);
+        INSERT INTO Swarms VALUES ('w-1', 'shop');
+        INSERT INTO AGENTS VALUES ('a-1', 'w-1', 'Explore', 'spawned', 'good');
+        INSERT INTO Collective_Memory VALUES ('style');
+        """,
+    )
+    output = run(private_home, "import-db", path, expect=1)
     assert output["totals"] == {"taken": 2}
-    assert [each["name"] for each in output["left_out"]] == [
-        "table Collective_Memory",
-        "columns of AGENTS",
-    ]
+    left_out = [each["name"] for each in output["left_out"]]
+    assert left_out == ["table Collective_Memory", "columns of AGENTS"]
     (agent,) = private_home.rows("SELECT * FROM agents")
     assert (agent["id"], agent["type"]) == ("a-1", "Explore")
 
@@ -513,8 +499,7 @@ def test_an_old_database_is_not_trusted(private_home: Home) -> None:
     assert {each["name"]: each["rows"] for each in output["left_out"]} == {
         "table swarms": None, "table evil": 1,
     }  # fmt: skip
-    reasons = {each["reason"] for each in output["entries"] if each["outcome"] == "refused"}
-    assert reasons == {"swarm w-1 does not exist"}
+    assert {*refusals(output)} == {"swarm w-1 does not exist"}
     assert not witness.exists()
     (session,) = private_home.rows("SELECT * FROM sessions")
     assert SECRET not in session["checkpoint_data"]
@@ -523,32 +508,24 @@ def test_an_old_database_is_not_trusted(private_home: Home) -> None:
 
 
 def test_invalid_values_of_one_row_do_not_affect_other_rows(private_home: Home) -> None:
-    path = private_home.root / "old.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript("""
-            CREATE TABLE sessions (id, status, objective, created_at);
-            INSERT INTO sessions VALUES ('endless', 'active', 'x', 9e999);
-            INSERT INTO sessions VALUES ('torn', 'active', CAST(X'ff66' AS TEXT), '2025-13-45');
-            INSERT INTO sessions VALUES (NULL, 'active', 'x', 'x');
-            INSERT INTO sessions VALUES ('../../etc', 'active', 'x', 'x');
-        """)
-    output = run(private_home, "import-db", str(path), expect=1)
+    path = other_database(
+        private_home,
+        """
+        CREATE TABLE sessions (id, status, objective, created_at);
+        INSERT INTO sessions VALUES
+          ('endless', 'active', 'x', 9e999),
+          ('torn', 'active', CAST(X'ff66' AS TEXT), '2025-13-45'),
+          (NULL, 'active', 'x', 'x'),
+          ('../../etc', 'active', 'x', 'x');
+        """,
+    )
+    output = run(private_home, "import-db", path, expect=1)
     outcomes = {each["name"]: each["outcome"] for each in output["entries"]}
     assert outcomes == {
         "endless": "refused", "torn": "taken", "None": "refused", "../../etc": "refused",
     }  # fmt: skip
     rows = private_home.rows("SELECT id, objective FROM sessions")
     assert rows == [{"id": "torn", "objective": "\ufffdf"}]
-
-
-def test_a_row_that_violates_a_constraint_does_not_affect_other_rows(private_home: Home) -> None:
-    nobody = "INSERT INTO instance_sessions VALUES (2, 'old-1', NULL, 78, 'active', 1, 1);"
-    path = old_database(private_home, more=nobody)
-    output = run(private_home, "import-db", str(path), expect=1)
-    assert output["totals"] == {"taken": 5, "refused": 1}
-    (refused,) = (each for each in output["entries"] if each["outcome"] == "refused")
-    assert "instance_id" in refused["reason"]
-    assert private_home.count("sessions") == 1
 
 
 def test_an_imported_agent_without_times_gets_those_of_its_next_event() -> None:

@@ -40,6 +40,17 @@ class Scene:
         self.folder.mkdir(parents=True)
         self.config = home.root / ".config" / "hivepipe" / "config.toml"
 
+    def configure(self, text: str = "") -> None:
+        """Write the user's settings, which name the folder of memories, and make the home."""
+        self.home.path.mkdir(exist_ok=True)
+        self.config.parent.mkdir(parents=True)
+        self.config.write_text(f'memory_dirs = ["{self.folder}"]\n{text}')
+
+    @property
+    def context(self) -> JobContext:
+        """What a job of the home gets."""
+        return JobContext(str(self.home.path), "", lambda _job, _jobs: None)
+
     def fire(self, event: dict[str, Any]) -> None:
         changed_event = changed(event, transcript_path=str(self.claude / f"{SESSION}.jsonl"))
         hook_answer(event["hook_event_name"], changed_event, self.home.env)
@@ -110,9 +121,7 @@ def test_a_memory_that_claude_writes_is_indexed_and_found(
 
 
 def test_the_index_follows_the_files(scene: Scene) -> None:
-    scene.home.path.mkdir()
-    scene.config.parent.mkdir(parents=True)
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    scene.configure()
     (scene.folder / "a.md").write_text("Green tea.")
     (scene.folder / "deep").mkdir()
     (scene.folder / "deep" / "b.txt").write_text("Green deploys.")
@@ -140,9 +149,7 @@ def test_the_index_follows_the_files(scene: Scene) -> None:
 
 def test_files_that_sqlite_cannot_store_leave_the_others(scene: Scene) -> None:
     """A name that is not UTF-8, and a time after the year 2262."""
-    scene.home.path.mkdir()
-    scene.config.parent.mkdir(parents=True)
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    scene.configure()
     Path(f"{scene.folder}/a-\udcff.md").write_text("Green tea.")
     for name, year_ns in (("late.md", 2**34 * 10**9), ("old.md", 0)):
         (scene.folder / name).write_text("Green tea.")
@@ -154,9 +161,7 @@ def test_files_that_sqlite_cannot_store_leave_the_others(scene: Scene) -> None:
 
 
 def test_a_damaged_index_is_named_by_every_command(scene: Scene) -> None:
-    scene.home.path.mkdir()
-    scene.config.parent.mkdir(parents=True)
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    scene.configure()
     (scene.folder / "a.md").write_text("Green tea. " * 3000)
     assert scene.found("tea") == ["a.md"]
     path = scene.home.path / "memory.db"
@@ -177,14 +182,13 @@ def test_a_damaged_index_holds_up_no_job(
 ) -> None:
     scene.home.path.mkdir()
     (scene.folder / "a.md").write_text("Green tea. " * 3000)
-    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
     folder = Folder(str(scene.folder), SWARM, "")
-    index_folders(context, [folder])
+    index_folders(scene.context, [folder])
     path = scene.home.path / "memory.db"
     data = bytearray(path.read_bytes())
     data[damaged_from:] = b"\xff" * len(data[damaged_from:])
     path.write_bytes(data)
-    index_folders(context, [folder])
+    index_folders(scene.context, [folder])
     assert f"memories are not indexed: cannot use {path}: " in caplog.text
     assert "delete it to rebuild it" in caplog.text
 
@@ -200,21 +204,11 @@ def test_a_job_is_retried_while_the_index_is_locked(
     path = scene.home.path / "memory.db"
     MemoryIndex(path).close()
     monkeypatch.setattr("hivepipe.agents.memory.index.BUSY_TIMEOUT_SECS", 0.05)
-    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(sql)
         expected = pytest.raises(sqlite3.OperationalError, match="locked")
         with expected if is_retried else nullcontext():
-            index_folders(context, [Folder(str(scene.folder), SWARM, "")])
-
-
-def test_an_index_that_cannot_be_opened_holds_up_no_job(
-    scene: Scene, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = scene.home.path / "memory.db"
-    path.mkdir(parents=True)
-    index_folders(JobContext(str(scene.home.path), "", lambda _job, _jobs: None))
-    assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
+            index_folders(scene.context, [Folder(str(scene.folder), SWARM, "")])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -246,42 +240,43 @@ def test_an_index_that_may_not_be_written_holds_up_no_job() -> None:
 def test_a_job_is_retried_after_too_many_open_files(scene: Scene) -> None:
     scene.home.path.mkdir()
     MemoryIndex(scene.home.path / "memory.db").close()
-    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
-    index_folders(context)
+    index_folders(scene.context)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.dup(0)
     os.close(free)
     resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, before[1]))  # none left for the -wal
     try:
         with pytest.raises(sqlite3.OperationalError, match="unable to open"):
-            index_folders(context)
+            index_folders(scene.context)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    index_folders(context)
+    index_folders(scene.context)
 
 
-def test_a_job_is_retried_while_the_index_cannot_be_created(scene: Scene) -> None:
-    scene.home.path.write_text("")  # no folder
-    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
+def test_an_index_that_cannot_be_opened_holds_up_no_job_unless_its_folder_is_missing(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.home.path.write_text("")  # no folder: the job is retried
     with pytest.raises(FileExistsError):
-        index_folders(context)
+        index_folders(scene.context)
+    scene.home.path.unlink()
+    path = scene.home.path / "memory.db"
+    path.mkdir(parents=True)
+    index_folders(scene.context)
+    assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
 
 
 def test_memories_rated_useful_come_first(scene: Scene) -> None:
-    scene.home.path.mkdir()
-    scene.config.parent.mkdir(parents=True)
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    scene.configure()
     for name in ("a.md", "b.md"):
         (scene.folder / name).write_text("Green tea.")
     scene.run("task", "add", "x")  # creates the database
     assert scene.found("tea", HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
-    connection = sqlite3.connect(scene.home.database)
-    connection.execute(
-        "INSERT INTO memory_ratings SELECT session_id, memory, 'llm', memory = 'b.md', '2026' "
-        "FROM retrievals"
-    )
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(scene.home.database)) as db, db:
+        db.execute(
+            "INSERT INTO memory_ratings SELECT session_id, memory, 'llm', memory = 'b.md', '2026' "
+            "FROM retrievals"
+        )
     assert scene.found("tea") == ["b.md", "a.md"]
 
 
@@ -321,10 +316,7 @@ def endpoint() -> Iterator[str]:
 
 
 def test_with_an_endpoint_memories_are_found_by_meaning(scene: Scene, endpoint: str) -> None:
-    scene.home.path.mkdir()
-    scene.config.parent.mkdir(parents=True)
-    provider = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{provider}')
+    scene.configure(f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n')
     (scene.folder / "drinks.md").write_text(f"Tea, always green. Key {KEY}")
     (scene.folder / "ops.md").write_text("How we deploy on Tuesdays.")
     # No word of the query is in the file.
@@ -343,10 +335,7 @@ def test_with_an_endpoint_memories_are_found_by_meaning(scene: Scene, endpoint: 
 def test_without_a_key_that_can_be_trusted_memories_are_found_by_words(
     scene: Scene, endpoint: str
 ) -> None:
-    scene.home.path.mkdir()
-    scene.config.parent.mkdir(parents=True)
-    provider = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{provider}')
+    scene.configure(f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n')
     credentials = scene.config.with_name("credentials.env")
     credentials.write_text(f"HIVEPIPE_EMBEDDINGS_KEY={KEY}\n")
     credentials.chmod(0o644)
@@ -408,11 +397,9 @@ def test_memories_are_added_to_a_prompt_if_enabled(
 
 
 def test_forgetting_a_text_reaches_the_index_and_the_texts_for_prompts(scene: Scene) -> None:
-    scene.config.parent.mkdir(parents=True)
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\nmemory_recall = true\n')
+    scene.configure("memory_recall = true\n")
     (scene.folder / "a.md").write_text("Mister Wagtail asks for the invoice.")
     (scene.folder / "b.md").write_text("The invoice is printed twice.")
-    scene.home.path.mkdir()
     (scene.home.path / "spool").mkdir()
     scene.run("drain")
     assert sorted(scene.found("invoice")) == ["a.md", "b.md"]
