@@ -15,6 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+import psycopg
+from psycopg.pq import ExecStatus
 
 READY_SECS = 60.0
 # A superuser of the cluster. `team init` is run by an administrator without this right.
@@ -48,38 +52,17 @@ class Server:
 
     def create(self) -> None:
         """Make the data folder; the superuser is trusted on the socket, all others need SCRAM."""
-        self._run(
-            "initdb",
-            "-D",
-            self.data,
-            "-U",
-            ADMIN,
-            "-A",
-            "scram-sha-256",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            f"--pwfile={self._password_file()}",
-        )
+        words = ["-U", ADMIN, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"]
+        self._run("initdb", "-D", self.data, *words, f"--pwfile={self._password_file()}")
         rules = f"local all {ADMIN} trust\nlocal all all scram-sha-256\n"
         rules += "host all all 127.0.0.1/32 scram-sha-256\n"
         (self.data / "pg_hba.conf").write_text(rules)
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        words = [
-            self.programs / "postgres",
-            "-D",
-            self.data,
-            "-k",
-            self.folder,
-            "-p",
-            str(self.port),
-            "-c",
-            "listen_addresses=127.0.0.1",
-            *TUNED,
-            *self.options,
-        ]
+        place = ["-D", self.data, "-k", self.folder, "-p", str(self.port)]
+        loopback = ["-c", "listen_addresses=127.0.0.1"]
+        words = [self.programs / "postgres", *place, *loopback, *TUNED, *self.options]
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log, **self.as_user())
         self.wait()
@@ -108,30 +91,16 @@ class Server:
         )
 
     def psql(self, sql: str, database: str = "postgres") -> str:
-        """Run SQL as the superuser."""
-        done = subprocess.run(
-            [
-                self.programs / "psql",
-                "-XAtq",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-h",
-                self.folder,
-                "-p",
-                str(self.port),
-                "-U",
-                ADMIN,
-                "-d",
-                database,
-                "-c",
-                sql,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        """Run SQL as the superuser; return a line for each row, with | between its values."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            done = connection.pgconn.exec_(sql.encode())
+            assert done.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK), done.error_message
+            rows = range(done.ntuples)
+            columns = range(done.nfields)
+            return "\n".join(
+                "|".join((done.get_value(row, column) or b"").decode() for column in columns)
+                for row in rows
+            )
 
     def own(self, *paths: Path) -> None:
         """Make files readable for the server's user only."""
@@ -142,33 +111,20 @@ class Server:
 
     def dump(self, database: str, path: Path, *, plain: bool = False) -> None:
         """Write a backup of a database."""
-        words = [
-            "-Fp" if plain else "-Fc",
-            "-h",
-            self.folder,
-            "-p",
-            self.port,
-            "-U",
-            ADMIN,
-            database,
-        ]
-        done = subprocess.run(
-            [self.programs / "pg_dump", *map(str, words)], capture_output=True, check=True
-        )
-        path.write_bytes(done.stdout)
+        with path.open("wb") as backup:
+            self._as_admin("pg_dump", "-Fp" if plain else "-Fc", database, stdout=backup)
 
     def restore(self, database: str, path: Path) -> None:
         """Replace a database by a backup."""
         self.psql(f"DROP DATABASE {database} WITH (FORCE)")
         self.psql(f"CREATE DATABASE {database}")
-        words = ["-h", self.folder, "-p", self.port, "-U", ADMIN, "-d", database]
-        with open(path, "rb") as backup:
-            subprocess.run(
-                [self.programs / "pg_restore", *map(str, words)],
-                stdin=backup,
-                capture_output=True,
-                check=True,
-            )
+        with path.open("rb") as backup:
+            self._as_admin("pg_restore", "-d", database, stdin=backup)
+
+    def _as_admin(self, program: str, *words: str, **streams: IO[bytes]) -> None:
+        """Run a program as the superuser."""
+        place = ["-h", self.folder, "-p", str(self.port), "-U", ADMIN]
+        subprocess.run([self.programs / program, *place, *words], **streams, check=True)
 
     def _password_file(self) -> Path:
         path = self.folder / "pw"

@@ -157,6 +157,7 @@ class HomeOfTeam:
 
 def same_rows(team: Team, *homes: HomeOfTeam) -> bool:
     """Return whether the team has as many rows as its homes in every table."""
-    return all(
-        team.count(table) == sum(home.count(table) for home in homes) for table in TABLES
-    ) and {each.table for each in CAPTURED} >= {*TABLES}
+    counts = ", ".join(f"(SELECT count(*) FROM hivepipe.{table})" for table in TABLES)
+    (of_team,) = team.rows(f"SELECT {counts}")
+    of_homes = [str(sum(home.count(table) for home in homes)) for table in TABLES]
+    return of_team == of_homes and {each.table for each in CAPTURED} >= {*TABLES}

@@ -21,9 +21,8 @@ from tests.postgres import free_port
 from tests.team_scene import HomeOfTeam, Team, same_rows
 
 
-def home(tmp_path: Path, team: Team, member: str, **share: str) -> HomeOfTeam:
-    login = team.joined(member).writes
-    return HomeOfTeam(tmp_path / member / "hive.db", login, share or {"*": "everything"})
+def home(tmp_path: Path, team: Team, member: str) -> HomeOfTeam:
+    return HomeOfTeam(tmp_path / member / "hive.db", team.joined(member).writes)
 
 
 @pytest.fixture
@@ -31,6 +30,11 @@ def open_team(team: Team) -> Team:
     """A team that shares everything."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     return team
+
+
+@pytest.fixture
+def ann(open_team: Team, tmp_path: Path) -> HomeOfTeam:
+    return home(tmp_path, open_team, "ann")
 
 
 def test_each_row_of_two_homes_is_stored_once(open_team: Team, tmp_path: Path) -> None:
@@ -46,8 +50,7 @@ def test_each_row_of_two_homes_is_stored_once(open_team: Team, tmp_path: Path) -
     assert open_team.count("usage_2026_11") == 610  # in the partition of its month
 
 
-def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one")
     ann.ship()
     for number in range(10):
@@ -56,8 +59,7 @@ def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, tmp_path: Pa
     assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["title 9"]]
 
 
-def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one", 5)
     ann.ship()
     ann.sql("UPDATE usage SET output = 777 WHERE message_id LIKE '%-3'")
@@ -68,8 +70,7 @@ def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, tmp_pat
     assert open_team.count("usage", "output = 777") == 3  # of two sessions
 
 
-def test_a_repeated_or_late_batch_changes_nothing(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_a_repeated_or_late_batch_changes_nothing(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one")
     with Shipment(ann.home, ann.login, ann.share) as late:
         ann.ship()
@@ -82,8 +83,7 @@ def test_a_repeated_or_late_batch_changes_nothing(open_team: Team, tmp_path: Pat
     assert same_rows(open_team, ann)
 
 
-def test_a_message_moved_to_another_month_is_stored_once(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_a_message_moved_to_another_month_is_stored_once(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one", 1)
     ann.ship()
     ann.sql("UPDATE usage SET created_at = '2026-10-31T23:59:59.999Z'")
@@ -91,8 +91,7 @@ def test_a_message_moved_to_another_month_is_stored_once(open_team: Team, tmp_pa
     assert open_team.count("usage") == open_team.count("usage_2026_10") == 1
 
 
-def test_deleted_rows_are_deleted_for_the_team(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_deleted_rows_are_deleted_for_the_team(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one")
     ann.work("two")
     ann.ship()
@@ -103,9 +102,8 @@ def test_deleted_rows_are_deleted_for_the_team(open_team: Team, tmp_path: Path) 
 
 
 def test_a_forgotten_session_is_deleted_and_not_accepted_again(
-    open_team: Team, tmp_path: Path
+    open_team: Team, ann: HomeOfTeam, tmp_path: Path
 ) -> None:
-    ann = home(tmp_path, open_team, "ann")
     twin = HomeOfTeam(tmp_path / "twin" / "hive.db", ann.login)  # another home of the same person
     for each in (ann, twin):
         each.work("secret")
@@ -124,8 +122,9 @@ def test_a_forgotten_session_is_deleted_and_not_accepted_again(
     assert '"table prompts": 6' in places
 
 
-def test_a_restored_server_gets_missing_rows(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_a_restored_server_gets_missing_rows_and_keeps_no_others(
+    open_team: Team, ann: HomeOfTeam, tmp_path: Path
+) -> None:
     ann.work("one")
     ann.ship()
     backup = tmp_path / "backup.sql"
@@ -138,30 +137,20 @@ def test_a_restored_server_gets_missing_rows(open_team: Team, tmp_path: Path) ->
     assert not same_rows(open_team, ann)
     ann.ship()
     assert same_rows(open_team, ann)
-
-
-def test_a_restored_server_keeps_no_rows_that_are_shared_no_more(
-    open_team: Team, tmp_path: Path
-) -> None:
-    ann = home(tmp_path, open_team, "ann")
-    ann.work("one")
-    ann.ship()
-    backup = tmp_path / "backup.sql"
-    open_team.server.dump(open_team.database, backup)
+    # Rows that are shared no more are removed from it again.
     ann.share = {"*": "metadata"}
     ann.ship()
-    open_team.server.restore(open_team.database, backup)
+    server.restore(open_team.database, backup)
     assert open_team.count("prompts") == 3
     ann.ship()
     assert open_team.count("prompts") == 0
-    assert open_team.count("sessions", "objective IS NULL") == 1
+    assert open_team.count("sessions", "objective IS NULL") == 2
     assert ann.ship() == 0
 
 
 def test_the_log_of_changes_does_not_grow_while_the_server_is_away(
-    open_team: Team, tmp_path: Path
+    open_team: Team, ann: HomeOfTeam
 ) -> None:
-    ann = home(tmp_path, open_team, "ann")
     ann.work("one")
     ann.ship()
     away = HomeOfTeam(ann.path, ann.login._replace(port=free_port()))
@@ -173,8 +162,7 @@ def test_the_log_of_changes_does_not_grow_while_the_server_is_away(
     assert ann.ship() == 1
 
 
-def test_a_home_that_a_server_refuses_captures_no_changes(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_a_home_that_a_server_refuses_captures_no_changes(open_team: Team, ann: HomeOfTeam) -> None:
     ann.login = ann.login.with_login("hivepipe_machine_" + "0" * 16, "wrong")
     ann.work("one")
     with pytest.raises(TeamRefusedError):
@@ -183,8 +171,7 @@ def test_a_home_that_a_server_refuses_captures_no_changes(open_team: Team, tmp_p
         assert not is_captured(store)
 
 
-def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, tmp_path: Path) -> None:
-    ann = HomeOfTeam(tmp_path / "hive.db", open_team.joined("ann").writes)
+def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one", 0)
     ann.ship()
     ann.sql(f"""
@@ -199,9 +186,8 @@ def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, tmp_path: P
 
 
 def test_a_restored_home_overwrites_no_newer_row_and_loses_none(
-    open_team: Team, tmp_path: Path
+    open_team: Team, ann: HomeOfTeam, tmp_path: Path
 ) -> None:
-    ann = home(tmp_path, open_team, "ann")
     ann.work("one")
     ann.ship()
     stale = tmp_path / "stale.db"
@@ -227,9 +213,8 @@ def test_a_restored_home_overwrites_no_newer_row_and_loses_none(
 
 
 def test_rows_that_postgresql_cannot_store_do_not_block_others(
-    open_team: Team, tmp_path: Path
+    open_team: Team, ann: HomeOfTeam
 ) -> None:
-    ann = home(tmp_path, open_team, "ann")
     ann.work("one", 1)
     ann.sql("UPDATE prompts SET prompt = 'a' || char(0) || 'b'")
     ann.sql("UPDATE usage SET input = 'many'")
@@ -242,10 +227,9 @@ def test_rows_that_postgresql_cannot_store_do_not_block_others(
 
 
 def test_a_row_that_exceeds_a_limit_of_postgresql_holds_up_no_others(
-    open_team: Team, tmp_path: Path
+    open_team: Team, ann: HomeOfTeam
 ) -> None:
     """A long key fits into no index, and PostgreSQL does not call that a fault of the data."""
-    ann = home(tmp_path, open_team, "ann")
     ann.work("one", 1)
     key = "".join(chr(number) for number in random.Random(7).choices(range(0x4E00, 0x9FFF), k=9000))
     ann.sql(
@@ -266,8 +250,7 @@ ODD_TEXTS = (
 )
 
 
-def test_texts_arrive_unchanged(open_team: Team, tmp_path: Path) -> None:
-    ann = home(tmp_path, open_team, "ann")
+def test_texts_arrive_unchanged(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one", 0)
     with closing(sqlite3.connect(ann.path, isolation_level=None)) as db:
         sql = "INSERT INTO prompts (session_id, prompt, created_at, job_id) VALUES ('one', ?, ?, ?)"
@@ -281,9 +264,8 @@ def test_texts_arrive_unchanged(open_team: Team, tmp_path: Path) -> None:
 
 
 def test_a_home_that_left_stops_capturing_and_can_join_again(
-    open_team: Team, tmp_path: Path
+    open_team: Team, ann: HomeOfTeam
 ) -> None:
-    ann = home(tmp_path, open_team, "ann")
     ann.work("one")
     ann.ship()
     with closing(Database(ann.path)) as db:

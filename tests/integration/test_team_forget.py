@@ -10,13 +10,18 @@ import pytest
 
 from hivepipe.team.archives import place
 from tests.archive_scene import line
-from tests.conftest import CLI, ROOT, fire, until
+from tests.conftest import CLI, fire, until
 from tests.integration.test_team_page import Person
 from tests.object_store import KEY, ObjectStore
 from tests.payloads import EVENTS, SESSION_START, changed
 from tests.team_scene import Team
 
 MINUTE = 60.0
+HASTY_UPLINK = """
+from hivepipe.worker import archive_passes, uplink
+archive_passes.SETTLE_SECS = archive_passes.EVERY_SECS = 1.0
+uplink.serve()
+"""
 WORD = "zebrafinch"  # only in the forgotten session
 FORGOTTEN = "5e55104a-0000-4000-8000-00000000dead"
 KEPT = "5e55104a-0000-4000-8000-00000000beef"
@@ -38,9 +43,8 @@ def record_session(person: Person, session: str, word: str) -> None:
 
 @contextmanager
 def uplink_of(person: Person) -> Iterator[None]:
-    """Run the uplink, as a stack does."""
-    command = [CLI[0], "-I", "workers/uplink.py"]
-    running = subprocess.Popen(command, env=person.env, cwd=ROOT)
+    """Run the uplink, as a stack does, with short delays before it sends archives."""
+    running = subprocess.Popen([CLI[0], "-I", "-c", HASTY_UPLINK], env=person.env)
     try:
         yield
     finally:
@@ -61,10 +65,7 @@ def table_of(dump: str, name: str) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["s3", "database"])
 def test_a_session_forgotten_on_a_machine_is_in_no_later_backup(
-    team: Team,
-    tmp_path: Path,
-    bucket: ObjectStore,
-    where: str,
+    team: Team, tmp_path: Path, bucket: ObjectStore, where: str
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     store = bucket.place if where == "s3" else place.DATABASE

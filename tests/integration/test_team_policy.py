@@ -65,6 +65,13 @@ def write_session(home: HomeOfTeam, session: str, project: str) -> None:
             db.execute(sql, {name: text for name, text in names.items() if f":{name}" in sql})
 
 
+@pytest.fixture
+def ann(team: Team, tmp_path: Path) -> HomeOfTeam:
+    """A home that shares everything with a team that shares everything."""
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    return HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+
+
 def texts_in_backup(team: Team) -> int:
     """Return how often TEXT is in a backup of the team's database."""
     path = team.server.folder.parent / f"{team.server.folder.name}.dump"
@@ -100,9 +107,8 @@ def rows_of(team: Team, session: str) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def test_the_stricter_level_applies(team: Team, tmp_path: Path) -> None:
-    share = {f"p{number}": users for number, (users, _) in enumerate(PAIRS)}
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+def test_the_stricter_level_applies(team: Team, ann: HomeOfTeam) -> None:
+    ann.share = {f"p{number}": users for number, (users, _) in enumerate(PAIRS)}
     for number, (_, teams) in enumerate(PAIRS):
         team.query("SELECT hivepipe.set_policy(%s, %s)", f"p{number}", teams)
         write_session(ann, f"s{number}", f"/p/p{number}")
@@ -125,10 +131,8 @@ ASKED = {
 }
 
 
-def test_a_question_of_a_session_is_not_shared(team: Team, tmp_path: Path) -> None:
+def test_a_question_of_a_session_is_not_shared(team: Team, ann: HomeOfTeam) -> None:
     """The text of a notification may say anything, as an MCP server's question does."""
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     for number, asked in enumerate(ASKED):
         write_session(ann, f"s{number}", "/p/blue")
         ann.sql(f"UPDATE activity SET waits_for = '{asked}' WHERE session_id = 's{number}'")
@@ -138,9 +142,8 @@ def test_a_question_of_a_session_is_not_shared(team: Team, tmp_path: Path) -> No
 
 
 def test_a_question_that_an_older_machine_sent_is_replaced(
-    team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    team: Team, ann: HomeOfTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     write_session(ann, "one", "/p/blue")
     with monkeypatch.context() as older:
         older.setitem(shared_rows._COMPUTED, "waits_for", "t.waits_for")
@@ -166,10 +169,8 @@ def test_a_question_that_is_on_an_older_server_is_replaced(older_team: Team) -> 
 
 
 @pytest.fixture
-def shipped(team: Team, tmp_path: Path) -> HomeOfTeam:
+def shipped(ann: HomeOfTeam) -> HomeOfTeam:
     """A home that sent four sessions. Each session and its project are named after a level."""
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     for level in LEVELS:
         write_session(ann, level, f"/p/{level}")
     ann.ship()
@@ -185,9 +186,7 @@ def test_a_stricter_team_policy_removes_rows_at_once(team: Team, shipped: HomeOf
         shipped.ship()  # only the second time at the machine's request
 
 
-def test_a_batch_under_an_outdated_policy_is_refused(team: Team, tmp_path: Path) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+def test_a_batch_under_an_outdated_policy_is_refused(team: Team, ann: HomeOfTeam) -> None:
     with Shipment(ann.home, ann.login, ann.share) as shipment:
         write_session(ann, "one", "/p/blue")
         team.query("SELECT hivepipe.set_policy('*', 'metadata')")
@@ -214,9 +213,7 @@ def waits_for_a_lock(team: Team) -> bool:
 
 
 @pytest.mark.parametrize("what", DELETIONS)
-def test_a_deletion_also_deletes_rows_on_their_way(team: Team, tmp_path: Path, what: str) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+def test_a_deletion_also_deletes_rows_on_their_way(team: Team, ann: HomeOfTeam, what: str) -> None:
     write_session(ann, "one", "/p/blue")
 
     def delete() -> None:
@@ -258,9 +255,7 @@ def test_two_homes_of_a_member_forget_sessions_at_once(team: Team, tmp_path: Pat
     assert other.result(20) == 1
 
 
-def test_rows_wait_for_a_policy_on_its_way(team: Team, tmp_path: Path) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+def test_rows_wait_for_a_policy_on_its_way(team: Team, ann: HomeOfTeam) -> None:
     with (
         Shipment(ann.home, ann.login, ann.share) as shipment,
         ThreadPoolExecutor() as threads,
@@ -310,9 +305,9 @@ ONLY_BLUE = {"*": "nothing", "blue": "everything"}
 
 @PRIVATE
 def test_a_server_hears_of_no_session_of_a_private_project(
-    team: Team, tmp_path: Path, private: str
+    team: Team, ann: HomeOfTeam, private: str
 ) -> None:
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, ONLY_BLUE)
+    ann.share = ONLY_BLUE
     for session, project in (("open", "/p/blue"), ("hidden", private)):
         write_session(ann, session, project)
         costs = f"'{session}', 1, 1, 'm', '2026-11-24', 0, 0, 0, 0, 0, 0"
@@ -332,9 +327,9 @@ def test_a_server_hears_of_no_session_of_a_private_project(
 
 @PRIVATE
 def test_a_server_hears_of_no_private_session_that_was_forgotten_while_it_was_away(
-    team: Team, tmp_path: Path, private: str
+    ann: HomeOfTeam, private: str
 ) -> None:
-    ann = HomeOfTeam(tmp_path / "home" / "hive.db", team.joined("ann").writes, ONLY_BLUE)
+    ann.share = ONLY_BLUE
     ann.ship()
     for session, project in (("open", "/p/blue"), ("hidden", private)):
         write_session(ann, session, project)
@@ -345,32 +340,32 @@ def test_a_server_hears_of_no_private_session_that_was_forgotten_while_it_was_aw
     assert tables_of_sessions(ann) == {"open": tables}
 
 
-def test_a_server_sweeps_in_parts(team: Team, tmp_path: Path) -> None:
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+def test_a_server_sweeps_in_parts(team: Team, ann: HomeOfTeam) -> None:
     ann.work("one")
     ann.ship()
     before = {table: team.count(table) for table in TABLES}
+    sweep = team.query("SELECT pg_get_functiondef('hivepipe.sweep'::regproc)")
+    assert "20000" in sweep
+    team.rows(sweep.replace("20000", "200"))
     for table, month in (("agents", ""), ("usage", ", '2026-11-01'")):
         team.rows(
             f"INSERT INTO hivepipe.{table} (home, key, version{', month' if month else ''}) "
-            f"SELECT h.id, 'old ' || n, 1{month} FROM hivepipe.homes h, generate_series(1, 30000) n"
+            f"SELECT h.id, 'old ' || n, 1{month} FROM hivepipe.homes h, generate_series(1, 300) n"
         )
     ann.share = {"*": "everything", "other": "nothing"}  # all rows are sent again
     calls = 0
     with Shipment(ann.home, ann.login, ann.share) as shipment:
         while shipment.ship_next():
             left = {table: team.count(table) for table in ("agents", "usage")}
-            calls += sum(left.values()) < 60000
+            calls += sum(left.values()) < 600
     assert calls == 4
     assert {table: team.count(table) for table in TABLES} == before
     with listings(ann.path) as store:
         assert home_of(store).sweep_below is None
 
 
-def test_rows_of_an_unknown_session_wait_for_it(team: Team, tmp_path: Path) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    share = {"*": "everything", "secret": "nothing"}
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+def test_rows_of_an_unknown_session_wait_for_it(team: Team, ann: HomeOfTeam) -> None:
+    ann.share = {"*": "everything", "secret": "nothing"}
     ann.sql(
         "INSERT INTO prompts (session_id, prompt, job_id, created_at) "
         "VALUES ('late', 'words', 'j', '2026-11-24'), ('hidden', 'words', 'k', '2026-11-24')"
@@ -384,11 +379,9 @@ def test_rows_of_an_unknown_session_wait_for_it(team: Team, tmp_path: Path) -> N
 
 
 def test_rows_of_a_session_moved_to_a_secret_project_are_removed(
-    team: Team, tmp_path: Path
+    team: Team, ann: HomeOfTeam
 ) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    share = {"*": "everything", "secret": "metadata"}
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    ann.share = {"*": "everything", "secret": "metadata"}
     write_session(ann, "one", "")
     ann.ship()
     assert texts_in_backup(team) == TEXT_COUNTS["everything"]
@@ -410,31 +403,21 @@ def test_the_longest_pattern_applies() -> None:
     assert level_of("blue", {}) == "metadata"
 
 
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
+def test_a_remote_has_one_name_without_a_login() -> None:
+    for url, name in (
         ("git@github.com:acme/web.git", "github.com/acme/web"),
         ("git@GitHub.com:acme/web.git", "github.com/acme/web"),
         ("https://user:secret@github.com/acme/web.git", "github.com/acme/web"),
         ("ssh://git@host.example:2222/acme/web", "host.example/acme/web"),
-        ("/srv/git/web.git", ""),
-        ("file:///srv/git/web.git", ""),
-        ("../web", ""),
-        ("", ""),
-    ],
-)
-def test_a_remote_has_one_name_without_a_login(url: str, name: str) -> None:
-    assert name_of_remote(url) == name
+        *((local, "") for local in ("/srv/git/web.git", "file:///srv/git/web.git", "../web", "")),
+    ):
+        assert name_of_remote(url) == name, url
 
 
 def test_a_project_has_the_same_name_on_all_machines(tmp_path: Path) -> None:
     for place in ("laptop/web", "container/checkout"):
-        folder = tmp_path / place
-        folder.mkdir(parents=True)
-        subprocess.run(["git", "init", "-q", folder], check=True)
-        url = "git@github.com:acme/web.git"
-        subprocess.run(["git", "-C", folder, "remote", "add", "origin", url], check=True)
-        assert project_name(str(folder)) == "github.com/acme/web"
+        checkout(tmp_path / place, "git@github.com:acme/web.git")
+        assert project_name(str(tmp_path / place)) == "github.com/acme/web"
     plain = tmp_path / "plain"
     plain.mkdir()
     assert project_name(str(plain)) == "plain"
@@ -446,12 +429,10 @@ SECRET = "git@github.com:acme/secret.git"
 
 
 @pytest.fixture
-def secret(team: Team, tmp_path: Path) -> Iterator[HomeOfTeam]:
+def secret(ann: HomeOfTeam, tmp_path: Path) -> Iterator[HomeOfTeam]:
     """A home with a session in a checkout of SECRET; each test begins without known remotes."""
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     checkout(tmp_path / "secret", SECRET)
-    share = {"*": "everything", "github.com/acme/secret": "nothing"}
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    ann.share = {"*": "everything", "github.com/acme/secret": "nothing"}
     write_session(ann, "one", str(tmp_path / "secret"))
     project_names._remote.cache_clear()
     yield ann
