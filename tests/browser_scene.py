@@ -6,12 +6,6 @@ from typing import Any
 
 import pytest
 
-from hivepipe.home import locate
-from hivepipe.web.app import web_app
-from tests.conftest import Home, Server
-from tests.identity_provider import served
-from tests.web_scene import TOKEN
-
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
@@ -28,17 +22,6 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
-
-
-@pytest.fixture
-def address(private_home: Home, redis_server: Server) -> Iterator[str]:
-    """The address of a served page."""
-
-    def app_at(_url: str) -> Any:
-        return web_app(locate(str(private_home.project)), TOKEN, is_local=True)
-
-    with served(app_at) as url:
-        yield f"{url}/?token={TOKEN}"
 
 
 class Browser:

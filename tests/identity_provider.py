@@ -2,16 +2,14 @@
 
 import hashlib
 import secrets
-import threading
 import time
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
-import uvicorn
 from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from starlette.applications import Starlette
@@ -21,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from hivepipe.web.listening import listen
+from tests.web_scene import served
 
 CLIENT, SECRET = "the-page", "s3cret-of-the-page"  # pragma: allowlist secret
 
@@ -154,25 +152,6 @@ class Provider:
             ],
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.answer)],
         )
-
-
-@contextmanager
-def served(app_at: Callable[[str], Any]) -> Iterator[str]:
-    """Serve the application for its own address on a free port of loopback."""
-    listening = listen("127.0.0.1", 0)
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    config = uvicorn.Config(
-        app_at(url), lifespan="off", log_level="error", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    try:
-        yield url
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        listening.close()
 
 
 @contextmanager

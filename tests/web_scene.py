@@ -1,9 +1,13 @@
 """Helpers for tests of `hivepipe web`: a client, and hostile texts in database and transcript."""
 
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+import uvicorn
 from click.testing import CliRunner
 from httpx2 import Response
 from starlette.testclient import TestClient
@@ -13,7 +17,9 @@ from hivepipe.db.database import Database
 from hivepipe.home import locate
 from hivepipe.web.app import web_app
 from hivepipe.web.authentication import form_token
+from hivepipe.web.listening import listen
 from tests.archive_scene import AGENT, SESSION, line
+from tests.conftest import Home, Server
 from tests.store_scene import new_database
 
 TOKEN = "a-token-of-the-test"
@@ -28,6 +34,36 @@ def client_of(project: Path | str) -> TestClient:
     client = TestClient(web_app(locate(str(project)), TOKEN, is_local=True), base_url=BASE)
     client.get(f"/now?token={TOKEN}")
     return client
+
+
+@contextmanager
+def served(app_at: Callable[[str], Any]) -> Iterator[str]:
+    """Serve the application for its own address on a free port of loopback."""
+    listening = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    config = uvicorn.Config(
+        app_at(url), lifespan="off", log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
+
+
+@pytest.fixture
+def address(private_home: Home, redis_server: Server) -> Iterator[str]:
+    """The address of a page that this process serves, with its token."""
+
+    def app_at(_url: str) -> Any:
+        return web_app(locate(str(private_home.project)), TOKEN, is_local=True)
+
+    with served(app_at) as url:
+        yield f"{url}/?token={TOKEN}"
 
 
 def post(client: TestClient, path: str, **fields: Any) -> Response:

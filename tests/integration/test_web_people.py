@@ -1,4 +1,4 @@
-"""The page used by keyboard only, and with hostile texts on every view."""
+"""The page used by keyboard only, and with hostile texts on every view and in RQ's own one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,10 +7,11 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.web.views import VIEWS
-from tests.browser_scene import Browser, address, browser, chromium, is_live, pytestmark, shows
+from tests.browser_scene import Browser, browser, chromium, is_live, pytestmark, shows
 from tests.conftest import Home, Server, Writer, until
 from tests.integration.test_failed import add_failed_job, change, fail_agent_job
-from tests.web_scene import HOSTILE, SESSION, archive_hostile_session, record_hostile
+from tests.integration.test_web_rq import PAGES, add_markup
+from tests.web_scene import HOSTILE, SESSION, address, archive_hostile_session, record_hostile
 
 __all__ = ["address", "browser", "chromium", "pytestmark"]
 MOST_TABS = 80
@@ -98,3 +99,15 @@ def test_hostile_texts_execute_no_script(
         shown += page.inner_text("main")
     assert shown.count("<script>alert(1)</script>") > 8
     assert "\\u202e" in shown
+
+
+def test_in_a_browser_no_script_in_data_runs_and_rqs_pages_work(
+    page: Any, private_home: Home, redis_server: Server
+) -> None:
+    add_markup(redis_server)
+    rq = page.url.replace("/now", f"/rq/{short_hash(str(private_home.path))}")
+    for path in PAGES:
+        page.goto(f"{rq}/{path}")
+        page.wait_for_selector("text=<img src=x")  # the page's own script ran
+        assert page.title() == "RQ dashboard", path
+        assert page.locator("img[src=x]").count() == 0, path

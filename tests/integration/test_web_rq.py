@@ -2,9 +2,7 @@
 
 import base64
 import json
-import os
 import re
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -24,17 +22,19 @@ from hivepipe.monitor.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import add_hostile_job
 from tests.payloads import SESSION_START
+from tests.web_scene import TOKEN, address
 
-TOKEN = "a-token-of-the-test"
+__all__ = ["address"]
 
 
 class Browser:
     """A client of a page that keeps its cookie."""
 
-    def __init__(self, address: str, pid: int, home: Home) -> None:
+    pid: int  # of the process that serves the page
+
+    def __init__(self, address: str, home: Home) -> None:
         self.base, _, self.query = address.partition("?")
         self.rq = f"rq/{short_hash(str(home.path))}"
-        self.pid = pid
         self.cookie = ""
 
     def fetch(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
@@ -67,7 +67,16 @@ _OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({
 
 
 @pytest.fixture
+def browser(address: str, private_home: Home) -> Browser:
+    """A client that has shown the token to a page of this process."""
+    made = Browser(address, private_home)
+    made.enter()
+    return made
+
+
+@pytest.fixture
 def open_page(private_home: Home, redis_server: Server) -> Iterator[Callable[..., Browser]]:
+    """Start processes of the page."""
     started: list[subprocess.Popen[str]] = []
 
     def start(**env: str) -> Browser:
@@ -81,7 +90,9 @@ def open_page(private_home: Home, redis_server: Server) -> Iterator[Callable[...
         )
         started.append(process)
         assert process.stdout
-        return Browser(process.stdout.readline().strip(), process.pid, private_home)
+        made = Browser(process.stdout.readline().strip(), private_home)
+        made.pid = process.pid
+        return made
 
     yield start
     for process in started:
@@ -124,9 +135,7 @@ def test_the_token_can_be_set_and_otherwise_differs_per_start(
     assert open_page().query != open_page().query
 
 
-def test_another_host_name_is_refused(open_page: Callable[..., Browser]) -> None:
-    browser = open_page()
-    browser.enter()
+def test_another_host_name_is_refused(browser: Browser) -> None:
     port = browser.base.rpartition(":")[2]
     for host in ("evil.example", f"evil.example:{port}", "10.0.0.1", ""):
         assert browser.fetch("status.json", Host=host)[0] in (400, 403)
@@ -143,24 +152,18 @@ def test_two_pages_do_not_end_each_others_sessions(open_page: Callable[..., Brow
     assert first.cookie.partition("=")[0] != second.cookie.rpartition("; ")[2].partition("=")[0]
 
 
-def test_finished_jobs_are_those_of_the_last_minute(
-    redis_server: Server, open_page: Callable[..., Browser]
-) -> None:
+def test_finished_jobs_are_those_of_the_last_minute(redis_server: Server, browser: Browser) -> None:
     with redis_server.client() as client:
         client.sadd("rq:queues", "rq:queue:medium")
         client.zadd("rq:finished:medium", {"old": time.time() - 1, "new": time.time() + 60})
-    browser = open_page()
-    browser.enter()
     (queue,) = json.loads(browser.fetch(f"{browser.rq}/0/data/queues.json")[1])["queues"]
     assert queue["finished_job_registry_count"] == 1
 
 
 def test_no_code_of_a_job_runs_and_no_job_is_deleted(
-    private_home: Home, redis_server: Server, open_page: Callable[..., Browser]
+    private_home: Home, redis_server: Server, browser: Browser
 ) -> None:
     add_hostile_job(redis_server, private_home, "dead", description="looks harmless")
-    browser = open_page()
-    browser.enter()
     listed = json.loads(browser.fetch(f"{browser.rq}/0/data/jobs/medium/failed/8/asc/1.json")[1])
     assert [job["id"] for job in listed["jobs"]] == ["dead"]
     browser.fetch(f"{browser.rq}/0/data/job/dead.json")
@@ -176,13 +179,10 @@ def test_no_code_of_a_job_runs_and_no_job_is_deleted(
 
 
 def test_the_metrics_agree_with_status(
-    private_home: Home, writer: Writer, open_page: Callable[..., Browser]
+    private_home: Home, writer: Writer, browser: Browser
 ) -> None:
     writer.start()
     fire("SessionStart", SESSION_START, private_home.env)
-    until(lambda: private_home.count("sessions"), "not stored")
-    browser = open_page()
-    browser.enter()
 
     def both() -> tuple[dict[str, Any], dict[tuple[str, str], float]]:
         families = text_string_to_metric_families(browser.fetch("metrics")[1])
@@ -193,6 +193,8 @@ def test_the_metrics_agree_with_status(
         }
         return json.loads(browser.fetch("status.json")[1]), samples
 
+    started = ("hivepipe_operations_total", "start_session")
+    until(lambda: started in both()[1], "not stored")
     report, metrics = both()
     assert {*report} == {*json.loads(private_home.command("status", "--json", expect=None))}
     assert metrics["hivepipe_redis_up", ""] == 1
@@ -200,7 +202,7 @@ def test_the_metrics_agree_with_status(
     assert metrics["hivepipe_jobs_accepted_total", ""] == report["accounts"]["accepted"]
     assert metrics["hivepipe_jobs_retried_total", ""] == report["retried"] == 0
     assert metrics["hivepipe_jobs_done_total", ""] == report["accounts"]["done"]
-    assert metrics["hivepipe_operations_total", "start_session"] == 1
+    assert metrics[started] == 1
     assert metrics["hivepipe_workers", "high"] == 1
     assert metrics["hivepipe_workers", "slow"] == 0
     for queue, count in report["queues"].items():
@@ -264,12 +266,8 @@ def add_markup(server: Server) -> None:
         client.hset(f"rq:worker:{MARKUP}", mapping=worker)
 
 
-def test_pages_escape_data_and_have_a_strict_policy(
-    redis_server: Server, open_page: Callable[..., Browser]
-) -> None:
+def test_pages_escape_data_and_have_a_strict_policy(redis_server: Server, browser: Browser) -> None:
     add_markup(redis_server)
-    browser = open_page()
-    browser.enter()
     nonces = set()
     odd = quote(MARKUP.replace("/", ""), safe="")
     for path in (*PAGES, f"0/view/jobs/{odd}/failed/8/asc/1"):
@@ -287,42 +285,7 @@ def test_pages_escape_data_and_have_a_strict_policy(
     assert len(nonces) == len(PAGES) + 1  # each response has a new nonce
 
 
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-@pytest.mark.skipif(not CHROMIUM, reason="no browser of Chromium's kind")
-def test_in_a_browser_no_script_in_data_runs_and_pages_work(
-    private_home: Home, redis_server: Server, open_page: Callable[..., Browser]
-) -> None:
-    add_markup(redis_server)
-    page = open_page()
-    for path in PAGES:
-        done = subprocess.run(
-            [
-                str(CHROMIUM),
-                *("--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"),
-                *("--enable-logging=stderr", "--virtual-time-budget=6000"),
-                f"--user-data-dir={private_home.root}/browser",
-                f"{page.base}{page.rq}/{path}?{page.query}",
-            ],
-            env={**os.environ, "HOME": str(private_home.root)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        assert "<title>RQ dashboard</title>" in done.stdout, path
-        assert "Content Security Policy" not in done.stderr, done.stderr
-        assert "<img src=" not in done.stdout
-        assert "&lt;img src=x" in done.stdout, path  # the page's script ran and the text is there
-
-
-def test_without_redis_the_view_reports_it(
-    open_page: Callable[..., Browser], redis_server: Server
-) -> None:
-    browser = open_page()
-    browser.enter()
+def test_without_redis_the_view_reports_it(browser: Browser, redis_server: Server) -> None:
     assert browser.fetch(f"{browser.rq}/")[0] == 200
     redis_server.end()
     for page in ("", "0/view/jobs", "0/data/queues.json"):
