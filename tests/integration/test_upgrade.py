@@ -97,6 +97,8 @@ def test_a_stack_of_1_0_0_is_upgraded(old: User, first: str) -> None:
     assert Path(old.hivepipe("home").strip()) == old.recorded
     left = {path.name for path in (old.project / ".hive-mind").iterdir()}
     assert left <= {".gitignore", "backups", "hive.db", "hive.db-wal", "hive.db-shm"}
+    if first != "a hook":
+        return  # what follows does not depend on the first command
     old.hivepipe("init")
     old.hivepipe("move-home")
     record(old, "moved")
