@@ -122,6 +122,11 @@ class Sandbox:
         (process,) = self.processes()[kind]
         return int(process.pid)
 
+    def pids(self) -> dict[str, int]:
+        """Return the pid of the only process of each kind that every stack has."""
+        found = self.processes()
+        return {kind: process.pid for kind in EVERY for (process,) in [found[kind]]}
+
     def kill(self) -> None:
         while found := [*chain(*self.processes().values())]:
             for process in found:  # until a supervisor ends, it may start another process

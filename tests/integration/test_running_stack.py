@@ -70,7 +70,7 @@ def test_all_files_are_private_with_any_umask(stack: Sandbox) -> None:
 
 
 def test_a_second_up_changes_no_process(stack: Sandbox) -> None:
-    before = {kind: stack.pid(kind) for kind in EVERY}
+    before = stack.pids()
     stack.run("up", "-d")
     assert {kind: stack.pid(kind) for kind in before} == before
 
@@ -135,9 +135,7 @@ def test_logs_show_the_last_lines_of_all_processes_or_of_one(stack: Sandbox) -> 
     stack.run("logs", "-n", "-1", expect=64)
 
 
-def test_logs_follow_a_rotation_and_escape_control_characters(
-    stack: Sandbox,
-) -> None:
+def test_logs_follow_a_rotation_and_escape_control_characters(stack: Sandbox) -> None:
     os.umask(0o077)
     log = stack.home / "logs" / "writer.log"
     log.write_text("before\n")

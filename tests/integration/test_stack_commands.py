@@ -67,11 +67,11 @@ def test_restart_starts_new_processes_and_keeps_the_state_on(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.run("up", "-d")
-    before = {kind: sandbox.pid(kind) for kind in EVERY}
+    before = sandbox.pids()
     output = sandbox.run("restart", HIVEPIPE_SUMMARIES="on")
     assert "HIVEPIPE_SUMMARIES is set in this shell, which no stack sees" in output
     assert sandbox.counts() == ONE_OF_EACH
-    assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
+    assert not set(before.values()) & set(sandbox.pids().values())
     assert state_of(sandbox, monkeypatch) == "on"
     sandbox.run("down")
     sandbox.run("restart")  # a stack that is down is started
@@ -126,11 +126,11 @@ def run_in_parallel(sandbox: Sandbox, commands: list[tuple[str, ...]]) -> None:
 def test_processes_are_found_without_their_runtime_folder(sandbox: Sandbox) -> None:
     """A logout removes the folder, while the processes may continue."""
     sandbox.run("up", "-d")
-    before = {kind: sandbox.pid(kind) for kind in EVERY}
+    before = sandbox.pids()
     shutil.rmtree(sandbox.run_folder / "hivepipe")
     sandbox.run("up", "-d")
     assert sandbox.counts() == ONE_OF_EACH
-    assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
+    assert not set(before.values()) & set(sandbox.pids().values())
 
 
 OLDER = """
@@ -149,14 +149,12 @@ def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:
         capture_output=True,
         check=True,
     )
-    older = {kind: sandbox.pid(kind) for kind in EVERY}
+    older = sandbox.pids()
     sandbox.run("up", "-d")
-    newer = {kind: sandbox.pid(kind) for kind in EVERY}
+    newer = sandbox.pids()
     assert not set(older.values()) & set(newer.values())
     sandbox.run("up", "-d")
-    assert {kind: sandbox.pid(kind) for kind in EVERY} == newer, (
-        "a stack of the same version was replaced"
-    )
+    assert sandbox.pids() == newer, "a stack of the same version was replaced"
 
 
 # ---- stacks
@@ -169,7 +167,7 @@ def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) 
     assert entry["home"] == str(sandbox.home)
     assert entry["project"] == str(sandbox.project)
     assert entry["state"] == "running"
-    assert {sandbox.pid(kind) for kind in EVERY} <= set(entry["pids"])  # type: ignore[call-overload]
+    assert {*sandbox.pids().values()} <= set(entry["pids"])  # type: ignore[call-overload]
     pss = sum(psutil.Process(pid).memory_full_info().pss for pid in entry["pids"])  # type: ignore[attr-defined]
     assert entry["memory_bytes"] == pytest.approx(pss, rel=0.2)
     output = sandbox.run("stacks")

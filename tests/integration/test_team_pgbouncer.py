@@ -25,6 +25,7 @@ listen_port = {port}
 unix_socket_dir =
 pool_mode = transaction
 default_pool_size = 1
+server_login_retry = 1
 auth_type = scram-sha-256
 auth_query = SELECT usename, passwd FROM pg_shadow WHERE usename = $1
 logfile = {folder}/log

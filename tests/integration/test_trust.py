@@ -104,6 +104,14 @@ def trusted(clone: Clone) -> Clone:
     return clone
 
 
+@pytest.fixture
+def noted(clone: Clone) -> Clone:
+    """A clone with a request and a note, which are not trusted yet, and a database."""
+    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
+    clone.create_database()
+    return clone
+
+
 def assert_quoted(text: str) -> None:
     """Assert that every text of the clone is quoted and printable."""
     for line in text.split("\n"):
@@ -160,12 +168,8 @@ def test_a_trusted_request_applies_and_its_texts_are_quoted(clone: Clone) -> Non
     assert not any("hivepipe trust" in line for line in user.do("hivepipe", "what").stdout.split())
 
 
-def test_a_changed_file_needs_trust_again_and_the_trusted_copy_applies(
-    clone: Clone,
-) -> None:
-    user = clone.user
-    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
-    clone.create_database()
+def test_a_changed_file_needs_trust_again_and_the_trusted_copy_applies(noted: Clone) -> None:
+    clone, user = noted, noted.user
     user.hivepipe("trust", "--yes")
     changed_request = REQUEST.replace("Staging", "Production").replace("off", "all")
     clone.push({"hivepipe.toml": changed_request, ".claude-state/preferences.md": "Spaces.\n"})
@@ -187,10 +191,8 @@ def test_a_changed_file_needs_trust_again_and_the_trusted_copy_applies(
     assert "nothing new" in user.hivepipe("trust")
 
 
-def test_removed_trust_takes_effect_at_once(clone: Clone) -> None:
-    user = clone.user
-    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
-    clone.create_database()
+def test_removed_trust_takes_effect_at_once(noted: Clone) -> None:
+    clone, user = noted, noted.user
     user.hivepipe("trust", "--yes", "hivepipe.toml")
     assert clone.states() == {"hivepipe.toml": "trusted", ".claude-state/preferences.md": "new"}
     assert clone.context() == ""
@@ -201,12 +203,7 @@ def test_removed_trust_takes_effect_at_once(clone: Clone) -> None:
     assert clone.source("guard") == ("tasks", "default")
     assert "nothing was trusted" in user.hivepipe("trust", "--remove")
     assert "is not a file of this repository" in user.hivepipe("trust", "README.md", expect=1)
-
-
-def test_removed_trust_takes_effect_if_the_answer_cannot_be_shown(clone: Clone) -> None:
-    user = clone.user
-    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
-    clone.create_database()
+    # The same with an answer that cannot be shown.
     user.hivepipe("trust", "--yes")
     assert "Tabs" in clone.context()
     done = user.do("sh", "-c", "hivepipe trust --remove >/dev/full")
@@ -214,10 +211,8 @@ def test_removed_trust_takes_effect_if_the_answer_cannot_be_shown(clone: Clone) 
     assert clone.context() == clone.prompt_context() == ""
 
 
-def test_removed_trust_takes_effect_with_texts_above_the_limit(clone: Clone) -> None:
-    user = clone.user
-    clone.clone({"hivepipe.toml": REQUEST, ".claude-state/preferences.md": "Tabs.\n"})
-    clone.create_database()
+def test_removed_trust_takes_effect_with_texts_above_the_limit(noted: Clone) -> None:
+    clone, user = noted, noted.user
     user.hivepipe("trust", "--yes")
     assert "Tabs" in clone.context()
     own = user.home / ".config" / "hivepipe" / "config.toml"
@@ -401,9 +396,7 @@ def test_a_damaged_trust_file_trusts_nothing(trusted: Clone) -> None:
         assert trusted.states() == {"hivepipe.toml": "trusted"}
 
 
-def test_a_project_cannot_set_folders_by_the_environment_of_its_hooks(
-    clone: Clone,
-) -> None:
+def test_a_project_cannot_set_folders_by_the_environment_of_its_hooks(clone: Clone) -> None:
     user = clone.user
     compiled = {"v": 1, "values": {}, "context": [{"keywords": ["deploy"], "text": NOTE}]}
     clone.clone(
