@@ -87,7 +87,7 @@ class Member:
             transcript.write(lines(count, start))
         self.extend()
 
-    def extend(self, path: Path | None = None, **fields: str) -> None:
+    def extend(self, path: Path | None = None, **fields: Any) -> None:
         self.scene.extend(path, claude_folder=str(self.scene.root / ".claude"), **fields)
 
     def send(self, share: str = "everything") -> Sent:

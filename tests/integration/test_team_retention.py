@@ -9,11 +9,10 @@ from click.testing import CliRunner
 
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
-from hivepipe.summaries.providers import TEAM_STORE, write_credential
 from hivepipe.team.connection import connected, one
 from hivepipe.team.retention import drop_next
-from tests.integration.test_team_archives import Member
-from tests.object_store import KEY, ObjectStore
+from tests.integration.test_team_archives import sender, with_store
+from tests.object_store import ObjectStore
 from tests.postgres import debians_folder, serving
 from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team
 
@@ -52,12 +51,18 @@ def write_session(home: HomeOfTeam, session: str, back: int) -> None:
 
 
 def shared_home(team: Team, tmp_path: Path) -> HomeOfTeam:
+    """Return a home that has sent a session of each of five months."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     home = HomeOfTeam(tmp_path / "ann" / "hive.db", team.joined("ann").writes)
     for back in (0, 1, 2, 3, 4):
         write_session(home, f"s{back}", back)
     home.ship()
     return home
+
+
+@pytest.fixture
+def home(team: Team, tmp_path: Path) -> HomeOfTeam:
+    return shared_home(team, tmp_path)
 
 
 def kept_sessions(team: Team, table: str) -> set[str]:
@@ -75,8 +80,9 @@ def run_retention(team: Team, *words: str) -> str:
 TABLES = ("sessions", "activity", "usage", "prompts", "skill_uses", "session_logs")
 
 
-def test_older_months_are_dropped_and_not_accepted_again(team: Team, tmp_path: Path) -> None:
-    home = shared_home(team, tmp_path)
+def test_older_months_are_dropped_and_not_accepted_again(
+    team: Team, home: HomeOfTeam, tmp_path: Path
+) -> None:
     assert "kept: all" in run_retention(team)
     output = run_retention(team, "2", "--yes")
     for back in (3, 4):
@@ -101,8 +107,7 @@ def test_older_months_are_dropped_and_not_accepted_again(team: Team, tmp_path: P
     assert "dropped" not in run_retention(team)
 
 
-def test_a_session_that_continues_is_kept(team: Team, tmp_path: Path) -> None:
-    home = shared_home(team, tmp_path)
+def test_a_session_that_continues_is_kept(team: Team, home: HomeOfTeam) -> None:
     run_retention(team, "2", "--yes")
     home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-01T00:00:01.000Z' WHERE id = 's4'")
     home.ship()
@@ -110,8 +115,7 @@ def test_a_session_that_continues_is_kept(team: Team, tmp_path: Path) -> None:
     assert kept_sessions(team, "prompts") == {"s0", "s1", "s2"}
 
 
-def test_connecting_machines_drop_expired_months(team: Team, tmp_path: Path) -> None:
-    home = shared_home(team, tmp_path)
+def test_connecting_machines_drop_expired_months(team: Team, home: HomeOfTeam) -> None:
     team.query("SELECT hivepipe.set_retention(2)")
     for _ in range(4):  # one call for each month, and one for the tables without months
         home.ship()
@@ -122,8 +126,7 @@ def test_connecting_machines_drop_expired_months(team: Team, tmp_path: Path) -> 
         assert drop_next(connection) is None
 
 
-def test_shipping_does_not_wait_for_readers_of_an_old_month(team: Team, tmp_path: Path) -> None:
-    home = shared_home(team, tmp_path)
+def test_shipping_does_not_wait_for_readers_of_an_old_month(team: Team, home: HomeOfTeam) -> None:
     team.query("SELECT hivepipe.set_retention(2)")
     with connected(team.admin) as reader, reader.transaction():
         reader.execute("SET ROLE hivepipe_owner")
@@ -136,38 +139,27 @@ def test_shipping_does_not_wait_for_readers_of_an_old_month(team: Team, tmp_path
     assert "s4" not in kept_sessions(team, "usage")
 
 
-def test_a_longer_retention_gets_older_months_again(team: Team, tmp_path: Path) -> None:
-    home = shared_home(team, tmp_path)
+def test_a_longer_retention_gets_older_months_again(team: Team, home: HomeOfTeam) -> None:
     run_retention(team, "2", "--yes")
     run_retention(team, "all")
     home.ship()
-    assert (
-        kept_sessions(team, "usage")
-        == kept_sessions(team, "sessions")
-        == {"s0", "s1", "s2", "s3", "s4"}
-    )
+    for table in ("usage", "sessions"):
+        assert kept_sessions(team, table) == {"s0", "s1", "s2", "s3", "s4"}
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "twelve", "1201", "99999999999"])
-def test_an_invalid_number_of_months_is_refused(text: str) -> None:
-    done = CliRunner().invoke(main, ["team", "retention", "--", text])
-    assert done.exit_code == 64
-    assert "months are a number from 1 to 1200, or all" in done.output
+def test_an_invalid_number_of_months_is_refused() -> None:
+    for text in ("0", "-1", "twelve", "1201", "99999999999"):
+        done = CliRunner().invoke(main, ["team", "retention", "--", text])
+        assert done.exit_code == 64, text
+        assert "months are a number from 1 to 1200, or all" in done.output
 
 
 @pytest.mark.parametrize("where", ["s3", "database"])
 def test_archives_are_dropped_with_their_sessions(
-    team: Team,
-    tmp_path: Path,
-    bucket: ObjectStore,
-    where: str,
+    team: Team, tmp_path: Path, bucket: ObjectStore, where: str
 ) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    team.query("SELECT hivepipe.set_archive_store(%s)", bucket.place if where == "s3" else where)
-    write_credential(TEAM_STORE, KEY)
-    ann = Member(tmp_path, team)
-    ann.grow(20)
-    ann.send()
+    with_store(team, bucket.place if where == "s3" else where)
+    ann = sender(tmp_path, team)
     # The last time of its session counts too, not only the first line of the archive.
     team.rows(f"UPDATE hivepipe.archives SET started_at = '{month(5)}-15T10:00:00.000Z'")
     ann.home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-15T10:00:00.000Z'")

@@ -10,21 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hivepipe.archive.archives import Archives
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
-from hivepipe.files.manifest import Manifest
-from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
 from hivepipe.team import membership
 from hivepipe.team.archives import cipher
-from hivepipe.team.archives.sending import Pass
-from hivepipe.team.connection import connected
 from hivepipe.team.invites import Joined
 from hivepipe.team.membership import Membership
-from tests.archive_scene import AGENT, SESSION, Scene, line, lines
-from tests.object_store import KEY, ObjectStore
-from tests.team_scene import HomeOfTeam, Team
+from tests.archive_scene import AGENT, SESSION, line, lines
+from tests.integration.test_team_archives import Member, with_store
+from tests.object_store import ObjectStore
+from tests.team_scene import Team
 from tests.web_scene import insert
 
 FORMS = ((), ("--markdown",), ("--html",), ("--json",))
@@ -35,14 +31,10 @@ class Pair:
 
     def __init__(self, root: Path, team: Team, patch: pytest.MonkeyPatch) -> None:
         self.team, self.patch = team, patch
-        self.ann, self.bob = team.joined("ann", "desk"), team.joined("bob", sees="all")
-        self.scene = Scene(root / "ann")
-        self.scene.kept = Path(kept_folder(str(self.scene.home)))
-        self.scene.archives = Archives(str(self.scene.kept), Manifest(str(self.scene.home)))
+        self.ann, self.bob = Member(root, team), team.joined("bob", sees="all")
+        self.scene, self.home = self.ann.scene, self.ann.home
         self.bobs_home = root / "bob"
         self.bobs_home.mkdir()
-        self.home = HomeOfTeam(self.scene.home / "hive.db", self.ann.writes)
-        self.home.work(SESSION, 1, "/p/shop")
         with closing(Database(self.home.path)) as db:
             insert(db, "swarms", id="w", name="shop")
             insert(db, "agents", id=AGENT, swarm_id="w", session_id=SESSION, status="completed",
@@ -51,13 +43,11 @@ class Pair:
         self.scene.path.write_bytes(lines(30))
         agent = self.scene.agent_path()
         agent.write_bytes(line(50, "in the attic", agentId=AGENT))
-        claude = str(self.scene.root / ".claude")
-        self.scene.extend(claude_folder=claude, settled=True)
-        self.scene.extend(agent, claude_folder=claude, session=SESSION, settled=True)
+        self.ann.extend(settled=True)
+        self.ann.extend(agent, session=SESSION, settled=True)
 
     def send(self) -> None:
-        with connected(self.ann.writes) as connection:
-            assert Pass(connection, str(self.scene.home), {"*": "everything"}).run().segments
+        assert self.ann.send().segments
 
     def read(self, *words: str) -> Result:
         """Return the result of the command on Bob's machine."""
@@ -67,7 +57,7 @@ class Pair:
         return self._run(self.bobs_home, self.bob, what, "--team", *words)
 
     def read_at_home(self, *words: str, of: str = SESSION[:8]) -> Result:
-        return self._run(self.scene.home, self.ann, of, *words)
+        return self._run(self.scene.home, self.ann.joined, of, *words)
 
     def _run(self, home: Path, joined: Joined, *words: str) -> Result:
         kept = Membership(joined.member, joined.machine, joined.writes.shown, {"*": "everything"})
@@ -86,11 +76,8 @@ class Pair:
 def pair(
     request: Any, team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: ObjectStore
 ) -> Pair:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     store = bucket.place if request.param == "s3" else request.param
-    team.query("SELECT hivepipe.set_archive_store(%s)", store)
-    write_credential(TEAM_STORE, KEY)
-    return Pair(tmp_path, team, monkeypatch)
+    return Pair(tmp_path, with_store(team, store), monkeypatch)
 
 
 def test_the_last_session_and_a_subagent_are_found(pair: Pair) -> None:
@@ -120,7 +107,7 @@ def test_a_reader_is_shown_the_owners_conversation(pair: Pair) -> None:
         for text_part in ("answer 7", "in the attic", SESSION):
             assert text_part in done.stdout, form
     text = pair.read().stdout
-    assert "ann, machine desk" in text
+    assert "ann, machine laptop" in text
     assert "a title" in text
     ends = pair.read_at_home().stdout.split("\n\n")[1:]
     assert text.split("\n\n")[1:] == ends
