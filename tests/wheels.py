@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -17,6 +18,7 @@ PARTS = (
     ".gitignore",
 )
 INSTALL_SECS = 600
+PROGRAM = "hivepipe/_native/hook"
 
 
 class Wheels:
@@ -57,3 +59,12 @@ def pip(python: str | Path, *words: str, **env: str) -> None:
     isolation = () if words[-1].endswith(".whl") else ("--no-build-isolation",)
     command = [str(python), "-m", "pip", "-q", words[0], *offline, *isolation, *words[1:]]
     subprocess.run(command, env={**os.environ, **env}, check=True, timeout=INSTALL_SECS)
+
+
+def program_in(wheel: Path) -> bytes:
+    """Return the native hook of a wheel, which must be executable, or b"" if it has none."""
+    with ZipFile(wheel) as file:
+        if PROGRAM not in file.namelist():
+            return b""
+        assert file.getinfo(PROGRAM).external_attr >> 16 & 0o777 == 0o755
+        return file.read(PROGRAM)

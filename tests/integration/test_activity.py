@@ -100,24 +100,18 @@ def test_a_call_makes_no_job_and_one_connection(private_home: Home, redis_server
     assert accepted(redis_server) - before == 3  # the checkpoint of the edit is a job
 
 
-def test_a_call_fired_twice_counts_once(
+def test_a_call_counts_once_though_it_is_fired_twice_or_only_its_result(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     for kind in (payloads.PRE_BASH, payloads.FAILED_BASH):
         twice = [event for event in calls(kind, 5) for _ in range(2)]
         fire_all_checked(twice, private_home.env, at_once=10)
+    fire_all_checked(calls(payloads.POST_BASH, 5, session_id="results"), private_home.env, 5)
     writer.start()
-    until(lambda: stored(private_home), "not flushed")
+    until(lambda: stored(private_home) and stored(private_home, "results"), "not flushed")
     found = stored(private_home)
     assert (found["calls"], found["failed"]) == (5, 5)
-
-
-def test_results_are_counted_if_no_hook_sees_the_calls(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    fire_all_checked(calls(payloads.POST_BASH, 5), private_home.env, at_once=5)
-    writer.start()
-    until(lambda: stored(private_home).get("calls") == 5, "not flushed")
+    assert stored(private_home, "results")["calls"] == 5
 
 
 def test_open_calls_the_open_turn_task_and_profile_are_stored(
@@ -203,25 +197,24 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
     assert (row["paused_at"] is None) == is_active
 
 
-@pytest.mark.parametrize("lost", ["writer", "redis", "data"])
 def test_totals_go_on_after_a_kill_or_the_loss_of_all_data(
-    private_home: Home, redis_server: Server, writer: Writer, lost: str
+    private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    writer.start()
-    fire_all_checked(calls(payloads.PRE_BASH, 5), private_home.env, at_once=5)
-    until(lambda: stored(private_home).get("calls") == 5, "not flushed")
-    if lost == "writer":
-        writer.end(signal.SIGKILL)
-    elif lost == "redis":
-        redis_server.end(signal.SIGKILL)
-        redis_server.start()
-    else:
-        with redis_server.client() as client:
-            client.flushall()
-    more = [changed(payloads.PRE_BASH, tool_use_id=f"more{n}") for n in range(5)]
-    fire_all_checked(more, private_home.env, at_once=5)
-    writer.restart_if_ended()
-    until(lambda: stored(private_home)["calls"] == 10, "not flushed")
+    def five_calls(name: str, expected: int) -> None:
+        named = [changed(payloads.PRE_BASH, tool_use_id=f"{name}{n}") for n in range(5)]
+        fire_all_checked(named, private_home.env, at_once=5)
+        writer.restart_if_ended()
+        until(lambda: stored(private_home).get("calls") == expected, f"not flushed: {name}")
+
+    five_calls("first", 5)
+    writer.end(signal.SIGKILL)
+    five_calls("killed-writer", 10)
+    redis_server.end(signal.SIGKILL)
+    redis_server.start()
+    five_calls("killed-redis", 15)
+    with redis_server.client() as client:
+        client.flushall()
+    five_calls("lost-data", 20)
 
 
 def test_activity_that_a_killed_writer_took_is_written_by_the_next(

@@ -5,8 +5,6 @@ Each event is fired through both from the same state, and the results are compar
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests import payloads
-from tests.conftest import PATIENCE_SECS, ROOT, Server, made_home, servers
+from tests.conftest import Server, made_home, servers
 from tests.native import BUILT, HookHome
 from tests.payloads import changed, encoded
+from tests.wheels import Wheels, program_in
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
@@ -200,15 +199,14 @@ def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
 
 
 ARM64 = shutil.which("qemu-aarch64-static") or ""
-BUILD = [sys.executable, str(ROOT / "native" / "build.py"), "aarch64-linux-musl"]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not (ARM64 and find_spec("ziglang")), reason="nothing runs a hook for arm64")
-def test_both_hooks_treat_events_alike_on_arm64(hook_home: HookHome) -> None:
-    # The first build for a target also builds its C library, which takes half a minute.
-    subprocess.run([*BUILD, hook_home.native], check=True, timeout=5 * PATIENCE_SECS)
-    assert hook_home.native.read_bytes()[18:20] == b"\xb7\0"
+def test_both_hooks_treat_events_alike_on_arm64(hook_home: HookHome, wheels: Wheels) -> None:
+    program = program_in(wheels.built(TARGET="aarch64-linux-musl"))
+    assert program[18:20] == b"\xb7\0"
+    hook_home.native.write_bytes(program)
     hook_home.emulator = [ARM64]
     away = Both(hook_home, None, prepared(hook_home))
     events = [(event, encoded(payloads.EVENTS[event])) for event in SAMPLES]

@@ -82,23 +82,20 @@ def test_a_denial_names_rule_and_count_and_explain_how_to_disable_it(
     assert fire_checked(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
 
 
-def test_without_a_task_a_loop_is_reported_and_not_denied(
+def test_the_mode_and_the_task_decide_what_a_loop_gets(
     private_home: Home, redis_server: Server
 ) -> None:
-    answers = fire_all_checked(same(16), private_home.env, at_once=1)
-    assert denials(answers) == 0
-    assert [n for n, answer in enumerate(answers, 1) if answer] == [8, 15, 16]
+    def answers(session: str, **env: str) -> list[dict[str, Any]]:
+        return fire_all_checked(
+            same(16, session_id=session), private_home.with_env(**env), at_once=1
+        )
 
-
-def test_a_session_with_a_task_is_denied(private_home: Home, redis_server: Server) -> None:
-    assert denials(fire_all_checked(same(16), private_home.with_env(TASK_ID="t-7"), at_once=1)) == 2
-
-
-def test_a_disabled_guard_is_silent_and_activity_is_still_counted(
-    private_home: Home, redis_server: Server
-) -> None:
-    assert not any(fire_all_checked(same(16), private_home.with_env(GUARD="off"), at_once=4))
-    assert activity(redis_server)["calls"] == "16"
+    reported = answers("without-a-task")
+    assert denials(reported) == 0
+    assert [n for n, answer in enumerate(reported, 1) if answer] == [8, 15, 16]
+    assert denials(answers("with-a-task", TASK_ID="t-7")) == 2
+    assert not any(answers("off", GUARD="off"))
+    assert activity(redis_server, "off")["calls"] == "16"
 
 
 def test_a_repeated_call_counts_once_and_gets_the_same_answer(
@@ -226,10 +223,14 @@ def test_a_call_refused_after_its_event_is_closed(private_home: Home, redis_serv
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
-# hooks registered by older versions pass no event name
-@pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.parametrize(
-    ("last", "failed"), [(payloads.PRE_BASH, 1), (payloads.POST_BASH, 0), (payloads.FAILED_BASH, 1)]
+    ("last", "failed", "is_named"),
+    [
+        (payloads.PRE_BASH, 1, True),
+        (payloads.POST_BASH, 0, True),
+        (payloads.FAILED_BASH, 1, True),
+        (payloads.POST_BASH, 0, False),  # hooks that older versions registered pass no event name
+    ],
 )
 def test_a_batch_is_counted_after_spooled_calls(
     private_home: Home, redis_server: Server, last: dict[str, Any], failed: int, is_named: bool
@@ -301,7 +302,7 @@ def test_the_description_of_a_call_does_not_distinguish_calls(
     private_home: Home, redis_server: Server, payload: dict[str, Any], is_told: bool
 ) -> None:
     answers = []
-    for number in range(16):
+    for number in range(9):
         arguments = {**payload["tool_input"], "description": f"Try {number}"}
         call = changed(payload, tool_input=arguments, tool_use_id=f"t{number}")
         answers.append(hook_answer("PreToolUse", call, private_home.env))
@@ -317,20 +318,6 @@ def test_a_clean_session_gets_only_neutral_answers(
     env = private_home.with_env(GUARD="all")
     for event in honest_sessions.clean(60):
         assert hook_answer(event["hook_event_name"], event, env) == NEUTRAL
-
-
-@pytest.mark.parametrize("payload", payloads.ALL.values(), ids=payloads.ALL)
-def test_every_answer_fits_the_contract(
-    private_home: Home, redis_server: Server, payload: dict[str, Any]
-) -> None:
-    """The session loops and its task is cancelled, so the guard has something to report."""
-    env = private_home.with_env(GUARD="all", TASK_ID="t-1")
-    folder = private_home.path / "tasks" / "cancelled"
-    folder.mkdir(parents=True)
-    (folder / "t-1").write_text("2026-11-21T01:00:00Z\nno longer needed\n")
-    output = fire_checked(payload, env)
-    event = payload["hook_event_name"]
-    assert bool(output) == (event in ("PreToolUse", "UserPromptSubmit"))
 
 
 # ---- the commands
@@ -405,11 +392,9 @@ def test_config_toml_reaches_the_hooks(
     ]
 
 
-@pytest.mark.parametrize("rule", ["cancelled", "shared-disk", "loop", "alternation", "poll"])
-def test_every_rule_is_listed_and_explained(
-    command: Callable[..., tuple[int, str]], rule: str
-) -> None:
-    assert rule in command("list")[1]
-    code, output = command("explain", rule)
-    assert code == 0
-    assert "{" not in output
+def test_every_rule_is_listed_and_explained(command: Callable[..., tuple[int, str]]) -> None:
+    for rule in ("cancelled", "shared-disk", "loop", "alternation", "poll"):
+        assert rule in command("list")[1]
+        code, output = command("explain", rule)
+        assert code == 0
+        assert "{" not in output

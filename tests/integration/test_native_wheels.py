@@ -13,13 +13,12 @@ import pytest
 from tests.integration import test_installation_forms as forms
 from tests.integration.test_installation_forms import Account, assert_records
 from tests.native import BUILT
-from tests.wheels import Wheels
+from tests.wheels import PROGRAM, Wheels, program_in
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
 account = forms.account
 
-PROGRAM = "hivepipe/_native/hook"
 HERE = f"{platform.machine()}-linux-musl"
 TAGS = {
     "x86_64-linux-musl": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
@@ -34,14 +33,6 @@ HEADERS = {
     "x86_64-macos": (4, struct.pack("<I", 0x01000007), b"\xcf\xfa\xed\xfe"),
     "aarch64-macos": (4, struct.pack("<I", 0x0100000C), b"\xcf\xfa\xed\xfe"),
 }
-
-
-def program_in(wheel: Path) -> bytes:
-    with ZipFile(wheel) as file:
-        if PROGRAM not in file.namelist():
-            return b""
-        assert file.getinfo(PROGRAM).external_attr >> 16 & 0o777 == 0o755
-        return file.read(PROGRAM)
 
 
 @pytest.mark.parametrize("target", TAGS)
