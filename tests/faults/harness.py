@@ -42,6 +42,19 @@ from tests.faults.oracle import Fired
 from tests.rounds import SEED
 
 LAUNCHER = Path(__file__).with_name("launch_writer.py")
+# `rq` with hivepipe already imported. Otherwise each work horse imports it, and compiles the rules.
+_RQ = """
+import sys
+import rq.cli
+import hivepipe.run_job
+from hivepipe import redact
+from hivepipe.operations.declared import load
+load(None)
+redact.built_in().redact_text("a@b.example, /a/b.py, 2026-01-02 03:04:05.678")
+sys.argv[0] = "rq"
+rq.cli.main()
+"""
+STOCK_RQ = (sys.executable, "-I", "-c", _RQ)
 
 # Calls around which a kill may make a difference, by their names in the interpreter.
 TOUCHING_CALLS = {
@@ -186,6 +199,19 @@ class Bench:
         self.writers.append(made)
         made.start()
         return made
+
+    def stock_worker(self, *options: str, command: Sequence[str] = STOCK_RQ) -> Process:
+        """Return an `rq worker` as the README describes it, without a class of hivepipe."""
+        words = [*command, "worker", "-u", self.server.url, *options, *QUEUES]
+        made = Process(words, self.home.root / "stock.log", self.home.env, self.home.root)
+        self.writers.append(made)
+        return made
+
+    def run_stock_worker(self) -> None:
+        """Let a stock worker execute all jobs that wait."""
+        worker = self.stock_worker("--burst")
+        worker.start()
+        until(lambda: not worker.is_running, "the stock worker works", 60)
 
     def plain_writer(self) -> Writer:
         made = Writer(self.home)

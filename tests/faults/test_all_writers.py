@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,6 @@ from tests.faults import oracle
 from tests.faults.harness import Bench, random_of
 from tests.faults.oracle import Fired
 from tests.rounds import SEED, rounds
-
-RQ = str(Path(sys.executable).with_name("rq"))
 
 # a stock worker that is killed after the commit and before RQ records the success
 DIES_AFTER_ITS_FIRST_JOB = """
@@ -26,19 +23,6 @@ from rq.cli import main
 sys.argv[0] = "rq"
 main()
 """
-
-
-def stock_worker(bench: Bench, *options: str, command: tuple[str, ...] = (RQ,)) -> Process:
-    """Start `rq worker` as the README describes, without a class of hivepipe."""
-    made = Process(
-        [*command, "worker", "-u", bench.server.url, *options, *QUEUES],
-        bench.home.root / "stock.log",
-        bench.home.env,
-        bench.home.root,
-    )
-    bench.writers.append(made)
-    made.start()
-    return made
 
 
 def balance(bench: Bench) -> dict[str, int]:
@@ -57,8 +41,7 @@ def test_a_stock_workers_jobs_are_counted_as_done(bench: Bench, asked: str) -> N
     events = oracle.timed((*mix.opening, *mix.bulk[:4]))
     jobs = oracle.job_count(events)
     bench.push(events)
-    worker = stock_worker(bench, "--burst")
-    until(lambda: not worker.is_running, "the stock worker works", 60)
+    bench.run_stock_worker()
     if asked != "at once":  # Redis does this a minute after the job.
         for queue in QUEUES:
             for job_id in bench.redis.zrange(f"rq:finished:{queue}", 0, -1):
@@ -76,7 +59,8 @@ def test_a_job_that_a_killed_stock_worker_had_done_is_counted_once(bench: Bench)
     events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
     bench.push(events)
     command = (sys.executable, "-I", "-c", DIES_AFTER_ITS_FIRST_JOB)
-    worker = stock_worker(bench, "-w", "rq.SimpleWorker", command=command)
+    worker = bench.stock_worker("-w", "rq.SimpleWorker", command=command)
+    worker.start()
     until(lambda: not worker.is_running, "the stock worker lives", 60)
     assert worker.end() == -signal.SIGKILL
     assert bench.applied() == 1
@@ -122,7 +106,9 @@ def test_all_writers_at_once_store_the_right_rows(bench: Bench) -> None:
     """RULINGS 45: one writer is only for speed; the rows are right with any number of writers."""
     events = oracle.mix(SEED, 40 * rounds(2))
     writer = bench.plain_writer()
-    stock = [stock_worker(bench), stock_worker(bench, "-w", "rq.SimpleWorker")]
+    stock = [bench.stock_worker(), bench.stock_worker("-w", "rq.SimpleWorker")]
+    for worker in stock:
+        worker.start()
     until(lambda: bench.redis.scard("rq:workers") == 3, "not all have come")
     bench.fire(events.opening, 1)
     bench.settle(writer)

@@ -3,7 +3,6 @@
 import json
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -119,18 +118,9 @@ def test_a_tick_has_the_marker_and_is_claimed_like_any_job(schedulers: Scheduler
 def test_a_stock_worker_executes_ticks_too(schedulers: Schedulers) -> None:
     bench = schedulers.bench
     scheduler = schedulers.start(QUICK)
-    url = bench.server.url
-    command = [str(Path(sys.executable).with_name("rq")), "worker", "-u", url, "-b"]
     until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
     scheduler.end()
-    subprocess.run(
-        [*command, "high", "medium", "low"],
-        env=bench.home.env | {"PYTHONPATH": str(LAUNCHER.parents[2])},
-        cwd=bench.home.project,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    bench.run_stock_worker()
     assert len(schedulers.slots("quick")) == 1
     assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
@@ -145,15 +135,7 @@ def test_a_tick_that_is_due_again_while_a_stock_worker_has_it_is_counted_twice(
     claimed = bench.redis.lpop("rq:queue:medium")  # a worker has claimed it
     assert ticks.fire(bench.redis, row, time.time() + 2)
     bench.redis.rpush("rq:queue:medium", claimed)  # the worker executes it, and the next one
-    command = [str(Path(sys.executable).with_name("rq")), "worker", "-u", bench.server.url, "-b"]
-    subprocess.run(
-        [*command, "high", "medium", "low"],
-        env=bench.home.env,
-        cwd=bench.home.project,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    bench.run_stock_worker()
     figures = accounts(bench.redis)
     assert figures["accepted"] == figures["done"] >= 3
 
