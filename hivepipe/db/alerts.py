@@ -20,9 +20,9 @@ def end_alert(db: Database, name: str, time: str) -> None:
     """
     sql = """
         UPDATE alerts SET ended_at = :time
-        WHERE name = :name AND ended_at IS NULL AND (raised_at < :time OR raised_at > :ahead)
+        WHERE name = :key AND ended_at IS NULL AND (raised_at < :time OR raised_at > :ahead)
     """
-    db.execute(sql, {"name": name, "time": time, "ahead": stored_time(ahead_ns())})
+    db.execute(sql, {"key": name, "time": time, "ahead": stored_time(ahead_ns())})
 
 
 def active_alerts(path: Path) -> dict[str, str]:

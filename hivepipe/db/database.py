@@ -22,6 +22,9 @@ from hivepipe.redact.fields import redact_column
 
 Row = sqlite3.Row
 
+# Tables whose rows are looked up by `name`; in others it may be any text
+_NAMED = {"slots", "alerts", "counters", "identity_versions", "identity_baselines"}
+
 BUSY_TIMEOUT_SECS = 5.0
 PAGES_AT_ONCE = 2000  # 8 MB
 
@@ -93,7 +96,7 @@ class Database:
 
         `on_conflict` is SQL for an existing row, `more` its parameters.
         """
-        columns = _redacted(row)
+        columns = _redacted(row, "key" if table in _NAMED else "name")
         names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
         sql = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT {on_conflict}"
         return self._connection.execute(sql, {**columns, **_redacted(more)}).rowcount == 1
@@ -185,10 +188,15 @@ def new_values(columns: Iterable[str]) -> str:
     return ", ".join(f"{name} = excluded.{name}" for name in columns)
 
 
-def _redacted(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Redact every text but the words of the schema, which a rule of the user may match."""
+def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
+    """Redact every text but the words of the schema, which a rule of the user may match.
+
+    The parameter `name` is redacted as `a_name`.
+    """
     return {
-        name: redact_column(name, value) if isinstance(value, str) and value not in WORDS else value
+        name: redact_column(a_name if name == "name" else name, value)
+        if isinstance(value, str) and value not in WORDS
+        else value
         for name, value in parameters.items()
     }
 

@@ -8,7 +8,7 @@ from copy import copy
 from itertools import chain, islice
 from typing import BinaryIO
 
-from hivepipe.redact import built_in_rules
+from hivepipe.redact import built_in, built_in_rules
 from hivepipe.redact.disguise import IN_JSON, IN_TEXT, decoded_texts, positions
 from hivepipe.redact.edit import Edit, edited
 from hivepipe.redact.escapes import OutOfTimeError, Reading
@@ -34,11 +34,13 @@ _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
 _LEAVES_IN_MEMORY = 1000
 # An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
 _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")
-# Fields of a transcript line that sessions, costs and days are told by, each in its exact form
+# Fields of a transcript line that sessions, projects, costs and days are told by, each in its exact
+# form
 _OF_CLAUDE = re.compile(
     rb'"(?:timestamp"\s*:\s*"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}Z'
-    rb'|sessionId"\s*:\s*"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}'
+    rb'|(?:sessionId|uuid|[a-z]+Uuid)"\s*:\s*"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}'
     rb'|(?:id|requestId)"\s*:\s*"(?:msg|req)_[0-9A-Za-z]{8,40}'
+    rb'|cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}'
     rb'|model"\s*:\s*"claude-[a-z0-9.-]{1,60}(?:\[1m\])?)"'
 ).fullmatch
 
@@ -169,8 +171,7 @@ class Redactor:
         edits: list[Edit] = []
         spent_secs = 0.0
         for leaf, known in self._suspect_leaves(line, quoted, suspects):
-            # A rule of the user such as [0-9]{4} matches ids and times, which no built-in rule does
-            if not self.is_built_in and _OF_CLAUDE(line, leaf.start, leaf.end):
+            if self._is_left_alone(line[leaf.start : leaf.end]):
                 continue
             begun = time.thread_time()
             edits += self._edits_of_leaf(line, leaf, known)
@@ -179,6 +180,16 @@ class Redactor:
                 whole = _whole(line, 0, len(line.rstrip(b"\r\n")))
                 return [whole._replace(replacement=b'"%s"' % whole.replacement)]
         return edits
+
+    def _is_left_alone(self, leaf: bytes) -> bool:
+        """Tell whether only a rule of the user, such as [0-9]{4}, can match this id, time or path.
+
+        Built-in rules and values found earlier apply to it.
+        """
+        if self.is_built_in or not _OF_CLAUDE(leaf):
+            return False
+        is_known = self._learned is not None and self._learned.may_be_in(leaf)
+        return not is_known and not built_in().edits(leaf)
 
     def _suspect_leaves(
         self, line: bytes, quoted: bytes, suspects: Sequence[int]

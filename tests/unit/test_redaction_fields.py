@@ -6,15 +6,26 @@ from pathlib import Path
 import pytest
 
 from hivepipe import redact
+from hivepipe.db.alerts import active_alerts, end_alert, raise_alert
+from hivepipe.db.applied import count
 from hivepipe.db.database import Database
 from hivepipe.db.forget import FORGOTTEN, hive_workers_of, remove_text
 from hivepipe.db.hive import live_workers, record_worker
 from hivepipe.db.imported_skills import add_skill
 from hivepipe.db.listings import listings
 from hivepipe.db.memory_ratings import name_of, rate, usefulness
-from hivepipe.db.profiles import baseline, enter_profile, others_in_folder, set_baseline
+from hivepipe.db.profiles import (
+    add_version,
+    baseline,
+    enter_profile,
+    is_version,
+    others_in_folder,
+    set_baseline,
+)
 from hivepipe.db.sessions import newest_open_session
+from hivepipe.db.slots import is_executed, last_slot, record_slot
 from hivepipe.jobs.forget_query import ForgetQuery
+from hivepipe.jobs.origin import Origin
 from hivepipe.redact.fields import redact_column
 from hivepipe.redact.user_rules import parse, redactor
 from hivepipe.skills.statistics import ImportedSkill
@@ -185,3 +196,27 @@ def test_names_are_found_whatever_the_rules_of_the_user_match(
     assert tuple(row) == ("deploy-DIGITS", 4)
     with listings(tmp_path / "hive.db") as store:
         assert usefulness(store)[name_of("/srv/plan-2024.md")] == 1
+
+
+def test_slots_alerts_and_counters_are_found_whatever_the_rules_of_the_user_match(
+    tmp_path: Path, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = "[[redaction.rules]]\nname = 'word'\npattern = 'prune|workers|zero'\n"
+    monkeypatch.setattr(redact, "_to_load", [])
+    monkeypatch.setattr(redact, "_in_force", [redactor([parse(rule)])])
+    at = "2026-01-01T00:00:00.000Z"
+    for _ in range(2):
+        record_slot(db, "prune_files", 7, 1)
+        raise_alert(db, "hive_workers", "two workers", at)
+        count(db, "zero_rows:prune_files", 1)
+    assert is_executed(db, "prune_files", 7)
+    assert last_slot(db, "prune_files") == 7
+    assert active_alerts(tmp_path / "hive.db") == {"hive_workers": at}
+    assert [row[0] for row in db.rows("SELECT text FROM alerts")] == ["two ***REDACTED***"]
+    (counter,) = db.rows("SELECT name, value FROM counters")
+    assert tuple(counter) == ("zero_rows:prune_files", 2)
+    end_alert(db, "hive_workers", "2026-01-02T00:00:00.000Z")
+    assert active_alerts(tmp_path / "hive.db") == {}
+    job = Origin(id="j1", operation="observe", event_time_ns=1)
+    add_version(db, job, "ana", "prune-2024.md", "abc", "text", "session")
+    assert is_version(db, "ana", "prune-2024.md", "abc")

@@ -209,6 +209,9 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
     session = "12345678-1234-4234-8234-123456789012"
     line = {
         "sessionId": session,
+        "uuid": session,
+        "parentUuid": session,
+        "cwd": "/srv/shop 2024",
         "timestamp": "2026-11-26T10:00:01.000Z",
         "requestId": "req_011CSHoEeqs5C35K",
         "message": {"id": "msg_01ABCDE12345678", "model": "claude-opus-4-5-20251101[1m]"},
@@ -218,6 +221,8 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
         assert digits.redact_line(kept) == Redactor().redact_line(kept) == (kept, ())
     others = {
         "sessionId": f"{session} 1234",
+        "uuid": "1234",
+        "cwd": "see /srv/1234",
         "timestamp": "1234",
         "id": "1234",
         "model": "1234",
@@ -226,3 +231,14 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
     }
     for name, value in others.items():
         assert b"1234" not in digits.redact_line(json.dumps({name: value}).encode())[0], name
+
+
+def test_secrets_are_removed_from_a_folder_that_the_rules_of_the_user_leave(config: Path) -> None:
+    digits = redactor(config, "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\n")
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    secret = "xK9-vQ7.mZ2_pL4w"
+    session = digits.of_home(lambda: b"k" * 32).of_session()
+    session.redact_line(json.dumps({"text": f"password={secret}"}).encode())
+    for each in (token, secret):
+        line = json.dumps({"cwd": f"/srv/{each}/2024"}).encode()
+        assert each.encode() not in session.redact_line(line)[0]
