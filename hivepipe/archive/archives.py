@@ -7,7 +7,7 @@ session.
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from hivepipe.archive.sources import Source
 from hivepipe.archive.totals import GROWTH_PER_SIZE
 from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.events.claude_code import clean
+from hivepipe.files.change_stamp import Stamp
 from hivepipe.files.folders import Folder, make_root
 from hivepipe.transcripts.lines import typed
 from hivepipe.transcripts.totals import Totals
@@ -261,10 +262,10 @@ class Archives(Catalog):
         if totals is None:
             return False
         who = _identity(source, meta)
-        described = callbacks.describe(totals, self._subagents(source.key))
         found = {"found": meta["found"]} if meta and "found" in meta else {}
-        new_meta = {**who, **found, **described, **callbacks.more_metadata(described), **who}
-        kept.write_meta({**new_meta, **offsets.as_meta(clean(source.path))})
+        for described in self._descriptions(source.key, totals, callbacks):
+            new_meta = {**who, **found, **described, **callbacks.more_metadata(described), **who}
+            kept.write_meta({**new_meta, **offsets.as_meta(clean(source.path))})
         return True
 
     def describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
@@ -280,11 +281,30 @@ class Archives(Catalog):
             meta, totals, offsets = self.meta(kept), self.totals(kept), kept.offsets()
             if meta is None or totals is None or offsets is None:
                 return
-            described = callbacks.describe(totals, self._subagents(key))
             path = meta.get("source", {}).get("path", "")
             who = {name: meta[name] for name in _WHO if name in meta}
-            if kept.meta_is_as_written():
-                kept.write_meta({**meta, **described, **who, **offsets.as_meta(path)})
+            for described in self._descriptions(key, totals, callbacks):
+                if kept.meta_is_as_written():
+                    kept.write_meta({**meta, **described, **who, **offsets.as_meta(path)})
+
+    def _descriptions(
+        self, key: str, totals: Totals, callbacks: ArchiveCallbacks
+    ) -> Iterator[dict[str, Any]]:
+        """Yield metadata to write, again if those of a subagent have changed until then.
+
+        `not_described` cannot tell that the written ones lack its last lines: they are newer.
+        """
+        before = None
+        while before != (stamps := self._stamps_of_subagents(key)):
+            before = stamps
+            yield callbacks.describe(totals, self._subagents(key))
+
+    def _stamps_of_subagents(self, session: str) -> list[Stamp]:
+        found = []
+        for entry in self.of_subagents(session).values():
+            with suppress(OSError), self.opened(entry) as kept:
+                found.append(kept.meta_stamp())
+        return found
 
     def _subagents(self, session: str) -> list[Totals]:
         """Return the totals of a session's subagents; [] for a subagent.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from hivepipe.archive import scope, upkeep
 from hivepipe.archive.archives import ArchiveCallbacks, Archives
-from hivepipe.archive.index import Entry
 from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcripts_in
 from hivepipe.config.retention import limits_of
 from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
@@ -62,7 +61,7 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
     followed = scope.followed_folders(context.home)
     callbacks = callbacks_of(context, job)
     oldest = time.time() - _kept_days(context.home) * DAY_SECS
-    result, with_grown_agents = SweepResult(), set[str]()
+    result = SweepResult()
     for folder in claude_folders:
         for path in transcripts_in(folder):
             callbacks.check_stop()
@@ -71,16 +70,14 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
                     if source.status.st_mtime < oldest:  # its archive would be outdated
                         result.expired += 1
                         continue
-                    has_grown = _take(context.home, archives, source, callbacks, followed, result)
-                    if has_grown and source.agent:
-                        with_grown_agents.add(source.session)
+                    _take(context.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
                 result.foreign += 1
             except FileNotFoundError:  # deleted meanwhile
                 continue
             except OSError as error:
                 result.failed[path] = error.strerror or str(error)
-    for session, entry in _to_describe(archives, with_grown_agents).items():
+    for session, entry in archives.not_described().items():
         callbacks.check_stop()
         try:
             archives.describe_again(session, callbacks)
@@ -88,16 +85,6 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
             result.failed[f"{archives.root}/{entry['path']}"] = error.strerror or str(error)
     upkeep.rebuild_index(archives)
     return result
-
-
-def _to_describe(archives: Archives, with_grown_agents: set[str]) -> dict[str, Entry]:
-    """Return the sessions whose metadata may lack lines of a subagent.
-
-    Another process may have described a session last, from totals that it read before.
-    """
-    entries = archives.index.entries()
-    grown = {each: entries[each] for each in sorted(with_grown_agents) if each in entries}
-    return archives.not_described() | grown
 
 
 def _kept_days(home: str) -> float:
@@ -114,15 +101,15 @@ def _take(
     callbacks: ArchiveCallbacks,
     followed: list[str],
     result: SweepResult,
-) -> bool:
-    """Archive what is new in a transcript; return whether there was anything."""
+) -> None:
+    """Archive what is new in a transcript."""
     if archives.has_all_of(source):
         result.unchanged += 1
-        return False
+        return
     cwd = source.head().cwd or _cwd_of_session(archives, source)
     if not cwd or not scope.may_take(home, cwd, followed):
         result.foreign += 1
-        return False
+        return
     is_settled = time.time() - source.status.st_mtime > QUIET_SECS
     lines = archives.extend(
         _typed(archives, source), callbacks, settled=is_settled, describes_session=False
@@ -130,7 +117,6 @@ def _take(
     result.lines += lines
     result.taken += bool(lines)
     result.unchanged += not lines
-    return bool(lines)
 
 
 def _cwd_of_session(archives: Archives, source: Source) -> str:

@@ -551,27 +551,32 @@ def test_a_session_is_described_once_after_all_of_its_subagents(
     assert described == [SESSION]
 
 
-def test_a_sweep_describes_a_session_that_another_process_describes_from_older_totals(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_session_is_described_again_if_a_subagent_grows_meanwhile(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_settled: bool
 ) -> None:
-    (scene.home / "followed-folders").write_text("/home/ana/shop\n")
+    """A sweep that extends the subagent may be killed before it describes the session."""
     scene.path.write_bytes(lines(2))
     scene.extend()
     scene.agent_path().write_bytes(lines(1, 70))
-    extend = Archives.extend
+    subagents, sweep_once = Archives._subagents, [True]
 
-    def overtaken(archives: Archives, source: Source, callbacks: Any, **more: bool) -> int:
-        before = archives._subagents(SESSION)
-        added = extend(archives, source, callbacks, **more)
-        if source.agent:
-            with monkeypatch.context() as other:
-                other.setattr(Archives, "_subagents", lambda *_any: before)
-                archives.describe_again(SESSION, callbacks)
-        return added
+    def overtaken(archives: Archives, session: str) -> list[Totals]:
+        before = subagents(archives, session)
+        if session == SESSION and sweep_once.pop():
+            monkeypatch.setattr(Archives, "_subagents", subagents)
+            with scene.source(scene.agent_path()) as source:
+                archives.extend(source, scene.callbacks(), describes_session=False)
+        return before
 
-    monkeypatch.setattr(Archives, "extend", overtaken)
-    sweep_all(scene)
-    assert scene.meta["tokens"]["output"] == 1 + 2 + 71
+    monkeypatch.setattr(Archives, "_subagents", overtaken)
+    if is_settled:
+        scene.path.write_bytes(lines(3))
+        scene.extend(settled=True)
+        assert scene.meta["tokens"]["output"] == 1 + 2 + 3 + 71
+    else:
+        scene.archives.describe_again(SESSION, scene.callbacks())
+        assert scene.meta["tokens"]["output"] == 1 + 2 + 71
 
 
 def test_a_sweep_describes_no_session_that_is_up_to_date(
