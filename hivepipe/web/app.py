@@ -209,5 +209,7 @@ def _query_of(
     session_id = request.path_params.get("session", "")
     filters = dict(request.query_params)
     if filters.get("team") == "1" and session_id:  # `key` is a home of the team's server
-        return ViewQuery(homes_named(here, ""), filters, session_id, team_home=key)
-    return ViewQuery(homes_named(here, key), filters, session_id, on_ready=on_ready)
+        homes = homes_named(here, "")
+        return ViewQuery(homes, filters, session_id, team_home=key, here=here.home)
+    homes = homes_named(here, key)
+    return ViewQuery(homes, filters, session_id, here=here.home, on_ready=on_ready)

@@ -23,7 +23,7 @@ from hivepipe.web.view_query import Content, ViewQuery
 def session(query: ViewQuery) -> Content:
     """Return one session of a team; raise StoreError if the reader may not see it."""
     window, error = window_of(query)
-    home = query.homes[0].home
+    home = query.here
     with opened(query.reader) as source:
         found = session_of(source, query.team_home, query.session)
         with session_store(source, found) as store:

@@ -32,7 +32,7 @@ def now(query: ViewQuery) -> Content:
         found = open_team_sessions(
             source,
             choice_of(query),
-            query.homes[0].home,
+            query.here,
             with_ended=with_ended,
             limit=MOST_SESSIONS + 1,
         )
@@ -43,10 +43,9 @@ def now(query: ViewQuery) -> Content:
 def agents(query: ViewQuery) -> Content:
     """Return the newest agents of the team by session."""
     kind, state = query.filter("type"), query.filter("outcome")
-    home = query.homes[0].home
     with opened(query.reader) as source:
         found, has_more = team_agents_by_session(
-            source, choice_of(query), home, limit=MOST_AGENTS, kind=kind, state=state
+            source, choice_of(query), query.here, limit=MOST_AGENTS, kind=kind, state=state
         )
     return {"sessions": found, "has_more": has_more}
 
@@ -58,7 +57,7 @@ def costs(query: ViewQuery) -> Content:
         since = first_day(local_day(time_now()[0]))
     choice = choice_of(query, day_begins(since), day_begins(until, name="until"))
     with opened(query.reader) as source:
-        found = team_costs_by_day(source, choice, query.homes[0].home)
+        found = team_costs_by_day(source, choice, query.here)
     chosen = [each for each in found if model in ("", each.key["model"])]
     sums = {name: _sums(chosen, name) for name in ("person", "machine", "project")}
     return {**costs_content(chosen, since), "sums": sums}

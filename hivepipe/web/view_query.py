@@ -23,6 +23,7 @@ class FilterError(HivepipeError):
 class ViewQuery:
     """The chosen homes, and the filters in the URL.
 
+    `here` is the home where the page was started, whose prices and rules apply to a team's rows.
     `team_home` is the home of a team's session, `reader` the member who asks ("" for this user).
     `on_ready` is called when a slow value is ready; without it, the view waits for the value.
     """
@@ -32,6 +33,7 @@ class ViewQuery:
     session: str = ""
     team_home: str = ""
     reader: str = ""
+    here: str = ""
     on_ready: Callable[[], None] | None = None
 
     def filter(self, name: str) -> str:

@@ -1,10 +1,15 @@
 """The page's team views: `team=1` in the address."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from hivepipe.home import make_folders
+from hivepipe.stack import registration
+from hivepipe.stack.lock import Stack
 from hivepipe.team import membership
 from tests.team_readers import Members, made_members, members, own_members
 from tests.web_scene import HOSTILE, client_of
@@ -86,6 +91,21 @@ def test_hostile_texts_of_the_team_are_escaped(own_members: Members) -> None:
         text = client.get(f"/{view}?team=1&all=1&q=cart").text
         assert "&lt;script&gt;" in text, view
         assert "<script>alert" not in text, view
+
+
+def test_the_views_use_the_prices_and_rules_of_the_home_where_the_page_was_started(
+    members: Members, tmp_path: Path
+) -> None:
+    client = page_of(members, "bob/desk")
+    before = client.get("/costs.json?team=1&all=1").json()
+    other = Stack(str(tmp_path / "another-home"), str(tmp_path / "run"))
+    registration.register("/ first of all", other, sys.executable)
+    for name in ("prices.toml", "config.toml"):
+        make_folders(other.home)
+        Path(other.home, name).write_text("damaged")
+    assert client.get("/costs.json?team=1&all=1").json() == before
+    for each in client.get("/now.json?team=1&all=1").json()["sessions"]:
+        assert client.get(f"/session/{each['home']}/{each['id']}?team=1").status_code == 200
 
 
 def test_a_missing_team_is_reported(members: Members) -> None:

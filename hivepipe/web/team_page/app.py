@@ -136,6 +136,7 @@ class _Page:
             request.path_params.get("session", ""),
             team_home=request.path_params.get("home", ""),
             reader=request.state.person,
+            here=self.here.home,
         )
         return content_of(_VIEWS[name], query)
 
