@@ -15,11 +15,7 @@ _CODEX: Payload = {
 }
 CODEX_START = {**_CODEX, "hook_event_name": "SessionStart", "source": "startup"}
 _CODEX_TURN = {**_CODEX, "turn_id": "01a205ab-d1bc-7122-a476-e64e88b84fbd"}
-CODEX_PROMPT = {
-    **_CODEX_TURN,
-    "hook_event_name": "UserPromptSubmit",
-    "prompt": "please work",
-}
+CODEX_PROMPT = {**_CODEX_TURN, "hook_event_name": "UserPromptSubmit", "prompt": "please work"}
 CODEX_CALL = {
     **_CODEX_TURN,
     "hook_event_name": "PreToolUse",

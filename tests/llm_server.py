@@ -160,11 +160,7 @@ def stream(handler: Handler, answer: Any) -> bytes:
     begun = {**whole, "status": "in_progress", "output": []}
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
-        {
-            "type": "response.output_item.added",
-            "output_index": 0,
-            "item": begun_call,
-        },
+        {"type": "response.output_item.added", "output_index": 0, "item": begun_call},
         {
             "type": "response.function_call_arguments.done",
             "item_id": "fc_1",

@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -126,13 +125,12 @@ class OldProject:
         self.entry(agent("queued-1"))
         self.entry(
             "UPDATE instance_sessions SET checkpoint_count = checkpoint_count + 1, "
-            f"operation_count = operation_count + 1 WHERE session_id = '{SESSION}'",
+            f"operation_count = operation_count + 1 WHERE session_id = '{SESSION}'"
         )
         self.entry(checkpoint("instance-2"), priority=3)
         self.entry(log("second"), priority=7)
         torn = self.entry(agent("retrying-1"))
-        torn.rename(torn.with_name("6_.json"))
-        torn = torn.with_name("6_.json")
+        torn = torn.rename(torn.with_name("6_.json"))
         torn.write_text(torn.read_text().replace('"retries": 0', '"retries":1 0'))
         self.entry(agent("claimed-1"), part="processing")
         failed = self.entry(agent("failed-1"), part="failed")
@@ -202,49 +200,34 @@ class OldProject:
     def archives(self) -> None:
         """Make archives of January 2025, their index and the counts of skills."""
         logs = ".claude-state/logs"
-        for word, folder, name, meta in (
-            (
-                "oldword",
-                "main-session/2025-01",
-                "2025-01-10_14-30-00_abc123",
-                {"session_id": "abc123"},
-            ),
-            (
-                "designword",
-                "subagent/architect/2025-01",
-                "2025-01-10_14-35-00_task-xyz",
-                {
-                    "task_id": "task-xyz",
-                    "agent_type": "architect",
-                    "parent_session_id": "abc123",
-                    "outcome": "success",
-                    "message_count": 12,
-                    "duration_seconds": 420,
-                },
-            ),
-        ):
-            line = {"type": "user", "message": {"role": "user", "content": word}}
-            self.write(f"{logs}/{folder}/{name}.jsonl", json.dumps(line) + "\n")
-            self.write(f"{logs}/{folder}/{name}.meta.json", json.dumps(meta))
-        use = {
-            "timestamp": "2025-01-10T14:30:00Z",
-            "session_id": "abc123",
-            "context": "Fix auth bug",
-            "success": True,
+        main = {"session_id": "abc123"}
+        self.archive("oldword", f"{logs}/main-session/2025-01/2025-01-10_14-30-00_abc123", main)
+        architect = {
+            "task_id": "task-xyz",
+            "agent_type": "architect",
+            "parent_session_id": "abc123",
+            "outcome": "success",
+            "message_count": 12,
+            "duration_seconds": 420,
         }
-        skill = {
-            "count": 42,
-            "last_used": use["timestamp"],
-            "invocations": [use],
-            "sessions": ["abc123"],
-            "success_rate": 0.95,
-        }
+        agents = f"{logs}/subagent/architect/2025-01"
+        self.archive("designword", f"{agents}/2025-01-10_14-35-00_task-xyz", architect)
+        at = "2025-01-10T14:30:00Z"
+        use = {"timestamp": at, "session_id": "abc123", "context": "Fix auth bug", "success": True}
+        skill = {"count": 42, "last_used": at, "invocations": [use], "sessions": ["abc123"]}
+        skill["success_rate"] = 0.95
         usage = {"skills": {"systematic-debugging": skill}}
         self.write(f"{logs}/skill-usage.json", json.dumps(usage))
         self.write(f"{logs}/skill-usage-index.json", '{"by_skill": {}}')
         self.write(f"{logs}/archive-index.json", '{"total_sessions": 1}')
         self.write(f"{logs}/hook-errors.log", "[2025-01-10T14:30:00Z] [stop] [ERROR] old\n")
         self.write(".claude-state/preferences.md", "tabs\n")
+
+    def archive(self, word: str, path: str, meta: dict[str, Any]) -> None:
+        """Make an archive of one message."""
+        line = {"type": "user", "message": {"role": "user", "content": word}}
+        self.write(f"{path}.jsonl", json.dumps(line) + "\n")
+        self.write(f"{path}.meta.json", json.dumps(meta))
 
     def workers(self) -> None:
         """Make a hive with a worker."""
@@ -295,11 +278,7 @@ def log(message: str) -> str:
 
 def states(folder: Path) -> dict[str, tuple[str, int, int, bytes]]:
     """Return kind, mode, time and content of everything below a folder."""
-    return {str(path.relative_to(folder)): _state(path) for path in _below(folder)}
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.rglob("*"))
+    return {str(path.relative_to(folder)): _state(path) for path in sorted(folder.rglob("*"))}
 
 
 def _state(path: Path) -> tuple[str, int, int, bytes]:

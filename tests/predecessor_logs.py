@@ -9,31 +9,27 @@ from pathlib import Path
 DAY = 86_400
 SKILL = "systematic-debugging"
 TOKEN = "sk-ant-api03-" + "Ab3" * 20
-USAGE = {
-    "skills": {
-        SKILL: {
-            "count": 42,
-            "last_used": "2025-01-10T14:30:00Z",
-            "invocations": [
-                {
-                    "timestamp": "2025-01-10T14:30:00Z",
-                    "session_id": "abc123",
-                    "context": f"Fix auth bug {TOKEN}",
-                    "success": True,
-                },
-                {
-                    "timestamp": "2025-01-10T14:31:00Z",
-                    "session_id": "def456",
-                    "context": "again",
-                    "success": False,
-                },
-            ],
-            "sessions": ["abc123", "def456", "0ld"],
-            "success_rate": 0.95,
-        },
-        "brainstorming": {"count": 3},
-    }
+USED = "2025-01-10T14:30:00Z"
+FIRST_USE = {
+    "timestamp": USED,
+    "session_id": "abc123",
+    "context": f"Fix auth bug {TOKEN}",
+    "success": True,
 }
+SECOND_USE = {
+    "timestamp": "2025-01-10T14:31:00Z",
+    "session_id": "def456",
+    "context": "again",
+    "success": False,
+}
+COUNTED = {
+    "count": 42,
+    "last_used": USED,
+    "invocations": [FIRST_USE, SECOND_USE],
+    "sessions": ["abc123", "def456", "0ld"],
+    "success_rate": 0.95,
+}
+USAGE = {"skills": {SKILL: COUNTED, "brainstorming": {"count": 3}}}
 SUBAGENT_META = {
     "task_id": "task-xyz",
     "agent_type": "architect",

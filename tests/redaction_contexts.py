@@ -1,48 +1,18 @@
 """Contexts of passwords and of keys without a fixed form, written independently of the rules."""
 
 KEY_FORMS = (
-    "<A32>",
-    "<h32>",
-    "<h40>",
-    "<l40>",
-    "<u32>",
-    "<b40>",
-    "<u16>",
-    "<w43>",
-    "<A24>",
-    "<h8>-<h4>-<h4>-<h4>-<h12>",
-    "<A20>",
-    "<l12>!@#$<l10>%^&*(<l8>-_=+)<l10>",
-    "base64:<b43>=",
+    *("<A32>", "<h32>", "<h40>", "<l40>", "<u32>", "<b40>", "<u16>", "<w43>", "<A24>"),
+    *("<h8>-<h4>-<h4>-<h4>-<h12>", "<A20>", "<l12>!@#$<l10>%^&*(<l8>-_=+)<l10>", "base64:<b43>="),
     "<h64>",
 )
 PASSWORDS = (
-    "hunter2",
-    "Tr0ub4dor&3",
-    "aB3$kd9x",
-    "S3cr3t!pw",
-    "correct-horse-7",
-    "P@ssw0rd99",
-    "xK9#mQ2z",
-    "letmein42",
-    "Sommer2026!",
-    "qwerty123",
-    "hunter2secret",
-    "7f3kQz!",
+    *("hunter2", "Tr0ub4dor&3", "aB3$kd9x", "S3cr3t!pw", "correct-horse-7", "P@ssw0rd99"),
+    *("xK9#mQ2z", "letmein42", "Sommer2026!", "qwerty123", "hunter2secret", "7f3kQz!"),
     "geheim_1x",
 )
 KEY_NAMES = (
-    "API_KEY",
-    "api_key",
-    "SHOP_API_TOKEN",
-    "client_secret",
-    "STEAM_API_KEY",
-    "MAPS_KEY",
-    "GITHUB_PAT",
-    "authToken",
-    "secret_key",
-    "access-key",
-    "ACME_AUTH",
+    *("API_KEY", "api_key", "SHOP_API_TOKEN", "client_secret", "STEAM_API_KEY", "MAPS_KEY"),
+    *("GITHUB_PAT", "authToken", "secret_key", "access-key", "ACME_AUTH"),
 )
 KEY_CONTEXTS = (
     "export {N}={V}",
@@ -117,13 +87,7 @@ KEY_CONTEXTS = (
     'new Client({{ apiKey: "{V}" }})',
 )
 PASSWORD_NAMES = (
-    "password",
-    "DB_PASSWORD",
-    "PGPASSWORD",
-    "MYSQL_PWD",
-    "passwd",
-    "db_pass",
-    "adminPassword",
+    *("password", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "passwd", "db_pass", "adminPassword"),
     "SMTP_PASS",
 )
 PASSWORD_CONTEXTS = (
