@@ -31,20 +31,6 @@ def encoded(payload: object) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _tool(event: str, tool: str, tool_input: Payload, id: str, **rest: Any) -> Payload:
-    return {
-        **_COMMON,
-        "prompt_id": PROMPT,
-        "permission_mode": "acceptEdits",
-        "effort": {"level": "high"},
-        "hook_event_name": event,
-        "tool_name": tool,
-        "tool_input": tool_input,
-        "tool_use_id": id,
-        **rest,
-    }
-
-
 _EDIT_INPUT: Payload = {
     "file_path": "/home/ana/shop/src/checkout.py",
     "old_string": "def pay(cart):\n    pass\n",
@@ -65,17 +51,40 @@ _AGENT_INPUT: Payload = {
 _SKILL_INPUT: Payload = {"skill": "acme:release-notes", "args": "v3.2"}
 _BASH_INPUT: Payload = {"command": "pytest -q", "description": "Run tests"}
 
-PRE_EDIT = _tool("PreToolUse", "Edit", _EDIT_INPUT, "toolu_01Editcheckout")
-PRE_WRITE = _tool("PreToolUse", "Write", _WRITE_INPUT, "toolu_01Writetotals")
-PRE_AGENT = _tool("PreToolUse", "Agent", _AGENT_INPUT, "toolu_01Hq7callers")
-PRE_SKILL = _tool("PreToolUse", "Skill", _SKILL_INPUT, "toolu_01Skillrun")
-PRE_BASH = _tool("PreToolUse", "Bash", _BASH_INPUT, "toolu_01Pytest")
+# the input and the id of a call of each tool
+_CALLS: dict[str, tuple[Payload, str]] = {
+    "Edit": (_EDIT_INPUT, "toolu_01Editcheckout"),
+    "Write": (_WRITE_INPUT, "toolu_01Writetotals"),
+    "Agent": (_AGENT_INPUT, "toolu_01Hq7callers"),
+    "Skill": (_SKILL_INPUT, "toolu_01Skillrun"),
+    "Bash": (_BASH_INPUT, "toolu_01Pytest"),
+}
+_TURN: Payload = {
+    "prompt_id": PROMPT,
+    "permission_mode": "acceptEdits",
+    "effort": {"level": "high"},
+}
+
+
+def _event(name: str, **fields: Any) -> Payload:
+    """Return an event, with fields of its session and turn before its name."""
+    first = {key: fields.pop(key) for key in ("scratchpad_dir", *_TURN) if key in fields}
+    return {**_COMMON, **first, "hook_event_name": name, **fields}
+
+
+def _tool(event: str, tool: str, **fields: Any) -> Payload:
+    given, id = _CALLS[tool]
+    call = {"tool_name": tool, "tool_input": given, "tool_use_id": id}
+    return _event(event, **{**_TURN, **call, **fields})
+
+
+PRE_EDIT, PRE_WRITE, PRE_AGENT, PRE_SKILL, PRE_BASH = (
+    _tool("PreToolUse", tool) for tool in ("Edit", "Write", "Agent", "Skill", "Bash")
+)
 
 POST_EDIT = _tool(
     "PostToolUse",
     "Edit",
-    _EDIT_INPUT,
-    "toolu_01Editcheckout",
     tool_response={
         "filePath": "/home/ana/shop/src/checkout.py",
         "oldString": "def pay(cart):\n    pass\n",
@@ -90,16 +99,13 @@ POST_EDIT = _tool(
 POST_WRITE = _tool(
     "PostToolUse",
     "Write",
-    _WRITE_INPUT,
-    "toolu_01Writetotals",
     tool_response={"filePath": "/home/ana/shop/src/totals.py", "type": "create"},
     duration_ms=9,
 )
 POST_AGENT_COMPLETED = _tool(
     "PostToolUse",
     "Agent",
-    changed(_AGENT_INPUT, run_in_background=False),
-    "toolu_01Hq7callers",
+    tool_input=changed(_AGENT_INPUT, run_in_background=False),
     tool_response={
         "status": "completed",
         "agentId": AGENT,
@@ -117,8 +123,6 @@ POST_AGENT_COMPLETED = _tool(
 POST_AGENT_ASYNC = _tool(
     "PostToolUse",
     "Agent",
-    _AGENT_INPUT,
-    "toolu_01Hq7callers",
     tool_response={
         "status": "async_launched",
         "agentId": AGENT,
@@ -133,8 +137,8 @@ POST_AGENT_ASYNC = _tool(
 POST_AGENT_REMOTE = _tool(
     "PostToolUse",
     "Agent",
-    changed(_AGENT_INPUT, isolation="remote"),
-    "toolu_01Remoterun",
+    tool_input=changed(_AGENT_INPUT, isolation="remote"),
+    tool_use_id="toolu_01Remoterun",
     tool_response={
         "status": "remote_launched",
         "taskId": "task_01Zx",
@@ -148,8 +152,6 @@ POST_AGENT_REMOTE = _tool(
 POST_SKILL = _tool(  # fired inside a subagent
     "PostToolUse",
     "Skill",
-    _SKILL_INPUT,
-    "toolu_01Skillrun",
     agent_id=AGENT,
     agent_type="general-purpose",
     tool_response={"success": True, "commandName": "acme:release-notes"},
@@ -158,8 +160,6 @@ POST_SKILL = _tool(  # fired inside a subagent
 POST_BASH = _tool(
     "PostToolUse",
     "Bash",
-    _BASH_INPUT,
-    "toolu_01Pytest",
     tool_response={"stdout": "42 passed", "stderr": "", "interrupted": False, "isImage": False},
     duration_ms=6120,
 )
@@ -167,8 +167,6 @@ POST_BASH = _tool(
 FAILED_BASH = _tool(
     "PostToolUseFailure",
     "Bash",
-    _BASH_INPUT,
-    "toolu_01Pytest",
     error="Exit code 1\n2 failed, 40 passed",
     is_interrupt=False,
     duration_ms=6120,
@@ -176,48 +174,37 @@ FAILED_BASH = _tool(
 FAILED_AGENT = _tool(
     "PostToolUseFailure",
     "Agent",
-    _AGENT_INPUT,
-    "toolu_01Hq7callers",
     error="Agent type 'Explore' not found",
     is_interrupt=False,
     duration_ms=3,
 )
 FAILED_SKILL = _tool(
-    "PostToolUseFailure",
-    "Skill",
-    _SKILL_INPUT,
-    "toolu_01Skillrun",
-    error="Unknown skill",
-    is_interrupt=False,
-    duration_ms=2,
+    "PostToolUseFailure", "Skill", error="Unknown skill", is_interrupt=False, duration_ms=2
 )
 
-SESSION_START: Payload = {
-    **_COMMON,
-    "scratchpad_dir": "/tmp/claude-1000/-home-ana-shop/7b1f0c9e/scratchpad",
-    "hook_event_name": "SessionStart",
-    "source": "resume",
-    "model": "claude-opus-5",
-    "session_title": "cart-refactor",
-    "seconds_since_last_response": 5400,
-    "context_tokens": 91230,
-    "prompt_cache_likely_expired": True,
-    "estimated_cache_write_usd": 0.57,
-}
-USER_PROMPT_SUBMIT: Payload = {
-    **_COMMON,
-    "prompt_id": PROMPT,
-    "permission_mode": "acceptEdits",
-    "hook_event_name": "UserPromptSubmit",
-    "prompt": "Split checkout.py into smaller modules",
-}
+SESSION_START = _event(
+    "SessionStart",
+    scratchpad_dir="/tmp/claude-1000/-home-ana-shop/7b1f0c9e/scratchpad",
+    source="resume",
+    model="claude-opus-5",
+    session_title="cart-refactor",
+    seconds_since_last_response=5400,
+    context_tokens=91230,
+    prompt_cache_likely_expired=True,
+    estimated_cache_write_usd=0.57,
+)
+USER_PROMPT_SUBMIT = _event(
+    "UserPromptSubmit",
+    prompt_id=PROMPT,
+    permission_mode="acceptEdits",
+    prompt="Split checkout.py into smaller modules",
+)
 # as 2.1.330 sends it when a background agent has finished
-TASK_NOTIFICATION: Payload = {
-    **_COMMON,
-    "prompt_id": "909031c5-4855-42f2-981d-922d89d2322a",
-    "permission_mode": "default",
-    "hook_event_name": "UserPromptSubmit",
-    "prompt": (
+TASK_NOTIFICATION = _event(
+    "UserPromptSubmit",
+    prompt_id="909031c5-4855-42f2-981d-922d89d2322a",
+    permission_mode="default",
+    prompt=(
         "<task-notification>\n<task-id>ada2d8a5de15185fc</task-id>\n"
         "<tool-use-id>toolu_fake007790015616</tool-use-id>\n"
         "<output-file>/tmp/claude-0/tasks/ada2d8a5de15185fc.output</output-file>\n"
@@ -228,50 +215,35 @@ TASK_NOTIFICATION: Payload = {
         "<usage><subagent_tokens>6100</subagent_tokens><tool_uses>1</tool_uses>"
         "<duration_ms>1923</duration_ms></usage>\n</task-notification>"
     ),
-}
-USER_PROMPT_EXPANSION: Payload = {
-    **_COMMON,
-    "permission_mode": "default",
-    "hook_event_name": "UserPromptExpansion",
-    "expansion_type": "slash_command",
-    "command_name": "acme:release-notes",
-    "command_args": "v3.2",
-    "command_source": "plugin",
-    "prompt": "/acme:release-notes v3.2",
-}
-SUBAGENT_START: Payload = {
-    **_COMMON,
-    "hook_event_name": "SubagentStart",
-    "agent_id": AGENT,
-    "agent_type": "Explore",
-}
-SUBAGENT_STOP: Payload = {
-    **_COMMON,
-    "permission_mode": "acceptEdits",
-    "hook_event_name": "SubagentStop",
-    "stop_hook_active": False,
-    "agent_id": AGENT,
-    "agent_type": "Explore",
-    "agent_transcript_path": AGENT_TRANSCRIPT,
-    "last_assistant_message": "Found 7 callers.",
-    "background_tasks": [],
-    "session_crons": [],
-}
-PRE_COMPACT: Payload = {
-    **_COMMON,
-    "hook_event_name": "PreCompact",
-    "trigger": "auto",
-    "custom_instructions": None,
-}
-STOP: Payload = {
-    **_COMMON,
-    "prompt_id": PROMPT,
-    "permission_mode": "acceptEdits",
-    "effort": {"level": "high"},
-    "hook_event_name": "Stop",
-    "stop_hook_active": False,
-    "last_assistant_message": "checkout.py is split into three modules; tests pass.",
-    "background_tasks": [
+)
+USER_PROMPT_EXPANSION = _event(
+    "UserPromptExpansion",
+    permission_mode="default",
+    expansion_type="slash_command",
+    command_name="acme:release-notes",
+    command_args="v3.2",
+    command_source="plugin",
+    prompt="/acme:release-notes v3.2",
+)
+SUBAGENT_START = _event("SubagentStart", agent_id=AGENT, agent_type="Explore")
+SUBAGENT_STOP = _event(
+    "SubagentStop",
+    permission_mode="acceptEdits",
+    stop_hook_active=False,
+    agent_id=AGENT,
+    agent_type="Explore",
+    agent_transcript_path=AGENT_TRANSCRIPT,
+    last_assistant_message="Found 7 callers.",
+    background_tasks=[],
+    session_crons=[],
+)
+PRE_COMPACT = _event("PreCompact", trigger="auto", custom_instructions=None)
+STOP = _event(
+    "Stop",
+    **_TURN,
+    stop_hook_active=False,
+    last_assistant_message="checkout.py is split into three modules; tests pass.",
+    background_tasks=[
         {
             "id": "b2",
             "type": "shell",
@@ -280,16 +252,13 @@ STOP: Payload = {
             "command": "npm run dev",
         }
     ],
-    "session_crons": [],
-}
+    session_crons=[],
+)
 NOT_READ = "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>"
-POST_BATCH: Payload = {
-    **_COMMON,
-    "prompt_id": PROMPT,
-    "permission_mode": "acceptEdits",
-    "effort": {"level": "high"},
-    "hook_event_name": "PostToolBatch",
-    "tool_calls": [
+POST_BATCH = _event(
+    "PostToolBatch",
+    **_TURN,
+    tool_calls=[
         {
             "tool_name": "Edit",
             "tool_input": _EDIT_INPUT,
@@ -303,16 +272,15 @@ POST_BATCH: Payload = {
             "tool_response": "/home/ana/shop",
         },
     ],
-}
-PERMISSION_REQUEST: Payload = {
-    **_COMMON,
-    "prompt_id": PROMPT,
-    "permission_mode": "default",
-    "effort": {"level": "medium"},
-    "hook_event_name": "PermissionRequest",
-    "tool_name": "Bash",
-    "tool_input": {"command": "ls /no/such/place", "description": "A failing call"},
-    "permission_suggestions": [
+)
+PERMISSION_REQUEST = _event(
+    "PermissionRequest",
+    prompt_id=PROMPT,
+    permission_mode="default",
+    effort={"level": "medium"},
+    tool_name="Bash",
+    tool_input={"command": "ls /no/such/place", "description": "A failing call"},
+    permission_suggestions=[
         {
             "type": "addRules",
             "rules": [{"toolName": "Bash", "ruleContent": "ls *"}],
@@ -320,45 +288,36 @@ PERMISSION_REQUEST: Payload = {
             "destination": "localSettings",
         }
     ],
-}
-PERMISSION_DENIED: Payload = {
-    **_tool(
-        "PermissionDenied",
-        "Bash",
-        {"command": "rm -rf /home/ana/nothing-here", "description": "Tidy up"},
-        "toolu_01Denied",
-    ),
-    "permission_mode": "auto",
-    "reason": "Classifier unavailable",
-}
-NOTIFICATION: Payload = {
-    **_COMMON,
-    "prompt_id": PROMPT,
-    "hook_event_name": "Notification",
-    "message": "Claude needs your permission",
-    "notification_type": "permission_prompt",
-}
-MODEL_SWITCH: Payload = {
-    **_COMMON,
-    "hook_event_name": "PostModelSwitch",
-    "from_model": "claude-opus-5",
-    "to_model": "claude-haiku-4-5",
-    "requested_model": "haiku",
-    "source": "command",
-    "context_tokens": 1200,
-}
-STOP_FAILURE: Payload = {
-    **_COMMON,
-    "hook_event_name": "StopFailure",
-    "error": "overloaded",
-    "error_details": "529 overloaded_error",
-    "last_assistant_message": "API Error: Overloaded",
-}
-SESSION_END: Payload = {
-    **_COMMON,
-    "hook_event_name": "SessionEnd",
-    "reason": "prompt_input_exit",
-}
+)
+PERMISSION_DENIED = _tool(
+    "PermissionDenied",
+    "Bash",
+    tool_input={"command": "rm -rf /home/ana/nothing-here", "description": "Tidy up"},
+    tool_use_id="toolu_01Denied",
+    permission_mode="auto",
+    reason="Classifier unavailable",
+)
+NOTIFICATION = _event(
+    "Notification",
+    prompt_id=PROMPT,
+    message="Claude needs your permission",
+    notification_type="permission_prompt",
+)
+MODEL_SWITCH = _event(
+    "PostModelSwitch",
+    from_model="claude-opus-5",
+    to_model="claude-haiku-4-5",
+    requested_model="haiku",
+    source="command",
+    context_tokens=1200,
+)
+STOP_FAILURE = _event(
+    "StopFailure",
+    error="overloaded",
+    error_details="529 overloaded_error",
+    last_assistant_message="API Error: Overloaded",
+)
+SESSION_END = _event("SessionEnd", reason="prompt_input_exit")
 
 # one example of each event, in the order of a session
 EVENTS: dict[str, Payload] = {

@@ -148,11 +148,7 @@ def locked_home(user: User) -> None:
 BROKEN = {
     "the program is gone": (lambda u: launcher(u).unlink(), "failed", "cannot start"),
     "the program may not run": (lambda u: launcher(u).chmod(0o600), "failed", "cannot start"),
-    "another Python": (
-        lambda u: launcher(u).write_text("#!/bin/false\n"),
-        "failed",
-        "exit code 1",
-    ),
+    "another Python": (lambda u: launcher(u).write_text("#!/bin/false\n"), "failed", "exit code 1"),
     "it answers and keeps nothing": (record_nothing, "answered, but not recorded", "neither in"),
     "it hangs": (hang, "failed", "no answer within 1 s"),
     "the home cannot be written": (locked_home, "answered, but not recorded", "cannot be written"),

@@ -305,10 +305,7 @@ def test_a_session_that_starts_with_a_task_is_stored_with_it(
     writer.start()
     until(lambda: is_drained(private_home, redis_server, writer), "not drained")
     found = {row["id"]: (row["session_id"], row["text"], row["status"]) for row in listed(command)}
-    assert found == {
-        known: (SESSION, "Split it", "open"),
-        "elsewhere": ("another", None, "open"),
-    }
+    assert found == {known: (SESSION, "Split it", "open"), "elsewhere": ("another", None, "open")}
 
 
 def test_parallel_commands_lose_no_task(command: Command, private_home: Home) -> None:

@@ -142,10 +142,7 @@ def test_a_reader_sees_what_its_role_allows(own_members: Members) -> None:
     )
     assert [
         row["people"] for row in own_members.output("ann/desk", "skills", "--team")["skills"]
-    ] == [
-        1,
-        1,
-    ]
+    ] == [1, 1]
     own_members.set_visibility("eve", "self")
     assert {
         row["person"]

@@ -267,9 +267,7 @@ def seen(login: Address, table: str) -> set[str]:
         return {row["s"].removeprefix("of-") for row in connection.execute(sql)}
 
 
-def test_readers_see_their_own_rows_their_teams_or_all(
-    shared: People,
-) -> None:
+def test_readers_see_their_own_rows_their_teams_or_all(shared: People) -> None:
     _, people = shared
     expected = {
         "ann": {"ann"},
@@ -284,9 +282,7 @@ def test_readers_see_their_own_rows_their_teams_or_all(
             assert seen(people[name].reads, table) == {name}
 
 
-def test_texts_of_others_are_read_only_with_an_audit_entry(
-    shared: People,
-) -> None:
+def test_texts_of_others_are_read_only_with_an_audit_entry(shared: People) -> None:
     team, people = shared
     ((home,),) = team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'of-ann'")
     read = "SELECT hivepipe.session_rows(%s, 'of-ann', 'prompts') AS row"
@@ -308,9 +304,7 @@ def test_texts_of_others_are_read_only_with_an_audit_entry(
         assert not connection.execute("SELECT * FROM hivepipe.v_audit").fetchall()
 
 
-def test_an_administrator_without_the_owners_role_reads_no_rows(
-    own: People,
-) -> None:
+def test_an_administrator_without_the_owners_role_reads_no_rows(own: People) -> None:
     team, _ = own
     name = f"helper_{team.database}"
     team.server.psql(f"CREATE ROLE {name} LOGIN PASSWORD 'x' IN ROLE hivepipe_admin")

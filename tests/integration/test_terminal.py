@@ -155,10 +155,7 @@ def test_every_command_with_an_argument_is_among_the_calls() -> None:
 
 @pytest.fixture
 def hostile(
-    private_home: Home,
-    new_server: Callable[[Home], Server],
-    writer: Writer,
-    slow_worker: Process,
+    private_home: Home, new_server: Callable[[Home], Server], writer: Writer, slow_worker: Process
 ) -> tuple[Scene, str]:
     """A home with every event and a worker, in which every text is then made hostile."""
     scene = Scene(private_home)
