@@ -54,7 +54,7 @@ class Redactor:
     """
 
     def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
-        """Compile the rules, by default the built-in ones; RedactionRuleError names a bad one."""
+        """Compile the rules, by default the built-in ones."""
         self.is_built_in = rules is None and not allowed
         self._rules = built_in_rules.rules() if rules is None else tuple(rules)
         self._kinds = {rule.name: rule.kind for rule in self._rules}

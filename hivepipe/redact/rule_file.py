@@ -223,6 +223,7 @@ def _try_examples(rule: Rule) -> None:
     if rule.is_token and compiled(rule.pattern, rule.name).groups:
         raise RedactionRuleError(f"{what}: the pattern of a token may have no groups: use (?:...)")
     compiled(rule.unless, rule.name)
+    compiled(rule.sieve, rule.name)
     if rule.not_in and compiled(rule.not_in, rule.name).search(b"") is not None:
         raise RedactionRuleError(f"{what}: not_in matches the empty text")
     scanner = Scanner([rule])

@@ -49,14 +49,12 @@ class Scanner:
         disguise: str = "",
         suspect: str = "",
     ) -> None:
-        """Compile the sieves; RedactionRuleError names the rule that cannot be compiled.
+        """Compile the sieves.
 
         A text that matches `suspect` may be disguised. Then `disguise` finds the parts to decode.
         """
         self.rules = tuple(rules)
         self._allowed = tuple(compiled(pattern, "allow") for pattern in allowed)
-        for rule in self.rules:
-            compiled(rule.sieve, rule.name)
         self._disguise = compiled(disguise, "disguise") if disguise else None
         sieves = [(rule.sieve, number) for number, rule in enumerate(self.rules)]
         if disguise:
