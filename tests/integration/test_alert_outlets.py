@@ -20,7 +20,7 @@ ALERT = {"alert": "disk", "state": "raised"}
 
 @pytest.fixture
 def short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notify, "LIMIT_SECS", 2)
+    monkeypatch.setattr(notify, "LIMIT_SECS", 1)
 
 
 def _is_running(pid: int) -> bool:
@@ -70,7 +70,7 @@ def test_a_failed_command_is_reported_without_its_secrets(command: str, outcome:
 def test_a_command_with_endless_output_is_killed(stream: str) -> None:
     endless = f"import sys\nwhile True: sys.{stream}.write('word ' * 1000)"
     output = notify.run(f'{sys.executable} -c "{endless}"', ALERT)
-    assert output == "not done within 2 s"
+    assert output == "not done within 1 s"
 
 
 def test_a_running_worker_of_the_release_before_can_post() -> None:
@@ -134,7 +134,7 @@ def test_an_invalid_response_is_reported_and_fails_no_job(
 def test_an_endless_response_is_given_up(
     webhook: Callable[[Callable[[socket.socket], None]], str],
 ) -> None:
-    assert notify.post(webhook(_endless_response), ALERT) == "not done within 2 s"
+    assert notify.post(webhook(_endless_response), ALERT) == "not done within 1 s"
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,12 @@ def test_the_call_of_claude_and_its_environment(scene: Scene, claude: Claude) ->
         p for p, data in scene.everything().items() if CANARY.encode() in data and "/bin/" not in p
     ]
 
+    # a key in the shell does not change the provider
+    (claude.folder / "seen.json").unlink()
+    scene.command("summaries", "run", SESSION, ANTHROPIC_API_KEY="sk-ant-" + "x" * 40)
+    assert claude.seen["env"]["CLAUDE_CODE_OAUTH_TOKEN"] == CANARY
+    assert "ANTHROPIC_API_KEY" not in claude.seen["env"]
+
 
 def test_a_bad_token_is_not_retried(scene: Scene, claude: Claude) -> None:
     claude.mode("auth")
@@ -148,18 +154,6 @@ def test_a_bad_token_is_not_retried(scene: Scene, claude: Claude) -> None:
     scene.end()
     row = scene.wait_for_summary()
     assert (row["kind"], row["reason"]) == ("plain", "claude: auth: claude: Invalid bearer token")
-
-
-def test_a_key_in_the_shell_does_not_change_the_provider(scene: Scene, claude: Claude) -> None:
-    agree(scene)
-    scene.write()
-    scene.start()
-    scene.end()
-    scene.wait_for_summary()
-    (claude.folder / "seen.json").unlink()
-    scene.command("summaries", "run", SESSION, ANTHROPIC_API_KEY="sk-ant-" + "x" * 40)
-    assert claude.seen["env"]["CLAUDE_CODE_OAUTH_TOKEN"] == CANARY
-    assert "ANTHROPIC_API_KEY" not in claude.seen["env"]
 
 
 def test_children_of_claude_are_killed_after_the_time_limit(scene: Scene, claude: Claude) -> None:
@@ -183,8 +177,5 @@ def test_without_claude_the_summary_has_a_reason(scene: Scene, claude: Claude) -
     scene.start()
     scene.end()
     row = scene.wait_for_summary(SESSION)
-    assert (row["kind"], row["reason"]) == (
-        "plain",
-        "claude: refused: `claude` is not on PATH",
-    )
+    assert (row["kind"], row["reason"]) == ("plain", "claude: refused: `claude` is not on PATH")
     assert scene.spent()["today"]["calls"] == 0

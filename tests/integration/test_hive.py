@@ -17,9 +17,10 @@ def scene(private_home: Home) -> Iterator[Scene]:
     yield from played(private_home)
 
 
-def test_a_spawned_worker_runs_its_task_to_the_end(scene: Scene) -> None:
+def test_a_spawned_worker_runs_its_task_to_the_end_and_is_stored(scene: Scene) -> None:
     task = script(["say on it", "call Edit a.py", "cost 0.05", "cost 0.07", DONE])
-    worker = scene.spawn(task)
+    env = {"CLAUDECODE": "1", "HIVEPIPE_NESTED": "1", "ANTHROPIC_API_KEY": "k", "AWS_SECRET": "s"}
+    worker = scene.run("spawn", "project-a", task, env=env).strip()
     found = scene.wait_for_state(worker, "done")
     assert found["cost_usd"] == "0.07"
     folder = scene.folder(worker)
@@ -32,31 +33,17 @@ def test_a_spawned_worker_runs_its_task_to_the_end(scene: Scene) -> None:
     assert played["worker"] == worker
     assert played["home"] == str(scene.home.path)
     assert task in played["prompt"]
-    assert not {"CLAUDECODE", "HIVEPIPE_NESTED"} & set(played["variables"])
+    assert not set(env) & set(played["variables"]), "of a nested orchestrator"
     assert "SessionStart" in played["hooks"]  # the hooks of the user apply: the project has none
     kinds = [line["type"] for line in scene.lines(worker)]
     assert kinds[0] == "system"
     assert kinds[-1] == "result"
-
-
-def test_workers_do_not_inherit_variables_of_a_nested_orchestrator(scene: Scene) -> None:
-    env = {"CLAUDECODE": "1", "HIVEPIPE_NESTED": "1", "ANTHROPIC_API_KEY": "k", "AWS_SECRET": "s"}
-    worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
-    scene.wait_for_state(worker, "done")
-    (played,) = scene.played()
-    assert not set(env) & set(played["variables"])
-
-
-def test_workers_runs_statuses_and_tasks_are_stored(scene: Scene) -> None:
-    worker = scene.spawn(script(["cost 0.25", DONE]))
-    scene.wait_for_state(worker, "done")
     (row,) = scene.home.rows("SELECT * FROM hive_workers")
     assert (row["id"], row["project"], row["status"]) == (worker, "project-a", "done")
-    (run,) = scene.home.rows("SELECT * FROM hive_runs")
-    assert (run["kind"], run["is_lost"]) == ("spawn", 0)
+    (stored,) = scene.home.rows("SELECT * FROM hive_runs")
+    assert (stored["kind"], stored["is_lost"]) == ("spawn", 0)
     assert scene.home.rows("SELECT status FROM hive_statuses") == [{"status": "done"}]
-    (task,) = scene.home.rows("SELECT id, status FROM tasks")
-    assert task == {"id": worker, "status": "done"}
+    assert scene.home.rows("SELECT id, status FROM tasks") == [{"id": worker, "status": "done"}]
 
 
 def test_a_project_with_dashes_is_distinguished_from_its_neighbour(scene: Scene) -> None:

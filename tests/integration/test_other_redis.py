@@ -244,17 +244,13 @@ def test_a_foreign_job_is_kept_and_a_hook_starts_a_killed_stack(
     eventually(lambda: sandbox.sessions() == {"s-1", "s-2"})
 
 
-def test_a_cluster_is_refused_with_a_reason(
+def test_a_cluster_is_refused_and_a_redis_that_evicts_keys_is_named(
     sandbox: Sandbox, new_redis: Callable[..., TheirRedis]
 ) -> None:
     cluster = new_redis("--cluster-enabled", "yes")
     output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{cluster.port}", expect=1)
     assert "is a Redis Cluster, which RQ does not support" in output
-
-
-def test_a_redis_that_evicts_keys_is_named(
-    sandbox: Sandbox, new_redis: Callable[..., TheirRedis]
-) -> None:
+    cluster.end()
     evicting = new_redis("--maxmemory-policy", "allkeys-lru")
     output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{evicting.port}")
     assert "may throw events away when it is full" in output

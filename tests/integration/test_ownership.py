@@ -223,16 +223,18 @@ def test_forget_keeps_logs_of_another_program(user: User) -> None:
     assert old.state(logs(user))[original] == before[original]
 
 
-@pytest.mark.parametrize("without", ["", "hive.db", "queue"])
-def test_a_purge_without_an_installation_deletes_nothing(user: User, without: str) -> None:
+def test_a_purge_without_an_installation_deletes_nothing(user: User) -> None:
     project = OldProject(user.project).whole()
     (project.home / "empty").mkdir()
-    if without:
-        (project.home / without).rename(user.project / without)
-    user.own(user.project)
-    before = states(user.project)
-    assert "nothing to do" in user.hivepipe("uninstall", "--purge", "--yes")
-    assert states(user.project) == before
+    for without in ("", "hive.db", "queue"):
+        if without:
+            (project.home / without).rename(user.project / without)
+        user.own(user.project)
+        before = states(user.project)
+        assert "nothing to do" in user.hivepipe("uninstall", "--purge", "--yes")
+        assert states(user.project) == before
+        if without:
+            (user.project / without).rename(project.home / without)
 
 
 def test_a_purge_follows_no_link_to_a_home(user: User) -> None:
@@ -246,8 +248,8 @@ def test_a_purge_follows_no_link_to_a_home(user: User) -> None:
     assert states(user.home) == before
 
 
-@pytest.mark.parametrize("text", ["hive.db*\n!.gitignore\n", "*\n"])
-def test_ignore_files_of_a_project_are_not_changed(user: User, text: str) -> None:
+def commit_ignore_files(user: User, text: str) -> None:
+    """Make a repository with such an ignore file in each folder that may hold data."""
     for name in (".hive-mind", ".claude-state"):
         (user.project / name).mkdir()
         (user.project / name / ".gitignore").write_text(text)
@@ -255,6 +257,11 @@ def test_ignore_files_of_a_project_are_not_changed(user: User, text: str) -> Non
     user.git("init", "-q")
     user.git("add", "-A", "-f")
     user.git("commit", "-qm", "x")
+
+
+@pytest.mark.parametrize("text", ["hive.db*\n!.gitignore\n", "*\n"])
+def test_ignore_files_of_a_project_are_not_changed(user: User, text: str) -> None:
+    commit_ignore_files(user, text)
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
     assert user.git("status", "--porcelain", "-uno") == ""
@@ -281,13 +288,7 @@ def test_a_purge_deletes_events_that_the_home_could_not_take(user: User) -> None
 
 @pytest.mark.parametrize("words", ["uninstall --purge --yes", "move-home"])
 def test_committed_ignore_files_stay_when_the_data_leaves_the_tree(user: User, words: str) -> None:
-    for name in (".hive-mind", ".claude-state"):
-        (user.project / name).mkdir()
-        (user.project / name / ".gitignore").write_text("*\n")
-    user.own(user.project)
-    user.git("init", "-q")
-    user.git("add", "-A", "-f")
-    user.git("commit", "-qm", "x")
+    commit_ignore_files(user, "*\n")
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--in-tree")
     user.play_session()
