@@ -9,7 +9,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
 
@@ -90,14 +90,14 @@ class _Entry:
         self.program = SUPERVISOR if _SUPERVISORD in self.words else _program_of(self.words)
 
     def paths(self) -> set[str]:
-        """Return the open files, and the home of a supervisor or worker.
+        """Return the open lock files, and the home of a supervisor or worker.
 
         A supervisor is found by its home only.
         """
         home = {home_of(self.process)} if self.program else set()
         if self.program == SUPERVISOR:
             return home
-        return home | {file.path for file in value_or(self.process.open_files, [])}
+        return home.union(value_or(lambda: open_locks(self.process), []))
 
 
 def _program_of(words: list[str]) -> str:
@@ -107,6 +107,20 @@ def _program_of(words: list[str]) -> str:
         if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
             return _SCRIPTS[path.name]
     return ""
+
+
+def open_locks(process: psutil.Process) -> list[str]:
+    """Return the lock files that a process has open.
+
+    On Linux they are read directly: psutil also reads the state of each file, in twice the time.
+    """
+    folder = f"/proc/{process.pid}/fd"
+    if os.path.isdir("/proc/self/fd"):
+        links = (f"{folder}/{name}" for name in os.listdir(folder))
+        paths = [value_or(partial(os.readlink, link), "") for link in links]
+    else:
+        paths = [file.path for file in process.open_files()]
+    return [path for path in paths if path.endswith(".lock")]
 
 
 def users_processes() -> Iterator[psutil.Process]:

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 
 from hivepipe.db import location
-from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.errors import RegistrationError, TreeError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
 from hivepipe.install.move_home import adopt_old_home, move_home
-from hivepipe.stack import data_move, registration
+from hivepipe.stack import data_move, lifecycle, registration, supervisor
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.lock import Stack
 from tests.rounds import rounds
+from tests.store_scene import new_database
 
 SEED = 1711
 KILLS = 40  # in a round
@@ -38,6 +38,9 @@ EXPORTS = {"skill-usage.json": b'{"skills": {}}\n', "skill-usage-index.json": b'
 
 @pytest.fixture
 def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project whose stack never runs, so that its processes need not be looked for."""
+    for module in (lifecycle, supervisor):
+        monkeypatch.setattr(module, "stack_processes", lambda _stack: {})
     root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
     seen = {b"HOME": os.fsencode(root), b"XDG_RUNTIME_DIR": os.fsencode(root / "run")}
     monkeypatch.setattr(posix, "environ", seen | {b"PATH": b"/usr/bin:/bin"})
@@ -57,8 +60,7 @@ def register(project: Path, home: str, tree: str = "") -> None:
 def fill(home: str) -> None:
     """Write sessions, exports, and all other files of a home."""
     path = database_path(home)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    Database(path).close()
+    new_database(path).close()
     with closing(sqlite3.connect(path)) as db, db:
         for number in range(SESSIONS):
             at = "2026-01-01T00:00:00.000Z"
@@ -110,7 +112,7 @@ def recorded(home: str) -> dict[str, object]:
 
 
 def changes_files(event: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether an audited call changes files. Reading does not, for example all of /proc."""
+    """Return whether an audited call changes files."""
     return event in STEPS or (event == "open" and bool(arguments[2] & (os.O_WRONLY | os.O_RDWR)))
 
 
