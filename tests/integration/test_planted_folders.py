@@ -9,30 +9,35 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import until
-from tests.installed import User
+from tests.forked import Forker
+from tests.installed import Installation, User
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
 
 # a separate uid, because tests of other users may need the same folder
 OWN_UID = 50_000 + os.getpid() % 10_000
 OTHER_UID = 61_234
+BECOME = ["setpriv", f"--reuid={OWN_UID}", f"--regid={OWN_UID}", "--clear-groups"]
 
 
 class SeparateUser(User):
     """A user with a separate uid and no XDG_RUNTIME_DIR."""
 
     account = "ann"
+    commands: Forker
     before: tuple[str, ...] = ()  # a command that executes the rest of its arguments
 
     def do(
         self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as this user."""
-        become = ["setpriv", f"--reuid={OWN_UID}", f"--regid={OWN_UID}", "--clear-groups"]
+        place = cwd or self.project
+        if words[0] == "hivepipe" and not self.before:
+            return self.commands.run([*map(str, words[1:])], data, {**self.env, **env}, place, 60)
         return subprocess.run(
-            [*self.before, *become, *map(str, words)],
+            [*self.before, *BECOME, *map(str, words)],
             input=data,
-            cwd=cwd or self.project,
+            cwd=place,
             env={**self.env, **env},
             capture_output=True,
             text=True,
@@ -41,9 +46,17 @@ class SeparateUser(User):
         )
 
 
+@pytest.fixture(scope="module")
+def commands(installation: Installation) -> Iterator[Forker]:
+    made = Forker([*BECOME, str(installation.bin / "python")], [*BECOME, "hivepipe"])
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def account(user: User, folder: Path) -> Iterator[SeparateUser]:
-    account = SeparateUser(folder / "own", user.installation)
+def account(installation: Installation, folder: Path, commands: Forker) -> Iterator[SeparateUser]:
+    account = SeparateUser(folder / "own", installation)
+    account.commands = commands
     subprocess.run(["chown", "-R", f"{OWN_UID}:{OWN_UID}", folder / "own"], check=True)
     del account.env["XDG_RUNTIME_DIR"]
     yield account

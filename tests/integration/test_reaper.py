@@ -22,7 +22,7 @@ from hivepipe.operations.declared import PERIODIC
 from hivepipe.operations.reaper import MESSAGES_AT_A_TIME
 from hivepipe.orchestrator import recorded_process
 from hivepipe.queue.ticks import run_triggered, trigger
-from tests.conftest import Home, Server, Writer, hook_path, until
+from tests.conftest import QUEUES, Home, Server, Writer, hook_path, until
 
 (REAPER,) = [row for row in PERIODIC if row.operation == "reap_sessions"]
 MANY = MESSAGES_AT_A_TIME + 50
@@ -90,7 +90,9 @@ class Stack:
         return found[0] if found else {}
 
     def until_started(self, name: str) -> None:
+        """Wait until a session is recorded and no job waits."""
         until(lambda: self.session(name), f"no {name}")
+        self.settle()
 
     def reap(self) -> None:
         """Run the reaper now, and wait until it and its follow-up jobs are done."""
@@ -116,19 +118,17 @@ class Stack:
     def settle(self) -> None:
         def is_quiet() -> bool:
             with self.server.client() as client:
-                keys = [f"rq:{kind}:{q}" for q in ("high", "medium", "low") for kind in ("wip",)]
-                waiting = sum(client.llen(f"rq:queue:{q}") for q in ("high", "medium", "low"))
-                return not waiting and not any(client.zcard(key) for key in keys)
+                return not any(
+                    client.llen(f"rq:queue:{queue}") or client.zcard(f"rq:wip:{queue}")
+                    for queue in QUEUES
+                )
 
         until(is_quiet, "not settled")
 
 
 @pytest.fixture
 def stack(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
+    private_home: Home, redis_server: Server, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> Iterator[Stack]:
     writer.start()
     made = Stack(private_home, redis_server, writer, new_worker("scheduler"))
@@ -142,7 +142,6 @@ def test_a_session_of_a_killed_process_is_ended_with_the_reason(stack: Stack) ->
     claude.fire("SessionStart", "s-1", source="startup", model="opus")
     claude.fire("Stop", "s-1")
     stack.until_started("s-1")
-    stack.settle()
     stack.reap()
     assert stack.session("s-1")["status"] == "paused"  # its process lives
     markers = [
@@ -182,7 +181,6 @@ def test_a_resumed_session_is_not_ended_by_the_death_of_its_first_process(stack:
     first.kill()
     second.fire("SessionStart", "s-1", source="resume")
     stack.until_started("s-1")
-    stack.settle()
     stack.reap()
     assert stack.session("s-1")["status"] == "active"
     found = stack.home.rows("SELECT status FROM instance_sessions ORDER BY assigned_time_ns")
@@ -236,7 +234,6 @@ def test_a_queued_resume_overrides_the_reaper(stack: Stack) -> None:
     first, second = stack.claude(), stack.claude()
     first.fire("SessionStart", "s-1", source="startup")
     stack.until_started("s-1")
-    stack.settle()
     first.kill()
     stack.scheduler.start()
     stack.reap()
@@ -256,7 +253,6 @@ def test_a_session_is_ended_again_after_a_late_event(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")
     stack.until_started("s-1")
-    stack.settle()
     stack.writer.end()
     claude.fire("Stop", "s-1")
     claude.kill()
@@ -278,7 +274,6 @@ def test_a_session_left_by_its_process_is_ended(stack: Stack) -> None:
     claude.fire("SessionStart", "s-1", source="startup")
     claude.fire("SessionStart", "s-2", source="clear")  # without a SessionEnd of the first session
     stack.until_started("s-2")
-    stack.settle()
     stack.reap()
     assert stack.session("s-1")["end_reason"] == "left by its process"
     assert stack.session("s-2")["status"] == "active"
@@ -289,7 +284,6 @@ def test_processes_that_cannot_be_checked_are_not_dead(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "here", source="startup")
     stack.until_started("here")
-    stack.settle()
     (known,) = stack.home.rows("SELECT * FROM instances")
     others = {
         "machine": {**known, "host": "elsewhere", "boot": "another-boot"},
@@ -333,7 +327,6 @@ def test_many_dead_sessions_are_ended_in_one_run(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "alive", source="startup")
     stack.until_started("alive")
-    stack.settle()
     host, boot, pid_space = this_machine()
     names = [f"dead-{number}" for number in range(MANY)]
     ids = [f"instance-1-{number:08x}" for number in range(MANY)]
@@ -440,19 +433,16 @@ def test_a_reused_pid_is_another_process() -> None:
     assert not lives(-1, "")
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
+def test_processes_of_other_machines_are_unknown() -> None:
+    for more in (
         {"host": "elsewhere", "boot": "another"},
         {"host": "elsewhere", "boot": None},
         {"host": "elsewhere", "pid_space": None},  # perhaps a container: same boot, other pids
         {"pid_space": "pid:[1]"},
         {"id": "named"},
         {"pid": None},
-    ],
-)
-def test_processes_of_other_machines_are_unknown(more: dict[str, Any]) -> None:
-    assert liveness_of({**row(2**22 + 1), **more}, this_machine()).lives is None
+    ):
+        assert liveness_of(row(2**22 + 1) | more, this_machine()).lives is None, more
 
 
 def test_a_process_is_known_after_its_machine_was_renamed() -> None:

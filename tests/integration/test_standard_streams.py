@@ -22,16 +22,13 @@ def run(home: Home, script: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_closed_stream_is_no_error(private_home: Home) -> None:
+    for command in (
         *("stacks >&-", "stacks >&- <&-", "stacks 2>&-", "stacks >&- 2>&- <&-"),
         *("--version >&-", "redact /etc/hosts >&-"),
-    ],
-)
-def test_a_closed_stream_is_no_error(private_home: Home, command: str) -> None:
-    done = run(private_home, f"{HIVEPIPE} {command}")
-    assert (done.returncode, done.stderr) == (0, "")
+    ):
+        done = run(private_home, f"{HIVEPIPE} {command}")
+        assert (done.returncode, done.stderr) == (0, ""), command
 
 
 def test_a_closed_stdin_counts_as_empty(private_home: Home) -> None:
@@ -43,11 +40,11 @@ def test_a_closed_stdin_counts_as_empty(private_home: Home) -> None:
         assert closed.stdout + closed.stderr == empty, command
 
 
-@pytest.mark.parametrize("command", ["stacks", "--version", "init --help", "redact /etc/hosts"])
-def test_a_full_stdout_is_one_line_of_error(private_home: Home, command: str) -> None:
-    done = run(private_home, f"{HIVEPIPE} {command} >/dev/full")
-    assert (done.returncode, done.stderr.splitlines()[1:]) == (1, [])
-    assert "No space left on device" in done.stderr
+def test_a_full_stdout_is_one_line_of_error(private_home: Home) -> None:
+    for command in ("stacks", "--version", "init --help", "redact /etc/hosts"):
+        done = run(private_home, f"{HIVEPIPE} {command} >/dev/full")
+        assert (done.returncode, done.stderr.splitlines()[1:]) == (1, []), command
+        assert "No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2> >(exec <&-; sleep 1)"])
