@@ -166,9 +166,9 @@ def test_lines_are_streamed_with_constant_memory(private_home: Home) -> None:
         stdout=subprocess.DEVNULL,
     ) as process:
         assert process.stdin
-        block = ("\n".join(LINES) + "\n").encode() * 1_000
+        block = (b"plain words of a person " * 40 + b"\n") * 1_000
         sizes = []
-        for _ in range(12):
+        for _ in range(20):  # 19 MB
             process.stdin.write(block)
             process.stdin.flush()
             sizes.append(psutil.Process(process.pid).memory_info().rss)

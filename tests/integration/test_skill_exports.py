@@ -212,7 +212,7 @@ def test_the_lock_file_is_never_replaced(private_home: Home) -> None:
 class Readers:
     """Threads that read the files constantly: each file is complete, and its counts never fall."""
 
-    def __init__(self, home: Home, many: int = 3) -> None:
+    def __init__(self, home: Home, many: int = 2) -> None:
         self.errors: list[str] = []
         self.highest = 0
         self._paths = [folder(home) / name for name in FILES]
@@ -223,7 +223,7 @@ class Readers:
         last = 0
         while not self._ended.is_set():
             try:
-                usage, index = (json.loads(path.read_text()) for path in self._paths)
+                usage, index = map(json.loads, self._texts())
             except FileNotFoundError:
                 continue
             except ValueError as error:
@@ -233,8 +233,19 @@ class Readers:
             if found < last or not index["skills"]:
                 self.errors.append(f"{found} after {last}")
             last = found
-            time.sleep(0.001)  # for the writers
             self.highest = max(self.highest, found)
+
+    def _texts(self) -> list[str]:
+        """Return the texts of the files; an open file must not change."""
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(path.open()) for path in self._paths]
+            texts = [file.read() for file in files]
+            time.sleep(0.005)
+            for file, text in zip(files, texts, strict=True):
+                file.seek(0)
+                if file.read() != text:
+                    self.errors.append(f"{file.name} was written in place")
+            return texts
 
     def __enter__(self) -> "Readers":
         for thread in self._threads:
