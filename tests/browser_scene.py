@@ -2,22 +2,24 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
 NARROW = {"width": 380, "height": 700}
 SLOW_MS = 60_000  # the machine is shared
 expect = sync_api.expect
 expect.set_options(timeout=SLOW_MS)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """A headless Chromium. Playwright's loop would disturb those of other modules' tests."""
+@contextmanager
+def running_chromium() -> Iterator[Any]:
+    """Run a headless Chromium. Playwright's loop would disturb those of other modules' tests."""
+    if not CHROMIUM:
+        pytest.skip("Debian's chromium is not installed")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -44,13 +46,6 @@ class Browser:
         if address:
             page.goto(address)
         return page
-
-
-@pytest.fixture
-def browser(chromium: Any) -> Iterator[Browser]:
-    context = chromium.new_context()
-    yield Browser(context)
-    context.close()
 
 
 def is_live(page: Any) -> None:

@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import uvicorn
 from click.testing import CliRunner
 from httpx2 import Response
@@ -19,7 +18,6 @@ from hivepipe.web.app import web_app
 from hivepipe.web.authentication import form_token
 from hivepipe.web.listening import listen
 from tests.archive_scene import AGENT, SESSION, line
-from tests.conftest import Home, Server
 from tests.store_scene import new_database
 
 TOKEN = "a-token-of-the-test"
@@ -55,12 +53,12 @@ def served(app_at: Callable[[str], Any]) -> Iterator[str]:
         listening.close()
 
 
-@pytest.fixture
-def address(private_home: Home, redis_server: Server) -> Iterator[str]:
-    """The address of a page that this process serves, with its token."""
+@contextmanager
+def served_page(project: Path) -> Iterator[str]:
+    """Serve the page in this process; yield its address with its token."""
 
     def app_at(_url: str) -> Any:
-        return web_app(locate(str(private_home.project)), TOKEN, is_local=True)
+        return web_app(locate(str(project)), TOKEN, is_local=True)
 
     with served(app_at) as url:
         yield f"{url}/?token={TOKEN}"

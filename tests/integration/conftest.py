@@ -6,11 +6,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hivepipe.team import schema_steps
-from tests.conftest import ROOT, folder_of_homes
+from tests.conftest import ROOT, Home, folder_of_homes
+from tests.conftest import Server as RedisServer
 from tests.installed import Installation, User, require_user
 from tests.object_store import ObjectStore, object_store
 from tests.postgres import Server, serving
@@ -103,3 +105,30 @@ def no_team(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def team(unused_team: Team, no_team: None) -> Team:
     """A team in a new database."""
     return unused_team.copied()
+
+
+@pytest.fixture
+def address(private_home: Home, redis_server: RedisServer) -> Iterator[str]:
+    """The address of a page that the test's process serves, with its token."""
+    from tests.web_scene import served_page  # noqa: PLC0415  few tests need it
+
+    with served_page(private_home.project) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from tests.browser_scene import running_chromium  # noqa: PLC0415  few tests need it
+
+    with running_chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """A user's browser without history."""
+    from tests.browser_scene import Browser  # noqa: PLC0415  few tests need it
+
+    context = chromium.new_context()
+    yield Browser(context)
+    context.close()

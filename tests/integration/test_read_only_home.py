@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from hivepipe.agents.memory.index import MemoryIndex, MemoryIndexError
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.errors import StoreError
-from tests.conftest import Home
+from tests.conftest import COMMANDS, Home
 from tests.faults.injections.disks import mounted, run
 
 ROW = "INSERT INTO sessions (id, status) VALUES (?, 'active')"
@@ -54,15 +53,7 @@ def add(path: Path, session: str) -> None:
 
 
 def hivepipe(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
-        capture_output=True,
-        text=True,
-        env=home.env,
-        cwd=home.project,
-        timeout=60,
-        check=False,
-    )
+    return COMMANDS.run(words, "", home.env, home.project, 60)
 
 
 @pytest.mark.parametrize("disk", [read_only, full])

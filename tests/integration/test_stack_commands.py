@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -118,9 +119,9 @@ def test_record_and_processes_agree_after_parallel_commands(
 
 
 def run_in_parallel(sandbox: Sandbox, commands: list[tuple[str, ...]]) -> None:
-    for process in [sandbox.start(*command) for command in commands]:
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
+    with ThreadPoolExecutor(len(commands)) as pool:
+        for done in [pool.submit(sandbox.run, *words) for words in commands]:
+            done.result()
 
 
 def test_processes_are_found_without_their_runtime_folder(sandbox: Sandbox) -> None:

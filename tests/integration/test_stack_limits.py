@@ -89,7 +89,7 @@ def test_a_stack_stops_when_another_machine_uses_its_home(sandbox: Sandbox) -> N
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_down_removes_texts_of_finished_jobs_from_the_disk(sandbox: Sandbox, waits: bool) -> None:
-    texts = [token_hex(8) for _ in range(30)]  # random, so that Redis does not compress them
+    texts = [token_hex(8) for _ in range(10)]  # random, so that Redis does not compress them
     sandbox.run("up", "-d")
     for text in texts:
         payload = {"session_id": "s-1", "prompt": text, "cwd": str(sandbox.project)}

@@ -12,13 +12,11 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.web.views import VIEWS
 from tests.archive_scene import SESSION
-from tests.browser_scene import chromium, pytestmark
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
 from tests.real.fetch import NotFetchedError, fetched_axe
-from tests.web_scene import AT, address, insert, record_hostile
+from tests.web_scene import AT, insert, record_hostile
 
-__all__ = ["address", "chromium", "pytestmark"]
 SERIOUS = ("serious", "critical")
 TARGET = 24  # pixels: the least height of a link
 CHECK = "axe.run({rules: {'target-size': {enabled: true}}})"  # of WCAG 2.2, off by default

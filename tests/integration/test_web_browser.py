@@ -3,23 +3,12 @@
 import pytest
 
 from hivepipe.web.views import VIEWS
-from tests.browser_scene import (
-    NARROW,
-    Browser,
-    browser,
-    chromium,
-    expect,
-    is_live,
-    pytestmark,
-    shows,
-)
+from tests.browser_scene import NARROW, Browser, expect, is_live, shows
 from tests.conftest import Home, Server, Writer, fire, until
 from tests.integration.test_cli_listings import command
 from tests.integration.test_failed import change, fail_agent_job
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
-from tests.web_scene import SESSION, address, call, prompt, result
-
-__all__ = ["address", "browser", "chromium", "pytestmark"]
+from tests.web_scene import SESSION, call, prompt, result
 
 
 def test_each_view_loads_and_a_new_session_appears(

@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser_scene import (
-    SLOW_MS,
-    Browser,
-    browser,
-    chromium,
-    expect,
-    is_live,
-    pytestmark,
-    shows,
-)
+from tests.browser_scene import SLOW_MS, Browser, expect, is_live, shows
 from tests.conftest import fire
 from tests.payloads import (
     FAILED_BASH,
@@ -36,8 +27,6 @@ from tests.payloads import (
 )
 from tests.sandbox import Sandbox, new_sandbox
 from tests.web_scene import call, prompt, result
-
-__all__ = ["browser", "chromium", "pytestmark"]
 
 
 @dataclass

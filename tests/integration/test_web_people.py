@@ -7,13 +7,12 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.web.views import VIEWS
-from tests.browser_scene import Browser, browser, chromium, is_live, pytestmark, shows
+from tests.browser_scene import Browser, is_live, shows
 from tests.conftest import Home, Server, Writer, until
 from tests.integration.test_failed import add_failed_job, change, fail_agent_job
 from tests.integration.test_web_rq import PAGES, add_markup
-from tests.web_scene import HOSTILE, SESSION, address, archive_hostile_session, record_hostile
+from tests.web_scene import HOSTILE, SESSION, archive_hostile_session, record_hostile
 
-__all__ = ["address", "browser", "chromium", "pytestmark"]
 MOST_TABS = 80
 FOCUSED = """
     (() => { const at = document.activeElement;

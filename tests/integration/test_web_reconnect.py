@@ -7,13 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from tests.browser_scene import Browser, browser, chromium, expect, is_live, pytestmark, shows
+from tests.browser_scene import Browser, expect, is_live, shows
 from tests.conftest import Home, Writer, fire
 from tests.payloads import SESSION_START
 from tests.sandbox import Sandbox
-from tests.web_scene import address
-
-__all__ = ["address", "browser", "chromium", "pytestmark"]
 
 
 class Proxy:

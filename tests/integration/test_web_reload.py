@@ -8,11 +8,10 @@ import pytest
 
 from hivepipe.db.database import Database
 from tests.archive_scene import SESSION
-from tests.browser_scene import NARROW, Browser, browser, chromium, expect, is_live, pytestmark
+from tests.browser_scene import NARROW, Browser, expect, is_live
 from tests.conftest import Home, until
-from tests.web_scene import address, insert, record_hostile
+from tests.web_scene import insert, record_hostile
 
-__all__ = ["address", "browser", "chromium", "pytestmark"]
 AT = "2026-11-21T11:00:00.000Z"
 
 

@@ -22,9 +22,7 @@ from hivepipe.monitor.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import add_hostile_job
 from tests.payloads import SESSION_START
-from tests.web_scene import TOKEN, address
-
-__all__ = ["address"]
+from tests.web_scene import TOKEN
 
 
 class Browser:
