@@ -359,3 +359,21 @@ ALL: dict[str, Payload] = {
     "PostToolUseFailure-Agent": FAILED_AGENT,
     "PostToolUseFailure-Skill": FAILED_SKILL,
 }
+
+
+def spooled_start(session: str, project: str) -> dict[str, Any]:
+    """Return the job of a spool file that would start a session."""
+    metadata = {"session": session, "instance": "i", "project": project, "cwd": project}
+    envelope = {
+        "v": 1,
+        "id": "a" * 32,
+        "seq": "1_0",
+        "priority": 1,
+        "operation": "start_session",
+        "payload": {"source": "startup"},
+        "metadata": {**metadata, "agent": None},
+        "event_time_ns": 1,
+        "created_at": "2026-01-01T00:00:00.000Z",
+        "retries": 0,
+    }
+    return {"twins": "", "queue": "high", "description": session, "envelope": envelope}

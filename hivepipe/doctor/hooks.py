@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -135,9 +136,12 @@ def shared(facts: Facts) -> Iterator[Finding]:
 
 
 def interpreter(facts: Facts) -> Iterator[Finding]:
-    """Find that the recorded interpreter, which starts the stack, has no hivepipe."""
+    """Find that the recorded interpreter, which starts the stack, has no hivepipe.
+
+    It is not asked if it runs this very process.
+    """
     python = facts.record.get("python")
-    if python and not _has_hivepipe(python):
+    if python and python != sys.executable and not _has_hivepipe(python):
         yield Finding(f"the recorded Python, {python}, has no hivepipe", "hivepipe init")
 
 

@@ -20,6 +20,8 @@ def with_hooks_file(user: User, text: str) -> Path:
 
 
 def test_codex_gets_only_hooks_of_events_that_it_has(user: User) -> None:
+    assert "exclude each other" in user.hivepipe("init", "--codex", "--user", expect=64)
+    user.git("init", "-q")
     output = user.hivepipe("init", "--codex", "--no-probe")
     hooks = json.loads(hooks_file(user).read_text())["hooks"]
     assert {payload["hook_event_name"] for payload in CODEX} <= {*hooks}
@@ -27,6 +29,7 @@ def test_codex_gets_only_hooks_of_events_that_it_has(user: User) -> None:
     assert all("args" not in group["hooks"][0] for groups in hooks.values() for group in groups)
     assert not (user.project / ".claude").exists()
     assert "trust the hooks" in output
+    assert ".codex" not in user.git("status", "--porcelain")
 
 
 def test_uninstall_leaves_the_hooks_of_others_byte_for_byte(user: User) -> None:
@@ -47,17 +50,6 @@ def test_claude_code_and_codex_can_be_recorded_together(user: User) -> None:
     user.hivepipe("uninstall")
     assert not hooks_file(user).exists()
     assert not (user.project / ".claude" / "settings.local.json").exists()
-
-
-def test_git_ignores_the_hooks_file(user: User) -> None:
-    user.git("init", "-q")
-    user.hivepipe("init", "--codex", "--no-probe")
-    assert ".codex" not in user.git("status", "--porcelain")
-
-
-def test_codex_and_user_exclude_each_other(user: User) -> None:
-    said = user.hivepipe("init", "--codex", "--user", expect=64)
-    assert "exclude each other" in said
 
 
 def test_an_invalid_hooks_file_is_not_changed(user: User) -> None:

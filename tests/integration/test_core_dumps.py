@@ -37,16 +37,14 @@ def core_limit(pid: int) -> str:
     return "/".join(found)
 
 
-def test_no_process_of_a_stack_may_dump_core(user: User) -> None:
+def test_no_process_of_a_stack_may_dump_core_and_a_crash_of_redis_writes_no_secret(
+    user: User,
+) -> None:
     assert core_limit(os.getpid()) != "0/0"
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     assert {name: core_limit(user.pid(name)) for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "0/0")
 
-
-def test_a_crash_of_redis_writes_no_secret(user: User) -> None:
-    user.hivepipe("init")
-    user.hivepipe("up", "-d")
     first = user.pid("-server")
 
     def ask() -> None:

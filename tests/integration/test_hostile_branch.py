@@ -11,7 +11,6 @@ import socket
 import sqlite3
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ import redis
 from tests.conftest import until
 from tests.installed import User
 from tests.integration.test_layout import recorded_sessions
+from tests.payloads import spooled_start
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 WAYS = {
@@ -170,33 +170,10 @@ def files_of_a_home(listener: Listener, user: User) -> object:
             "cache_read = 0\ncache_write_5m = 0\ncache_write_1h = 0\n"
         )
         (home / "spool" / "00000000000000000001_1.json").write_text(
-            json.dumps({"v": 1, "jobs": [planted_job(user)]})
+            json.dumps({"v": 1, "jobs": [spooled_start("planted", str(user.project))]})
         )
 
     return plant
-
-
-def planted_job(user: User) -> dict[str, object]:
-    id = uuid.uuid4().hex
-    envelope = {
-        "v": 1,
-        "id": id,
-        "seq": "1_0",
-        "priority": 1,
-        "operation": "start_session",
-        "payload": {"source": "startup"},
-        "metadata": {
-            "session": "planted",
-            "instance": "i",
-            "project": str(user.project),
-            "cwd": str(user.project),
-            "agent": None,
-        },
-        "event_time_ns": 1,
-        "created_at": "2026-01-01T00:00:00.000Z",
-        "retries": 0,
-    }
-    return {"twins": "", "queue": "high", "description": "planted", "envelope": envelope}
 
 
 @pytest.mark.parametrize(("way", "state"), [*zip(WAYS, STATES, strict=True)])

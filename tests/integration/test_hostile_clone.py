@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import NEUTRAL, until
 from tests.installed import User, changed
+from tests.payloads import spooled_start
 
 PLANTED = "planted-by-the-clone"
 
@@ -32,27 +33,8 @@ def hostile(user: User) -> Path:
         """
     )
     database.close()
-    job = {
-        "v": 1,
-        "id": "a" * 32,
-        "seq": "1_0",
-        "priority": 1,
-        "operation": "start_session",
-        "payload": {"source": "startup"},
-        "metadata": {
-            "session": PLANTED,
-            "instance": "i",
-            "project": "/x",
-            "cwd": "/x",
-            "agent": None,
-        },
-        "event_time_ns": 1,
-        "created_at": "2026-01-01T00:00:00.000Z",
-        "retries": 0,
-    }
-    entry = {"twins": "", "queue": "high", "description": PLANTED, "envelope": job}
     spooled = home / "spool" / "00000000000000000001_1.json"
-    spooled.write_text(json.dumps({"v": 1, "jobs": [entry]}))
+    spooled.write_text(json.dumps({"v": 1, "jobs": [spooled_start(PLANTED, "/x")]}))
     (home / "appendonly.aof").write_text(f"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1\r\n1\r\n{PLANTED}")
     (home / "config.toml").write_text(f'redis_server = "{proof}"\nuse_queue = false\n')
     (home / "hook-settings.json").write_text(

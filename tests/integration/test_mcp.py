@@ -372,11 +372,8 @@ def test_search_finds_what_the_command_finds(home: Home, tools: Tools) -> None:
     assert {row["session"] for row in lines} == {SESSION, AGENT}
     assert len(tools.rows("search", query="cart", role="user")) == 3
     assert tools.rows("search", query="cart", since="2026-02-01")[0] == {"found": 0}
-
-
-def test_a_number_may_have_a_fraction_of_zero(tools: Tools) -> None:
     *_, end = tools.rows("search", query="cart", limit=1.0, skip=0.0)
-    assert end == {"rows": 1, "next": {"skip": 1}}
+    assert end == {"rows": 1, "next": {"skip": 1}}, "a number may have a fraction of zero"
 
 
 def test_a_timeline_shows_the_surroundings_of_a_hit(tools: Tools) -> None:
