@@ -26,7 +26,7 @@ from tests.integration.test_readme import steps
 from tests.rounds import ASKED_ROUNDS, SEED
 from tests.wheels import INSTALL_SECS, Wheels, pip
 
-ROUNDS = ASKED_ROUNDS or 3
+ROUNDS = ASKED_ROUNDS or 2
 
 
 class Account:
@@ -124,7 +124,6 @@ def assert_records(account: Account, handlers: dict[str, Any]) -> None:
     assert (prompt.returncode, prompt.stdout, prompt.stderr) == (0, NEUTRAL, "")
     (session,) = account.recorded()
     assert session["id"] == "s1"
-    assert account.recorded()
 
 
 SCOPES = {"--local": "settings.local.json", "--project": "settings.json"}
@@ -133,10 +132,11 @@ BY_NAME = 'h=$(command -v hivepipe-hook) && exec "$h" {}; exit 0 # hivepipe'
 
 
 @pytest.mark.parametrize("form", ["wheel", "editable"])
-def test_hooks_of_an_installation_record(account: Account, wheels: Wheels, form: str) -> None:
-    if form == "wheel":
-        account.install(str(wheels.built()))
-    else:
+def test_hooks_of_an_installation_record(
+    request: pytest.FixtureRequest, wheels: Wheels, form: str
+) -> None:
+    account = request.getfixturevalue("installed" if form == "wheel" else "account")
+    if form == "editable":
         account.install("-e", str(wheels.clone))
         # hatchling creates a folder with the package's name in an editable environment too
         assert (account.packages / "hivepipe" / "_hooks").is_dir()
@@ -276,9 +276,7 @@ def test_the_next_start_of_the_stack_updates_the_hooks(installed: Account) -> No
         installed.hivepipe("down")
 
 
-def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(
-    installed: Account,
-) -> None:
+def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(installed: Account) -> None:
     path = installed.project / ".claude" / "settings.local.json"
     path.parent.mkdir()
     hint = "# hivepipe: if this fails, run 'hivepipe init' again or delete this entry"
@@ -288,14 +286,10 @@ def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(
     groups = [{"hooks": [old]}, {"hooks": [theirs]}]
     path.write_text(json.dumps({"hooks": {"Stop": groups}}, indent=2))
     installed.hivepipe("init")
-    commands = [
-        handler["command"]
-        for group in json.loads(path.read_text())["hooks"]["Stop"]
-        for handler in group["hooks"]
-    ]
-    assert commands[0] == theirs["command"]
-    assert commands[1].endswith("/hook")
-    assert len(commands) == 2
+    first, second = json.loads(path.read_text())["hooks"]["Stop"]
+    assert first == {"hooks": [theirs]}
+    (handler,) = second["hooks"]
+    assert handler["command"].endswith("/hook")
     path.write_text(json.dumps({"hooks": {"Stop": groups}, "model": "opus"}, indent=2))
     installed.hivepipe("uninstall")
     left = json.loads(path.read_text())
