@@ -44,89 +44,94 @@ from tests.conftest import (
 from tests.payloads import SESSION, changed
 
 
-def fire_checked(payload: dict[str, Any], env: dict[str, str]) -> None:
-    hook_answer(payload["hook_event_name"], payload, env)
+class Scene:
+    """A home with Redis and a writer that is not yet started."""
+
+    def __init__(self, home: Home, server: Server, writer: Writer) -> None:
+        self.home = home
+        self.server = server
+        self.writer = writer
+
+    def fire(self, payload: dict[str, Any], **variables: str) -> None:
+        hook_answer(payload["hook_event_name"], payload, self.home.with_env(**variables))
+
+    def fire_all(self, events: list[dict[str, Any]], at_once: int = 1, **variables: str) -> None:
+        with ThreadPoolExecutor(at_once) as pool:
+            for _ in pool.map(lambda event: self.fire(event, **variables), events):
+                pass
+
+    def stored(self, session: str = SESSION) -> dict[str, Any]:
+        """Return the sums of the stored totals, or an empty dictionary if there are none."""
+        rows = self.home.rows(f"SELECT * FROM activity WHERE session_id = '{session}'")
+        if not rows:
+            return {}
+        names = ("calls", "failed", "denied", "warned")
+        last = max(rows, key=lambda row: row["last_active_at"])
+        return {**last, **{name: sum(row[name] for row in rows) for name in names}}
 
 
-def fire_all_checked(events: list[dict[str, Any]], env: dict[str, str], at_once: int) -> None:
-    with ThreadPoolExecutor(at_once) as pool:
-        for _ in pool.map(lambda event: fire_checked(event, env), events):
-            pass
+@pytest.fixture
+def scene(private_home: Home, redis_server: Server, writer: Writer) -> Scene:
+    return Scene(private_home, redis_server, writer)
 
 
 def calls(kind: dict[str, Any], times: int, **fields: Any) -> list[dict[str, Any]]:
     return [changed(kind, tool_use_id=f"t{n}", **fields) for n in range(times)]
 
 
-def stored(home: Home, session: str = SESSION) -> dict[str, Any]:
-    """Return the sums of the stored totals, or an empty dictionary if there are none."""
-    rows = home.rows(f"SELECT * FROM activity WHERE session_id = '{session}'")
-    if not rows:
-        return {}
-    names = ("calls", "failed", "denied", "warned")
-    last = max(rows, key=lambda row: row["last_active_at"])
-    return {**last, **{name: sum(row[name] for row in rows) for name in names}}
-
-
-def test_fifty_parallel_calls_are_stored_as_fifty(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
+def test_fifty_parallel_calls_are_stored_as_fifty(scene: Scene) -> None:
     results = [*calls(payloads.POST_BASH, 20), *calls(payloads.FAILED_BASH, 50)[20:]]
 
     def wave(session: str) -> None:
         for events, at_once in ((calls(payloads.PRE_BASH, 50), 50), (results, 10)):
             named = [changed(event, session_id=session) for event in events]
-            fire_all_checked(named, private_home.env, at_once)
+            scene.fire_all(named, at_once)
 
-    session = repeat_until_in_time(private_home, wave)
-    writer.start()
-    until(lambda: stored(private_home, session), "not flushed")
-    found = stored(private_home, session)
+    session = repeat_until_in_time(scene.home, wave)
+    scene.writer.start()
+    until(lambda: scene.stored(session), "not flushed")
+    found = scene.stored(session)
     assert (found["calls"], found["failed"], found["open_calls"]) == (50, 30, 0)
-    assert writer.end() == 0
+    assert scene.writer.end() == 0
 
 
-def test_a_call_makes_no_job_and_one_connection(private_home: Home, redis_server: Server) -> None:
-    fire_checked(payloads.PRE_BASH, private_home.env)  # this also creates the session
-    before = accepted(redis_server)
-    with redis_server.client() as client:
+def test_a_call_makes_no_job_and_one_connection(scene: Scene) -> None:
+    scene.fire(payloads.PRE_BASH)  # this also creates the session
+    before = accepted(scene.server)
+    with scene.server.client() as client:
         connected = client.info("stats")["total_connections_received"]
         for kind in (payloads.PRE_BASH, payloads.POST_BASH, payloads.FAILED_BASH):
-            fire_all_checked(calls(kind, 5), private_home.env, at_once=1)
-        fire_checked(payloads.POST_EDIT, private_home.env)
+            scene.fire_all(calls(kind, 5))
+        scene.fire(payloads.POST_EDIT)
         now = client.info("stats")["total_connections_received"]
     # the intake keeps a connection open
     assert now - connected == (0 if native_fire.IS_NATIVE else 16)
-    assert accepted(redis_server) - before == 3  # the checkpoint of the edit is a job
+    assert accepted(scene.server) - before == 3  # the checkpoint of the edit is a job
 
 
-def test_a_call_counts_once_though_it_is_fired_twice_or_only_its_result(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
+def test_a_call_counts_once_though_it_is_fired_twice_or_only_its_result(scene: Scene) -> None:
     for kind in (payloads.PRE_BASH, payloads.FAILED_BASH):
         twice = [event for event in calls(kind, 5) for _ in range(2)]
-        fire_all_checked(twice, private_home.env, at_once=10)
-    fire_all_checked(calls(payloads.POST_BASH, 5, session_id="results"), private_home.env, 5)
-    writer.start()
-    until(lambda: stored(private_home) and stored(private_home, "results"), "not flushed")
-    found = stored(private_home)
+        scene.fire_all(twice, 10)
+    scene.fire_all(calls(payloads.POST_BASH, 5, session_id="results"), 5)
+    scene.writer.start()
+    until(lambda: scene.stored() and scene.stored("results"), "not flushed")
+    found = scene.stored()
     assert (found["calls"], found["failed"]) == (5, 5)
-    assert stored(private_home, "results")["calls"] == 5
+    assert scene.stored("results")["calls"] == 5
 
 
-def test_open_calls_the_open_turn_task_and_profile_are_stored(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    env = private_home.with_env(TASK_ID="t-1", AGENT_ID="ana")
-    writer.start()
-    fire_checked(payloads.USER_PROMPT_SUBMIT, env)
-    fire_all_checked(calls(payloads.PRE_BASH, 3), env, at_once=3)
-    fire_checked(calls(payloads.POST_BASH, 1)[0], env)
-    until(lambda: stored(private_home).get("open_calls") == 2, "not flushed")
-    found = stored(private_home)
+def test_open_calls_the_open_turn_task_and_profile_are_stored(scene: Scene) -> None:
+    names = {"TASK_ID": "t-1", "AGENT_ID": "ana"}
+    scene.writer.start()
+    scene.fire(payloads.USER_PROMPT_SUBMIT, **names)
+    scene.fire_all(calls(payloads.PRE_BASH, 3), 3, **names)
+    scene.fire(calls(payloads.POST_BASH, 1)[0], **names)
+    until(lambda: scene.stored().get("open_calls") == 2, "not flushed")
+    found = scene.stored()
     assert (found["turn_is_open"], found["task_id"], found["profile"]) == (1, "t-1", "ana")
-    fire_checked(payloads.STOP, env)
-    until(lambda: stored(private_home)["turn_is_open"] == 0, "the turn did not end")
+    scene.fire(payloads.STOP, **names)
+    until(lambda: scene.stored()["turn_is_open"] == 0, "the turn did not end")
 
 
 def state_of(home: Home) -> tuple[str, bool]:
@@ -135,20 +140,18 @@ def state_of(home: Home) -> tuple[str, bool]:
     return (rows[0]["status"], rows[0]["paused_at"] is not None) if rows else ("", False)
 
 
-def test_a_heartbeat_after_the_end_of_a_turn_makes_a_session_active_again(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    writer.start()
-    fire_checked(payloads.USER_PROMPT_SUBMIT, private_home.env)
+def test_a_heartbeat_after_the_end_of_a_turn_makes_a_session_active_again(scene: Scene) -> None:
+    scene.writer.start()
+    scene.fire(payloads.USER_PROMPT_SUBMIT)
     in_background = {"agent_id": "a1", "agent_type": "Explore", "tool_use_id": "t-background"}
     for number, call in enumerate((payloads.PRE_BASH, changed(payloads.PRE_BASH, **in_background))):
         end = changed(payloads.STOP, prompt_id=f"p{number}", background_tasks=[])
         # A repeated Stop does not count as work.
-        fire_all_checked([end, end], private_home.env, at_once=1)
-        until(lambda: stored(private_home).get("turn_is_open") == 0, "not flushed")
-        until(lambda: state_of(private_home) == ("paused", True), "not paused")
-        fire_checked(call, private_home.env)
-        until(lambda: state_of(private_home) == ("active", False), "still paused")
+        scene.fire_all([end, end])
+        until(lambda: scene.stored().get("turn_is_open") == 0, "not flushed")
+        until(lambda: state_of(scene.home) == ("paused", True), "not paused")
+        scene.fire(call)
+        until(lambda: state_of(scene.home) == ("active", False), "still paused")
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(("pause", "work", "end"))))
@@ -197,75 +200,67 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
     assert (row["paused_at"] is None) == is_active
 
 
-def test_totals_go_on_after_a_kill_or_the_loss_of_all_data(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
+def test_totals_go_on_after_a_kill_or_the_loss_of_all_data(scene: Scene) -> None:
     def five_calls(name: str, expected: int) -> None:
         named = [changed(payloads.PRE_BASH, tool_use_id=f"{name}{n}") for n in range(5)]
-        fire_all_checked(named, private_home.env, at_once=5)
-        writer.restart_if_ended()
-        until(lambda: stored(private_home).get("calls") == expected, f"not flushed: {name}")
+        scene.fire_all(named, 5)
+        scene.writer.restart_if_ended()
+        until(lambda: scene.stored().get("calls") == expected, f"not flushed: {name}")
 
     five_calls("first", 5)
-    writer.end(signal.SIGKILL)
+    scene.writer.end(signal.SIGKILL)
     five_calls("killed-writer", 10)
-    redis_server.end(signal.SIGKILL)
-    redis_server.start()
+    scene.server.end(signal.SIGKILL)
+    scene.server.start()
     five_calls("killed-redis", 15)
-    with redis_server.client() as client:
+    with scene.server.client() as client:
         client.flushall()
     five_calls("lost-data", 20)
 
 
-def test_activity_that_a_killed_writer_took_is_written_by_the_next(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
-    with redis_server.client() as client:
+def test_activity_that_a_killed_writer_took_is_written_by_the_next(scene: Scene) -> None:
+    scene.fire_all(calls(payloads.PRE_BASH, 3))
+    with scene.server.client() as client:
         (taken,) = take_activity(client)
         assert (taken.session, taken.calls, taken.open_calls) == (SESSION, 3, 3)
-    writer.start()
-    until(lambda: stored(private_home).get("calls") == 3, "not flushed")
-    with redis_server.client() as client:
+    scene.writer.start()
+    until(lambda: scene.stored().get("calls") == 3, "not flushed")
+    with scene.server.client() as client:
         until(lambda: take_activity(client) == [], "taken for ever")
 
 
-def test_activity_stays_until_its_newest_state_is_stored(
-    private_home: Home, redis_server: Server
-) -> None:
+def test_activity_stays_until_its_newest_state_is_stored(scene: Scene) -> None:
     """As with a scheduler's job that still runs when a writer has started, and is then killed."""
-    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
-    with redis_server.client() as client:
+    scene.fire_all(calls(payloads.PRE_BASH, 3))
+    with scene.server.client() as client:
         stored = take_activity(client)
         other = [changed(event, session_id="other") for event in calls(payloads.PRE_BASH, 2)]
         more = [*calls(payloads.PRE_BASH, 5), *other]
-        fire_all_checked(more, private_home.env, at_once=1)
+        scene.fire_all(more)
         take_activity(client)  # by a process that is then killed
         left = take_activity(client, stored)
         assert {(each.session, each.calls) for each in left} == {(SESSION, 5), ("other", 2)}
         assert take_activity(client, left) == []
 
 
-def test_a_locked_database_loses_no_activity(private_home: Home, redis_server: Server) -> None:
-    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
-    db = Database(private_home.database, 0.1)
-    lock = sqlite3.connect(private_home.database, isolation_level=None)
-    with redis_server.client() as client:
+def test_a_locked_database_loses_no_activity(scene: Scene) -> None:
+    scene.fire_all(calls(payloads.PRE_BASH, 3))
+    db = Database(scene.home.database, 0.1)
+    lock = sqlite3.connect(scene.home.database, isolation_level=None)
+    with scene.server.client() as client:
         beats = heartbeats.Heartbeats(client)
         lock.execute("BEGIN IMMEDIATE")
         beats.flush(db)
         lock.execute("ROLLBACK")
-        assert not stored(private_home)
+        assert not scene.stored()
         beats.flush(db)
     lock.close()
     db.close()
-    assert stored(private_home)["calls"] == 3
+    assert scene.stored()["calls"] == 3
 
 
-def test_foreign_names_among_the_sessions_are_removed(
-    private_home: Home, redis_server: Server
-) -> None:
-    with redis_server.client() as client:
+def test_foreign_names_among_the_sessions_are_removed(scene: Scene) -> None:
+    with scene.server.client() as client:
         client.sadd("hivepipe:active", "../x", b"\xff", "nothing-of-it")
         client.sadd("hivepipe:active", "without-start", SESSION)
         for session in (b"../x", b"\xff", SESSION.encode()):
@@ -404,23 +399,20 @@ def listed(
 
 
 def test_sessions_shows_stalled_and_lost_ones(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    listed: Callable[[], dict[str, dict[str, Any]]],
+    scene: Scene, listed: Callable[[], dict[str, dict[str, Any]]]
 ) -> None:
     claude = subprocess.Popen(["sleep", "600"])
     try:
         for session in ("works", "stalls", "waits", "gone"):
-            env = private_home.with_env(INSTANCE_ID=f"i-{session}")
-            fire_checked(changed(payloads.PRE_BASH, session_id=session), env)
+            instance = f"i-{session}"
+            scene.fire(changed(payloads.PRE_BASH, session_id=session), INSTANCE_ID=instance)
             if session != "waits":
-                fire_checked(changed(payloads.POST_BASH, session_id=session), env)
-        writer.start()
-        until(lambda: is_drained(private_home, redis_server, writer), "not drained")
-        until(lambda: private_home.count("activity") == 4, "not flushed")
-        writer.end()
-        with sqlite3.connect(private_home.database) as db:
+                scene.fire(changed(payloads.POST_BASH, session_id=session), INSTANCE_ID=instance)
+        scene.writer.start()
+        until(lambda: is_drained(scene.home, scene.server, scene.writer), "not drained")
+        until(lambda: scene.home.count("activity") == 4, "not flushed")
+        scene.writer.end()
+        with sqlite3.connect(scene.home.database) as db:
             db.execute("UPDATE instances SET pid = ?, pid_started = ''", (claude.pid,))
             db.execute("UPDATE instances SET pid = 4194305 WHERE id = 'i-gone'")
             for table, column in (("sessions", "updated_at"), ("activity", "last_active_at")):
@@ -430,12 +422,7 @@ def test_sessions_shows_stalled_and_lost_ones(
                     db.execute(sql, (ago(minutes=20), session))
         db.close()
         found = {name: entry["condition"] for name, entry in listed().items()}
-        assert found == {
-            "works": "active",
-            "stalls": "stalled",
-            "waits": "active",
-            "gone": "lost",
-        }
+        assert found == {"works": "active", "stalls": "stalled", "waits": "active", "gone": "lost"}
         assert {entry["status"] for entry in listed().values()} == {"active"}
         shown = CliRunner().invoke(main, ["sessions"]).output
         assert "stalled" in shown
@@ -446,33 +433,28 @@ def test_sessions_shows_stalled_and_lost_ones(
 
 
 def test_the_last_activity_is_a_call_or_an_event(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    listed: Callable[[], dict[str, dict[str, Any]]],
+    scene: Scene, listed: Callable[[], dict[str, dict[str, Any]]]
 ) -> None:
-    fire_checked(payloads.SESSION_START, private_home.env)
-    writer.start()
-    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    scene.fire(payloads.SESSION_START)
+    scene.writer.start()
+    until(lambda: is_drained(scene.home, scene.server, scene.writer), "not drained")
     started = listed()[SESSION]
     assert (started["calls"], started["last_active_at"]) == (0, started["updated_at"])
     time.sleep(0.01)
-    fire_checked(payloads.PRE_BASH, private_home.env)
+    scene.fire(payloads.PRE_BASH)
     until(lambda: listed()[SESSION]["calls"] == 1, "not flushed")
     assert listed()[SESSION]["last_active_at"] > started["updated_at"]
     assert listed()[SESSION]["updated_at"] == started["updated_at"]
 
 
-def test_the_calls_of_an_ended_session_are_stored_at_its_end(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    writer.start()
-    fire_checked(payloads.SESSION_START, private_home.env)
-    until(lambda: stored(private_home) or private_home.rows("SELECT 1 FROM sessions"), "no session")
-    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
-    fire_checked(payloads.SESSION_END, private_home.env)
+def test_the_calls_of_an_ended_session_are_stored_at_its_end(scene: Scene) -> None:
+    scene.writer.start()
+    scene.fire(payloads.SESSION_START)
+    until(lambda: scene.stored() or scene.home.rows("SELECT 1 FROM sessions"), "no session")
+    scene.fire_all(calls(payloads.PRE_BASH, 3))
+    scene.fire(payloads.SESSION_END)
     ended = "SELECT 1 FROM sessions WHERE status = 'ended'"
-    until(lambda: private_home.rows(ended), "not ended")
+    until(lambda: scene.home.rows(ended), "not ended")
     began = time.monotonic()
-    until(lambda: stored(private_home).get("calls") == 3, "not flushed")
+    until(lambda: scene.stored().get("calls") == 3, "not flushed")
     assert time.monotonic() - began < heartbeats.EVERY_SECS / 2
