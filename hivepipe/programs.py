@@ -11,12 +11,14 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from hivepipe import settings
 
 LOOK_EVERY_SECS = 0.1
 _ERRORS_BYTES = 2_000
+_ROUNDS = 20  # a process that cannot be killed must not hold up the caller
 
 
 def find_program(name: str) -> str | None:
@@ -39,13 +41,44 @@ def process_exists(pid: int) -> bool:
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
-    """Kill a process that leads its own group, with its children, and close its pipes."""
+    """Kill a process that leads its own group, with its children, and close its pipes.
+
+    While it runs, its children in other groups are found and killed too.
+    """
+    if process.poll() is None:
+        _end_children(process.pid)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:
             pipe.close()
     process.wait()
+
+
+def _end_children(pid: int) -> None:
+    """Suspend a process, so that it starts no other, and kill its children and their children.
+
+    Only a subreaper has those that outlived their own parent.
+    """
+    psutil = import_module("psutil")  # 1.4 MB of memory, and rarely needed
+    with suppress(psutil.Error):
+        parent = psutil.Process(pid)
+        parent.suspend()
+        for _ in range(_ROUNDS):  # a killed one may have started another
+            found = [each for each in parent.children(recursive=True) if _kill(each)]
+            if not found:
+                return
+
+
+def _kill(process: Any) -> bool:
+    """Kill a process; return whether it was running."""
+    try:
+        if process.status() == "zombie":
+            return False
+        process.kill()
+    except import_module("psutil").Error:
+        return False
+    return True
 
 
 class Child:

@@ -7,6 +7,7 @@ of the function goes to stderr. It is a separate process, so that a function tha
 exhausts the memory harms nothing else.
 """
 
+import ctypes
 import json
 import os
 import sys
@@ -17,11 +18,15 @@ from typing import Any
 
 from hivepipe.operations.custom import GROUP, declaration_of, installed_points
 
+_PR_SET_CHILD_SUBREAPER = 36
+
 
 def main() -> None:
     """Load the function, report its declaration, and call it if it names the event."""
     with suppress(OSError):  # only on Linux: without memory the kernel ends this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
+    if sys.platform == "linux":  # background processes of the function stay its children
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     request = json.load(sys.stdin)
     header = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -1,6 +1,7 @@
 """Operations of installed packages, with pip and a running stack, as in docs/operations.md."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,21 +10,24 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hivepipe.stack.stack_processes import value_or
 from tests.conftest import ROOT, until
 from tests.installed import Installation, User, give
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 PROJECT, MODULE = re.findall(r"```(?:toml|python)\n(.*?)```", PAGE, re.DOTALL)
 
+LEFT = f"sleep 600.{os.getpid()}"  # a background process
 # name -> the function's body, and the reason in `hivepipe failed` (None: the job does not fail)
 FAULTS = {
     "raises": ("raise RuntimeError('password=hunter2hunter2')", "RuntimeError: password="),
     "exits": ("os._exit(3)", "exit code 3"),
     "leaves": ("sys.exit(4)", "SystemExit: 4"),
     "crashes": ("os.kill(os.getpid(), 11)", "signal 11"),
-    "hangs": ("time.sleep(600)", "did not end within 1 s"),
+    "hangs": (f"os.system('setsid {LEFT} &'); time.sleep(600)", "did not end within 1 s"),
     "talks": ("print('x' * 10**7)", None),
     "comes_back": ("first(event)", None),
 }
@@ -116,6 +120,8 @@ def test_the_example_runs_and_faults_only_fail_their_jobs(user: User) -> None:
     for name, (_, reason) in FAULTS.items():
         assert not reason or reason in reasons[name]
     assert "hunter2" not in str(reasons)
+    lines = [value_or(process.cmdline, []) for process in psutil.process_iter()]
+    assert LEFT.split() not in lines
     assert "@hivepipe.operation" in reasons["plain"]
     assert "no_such_module" in reasons["missing"]
     (session,) = user.sessions()
