@@ -143,7 +143,7 @@ def _figures_and_alerts(
 ) -> tuple[Figures | None, list[Alert]]:
     if alive:
         try:
-            with connection.connect(stack.address, has_limit=True) as client:
+            with connection.connect(stack.address, limit_secs=connection.REPLY_SECS) as client:
                 found = figures(client)
                 return found, alerts_of(vitals(place.home, found, client))
         except RedisError:  # it has just gone away

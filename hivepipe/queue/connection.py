@@ -15,22 +15,23 @@ PERIODIC_KEY = "hivepipe:periodic"
 _PLAIN: dict[str, Any] = {"driver_info": None} if hasattr(redis, "DriverInfo") else {}
 
 
-def connect(address: str, *, has_limit: bool = False) -> redis.Redis:
+def connect(address: str, *, limit_secs: float | None = None) -> redis.Redis:
     """Return a client for a socket path or a URL, which connects at its first command.
 
-    The client never retries: a claim whose reply was lost would be executed twice. With
-    `has_limit`, it also waits for a home's own server only for a limited time; workers wait longer.
+    The client never retries: a claim whose reply was lost would be executed twice. `limit_secs` is
+    the longest time for a reply; without it, workers wait as long as a home's own server takes.
     """
     never = Retry(NoBackoff(), 0)
     if address.startswith("/"):
-        secs = REPLY_SECS if has_limit else None
-        return redis.Redis(unix_socket_path=address, retry=never, socket_timeout=secs, **_PLAIN)
+        return redis.Redis(
+            unix_socket_path=address, retry=never, socket_timeout=limit_secs, **_PLAIN
+        )
     # A remote server can vanish without closing the connection. No command takes as long.
     return redis.Redis.from_url(
         address,
         retry=never,
-        socket_connect_timeout=CONNECT_SECS,
-        socket_timeout=REPLY_SECS,
+        socket_connect_timeout=min(CONNECT_SECS, limit_secs or CONNECT_SECS),
+        socket_timeout=limit_secs or REPLY_SECS,
         **_PLAIN,
     )
 

@@ -23,7 +23,7 @@ from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.action_log import Action, record
 from hivepipe.jobs.envelope import Envelope, read_envelope, redacted
 from hivepipe.queue.client import RETRY_SECS
-from hivepipe.queue.connection import connect
+from hivepipe.queue.connection import REPLY_SECS, connect
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
@@ -76,7 +76,7 @@ class FailedJob:
 @contextmanager
 def failed_jobs(address: str) -> Iterator["FailedJobs"]:
     """Yield the failed jobs of a Redis. Raise StackError if it cannot be reached."""
-    with connect(address, has_limit=True) as connection:
+    with connect(address, limit_secs=REPLY_SECS) as connection:
         try:
             yield FailedJobs(connection)
         except RedisError as error:

@@ -20,6 +20,7 @@ from hivepipe.queue.claims import accounts
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
+from hivepipe.stack.ping import ANSWER_SECS
 from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"
@@ -92,7 +93,7 @@ def trouble(url: str) -> str:
     A full memory is not noticed.
     """
     try:
-        with connect(url) as connection:
+        with connect(url, limit_secs=ANSWER_SECS) as connection:
             connection.eval(_TRY_WRITE, 0)
     except redis.RedisError as error:
         return _described(url, error)

@@ -33,7 +33,7 @@ def ping(path: str) -> bytes:
 
 def _answers_at_url(url: str) -> bool:
     try:
-        with connect(url) as connection:
+        with connect(url, limit_secs=ANSWER_SECS) as connection:
             return bool(connection.ping())
     except redis.RedisError:
         return False

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -142,6 +143,14 @@ def test_redis_url_alone_is_not_used(sandbox: Sandbox, theirs: TheirRedis) -> No
     assert int(theirs.client(2).get("hivepipe:accepted") or 0) == 1, (
         "the hook did not use the record"
     )  # type: ignore[arg-type]
+
+
+def test_a_redis_that_hangs_holds_up_no_status(sandbox: Sandbox, theirs: TheirRedis) -> None:
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/1")
+    theirs.process.send_signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    assert "does not answer" in sandbox.run("status", expect=1)
+    assert time.monotonic() - begun < 10
 
 
 # ---- elsewhere
