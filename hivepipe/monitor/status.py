@@ -92,14 +92,17 @@ def _seen(
     trouble = in_redis["store_trouble"]
     workers = in_redis["workers"]
     answers_of_its_own = workers is not None and not stack.url
-    runs = bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
+    is_stopping = not processes and supervisor.is_stopping(stack)
+    runs = not is_stopping and (
+        bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
+    )
     return StackFacts(
         state=place.state,
         is_registered=bool(place.python),
         runs=runs,
         is_ready=_is_ready(stack, found)
         and all(entry["state"] == "running" for entry in processes),
-        is_unsupervised=not runs and bool(table.of(stack)),
+        is_unsupervised=not (runs or is_stopping) and bool(table.of(stack)),
         could_not_start=_failed_start(stack) is not None,
         has_trouble=bool(trouble or in_redis["newer_version"]),
         has_long_trouble=bool(

@@ -3,7 +3,8 @@
 healthy       it runs, and no alert is active
 degraded      it runs, but an alert that is not urgent is active, or the database fails just now
 unhealthy     it runs or rests, with a problem that needs a person
-resting       no process runs and nothing is wrong; the next event of a session starts it
+resting       no process runs, or all are ending, and nothing is wrong; the next event of a session
+              starts it
 stopped       a user ran `hivepipe down`; hooks keep their events on disk
 off           a user ran `hivepipe off`; hooks do nothing
 unregistered  neither `init` nor `up` was run here
@@ -33,7 +34,7 @@ class StackFacts(NamedTuple):
 
     state: str  # from the record: on, down or off
     is_registered: bool
-    runs: bool
+    runs: bool  # and is not stopping
     is_ready: bool  # all processes run and are ready
     is_unsupervised: bool  # processes run, but their supervisor was killed
     could_not_start: bool

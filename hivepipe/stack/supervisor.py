@@ -16,11 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 from xmlrpc.client import Error as RpcError
-from xmlrpc.client import ServerProxy
+from xmlrpc.client import Fault, ServerProxy
 
 import psutil
 from redis.exceptions import RedisError
-from supervisor.xmlrpc import SupervisorTransport
+from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import environment_of
@@ -151,6 +151,17 @@ def processes(stack: Stack) -> list[dict[str, Any]]:
     ]
 
 
+def is_stopping(stack: Stack) -> bool:
+    """Tell whether supervisord refuses calls because it is ending the programs."""
+    try:
+        _call(stack, "getState")
+    except Fault as error:
+        return bool(error.faultCode == Faults.SHUTDOWN_STATE)
+    except (OSError, RpcError):
+        pass
+    return False
+
+
 def identity_of(stack: Stack) -> str:
     """Return the identity of the running supervisor (see `processes.identity`), or ""."""
     try:
@@ -272,7 +283,7 @@ def _call(stack: Stack, method: str) -> Any:
     try:
         with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
             return getattr(proxy.supervisor, method)()
-    except OSError:
+    except (OSError, Fault):
         raise
     except Exception as error:  # noqa: BLE001  http.client's errors while the server shuts down
         raise RpcError(str(error)) from None

@@ -1,8 +1,11 @@
 """Every command works on a resting stack, and none leaves it running."""
 
 import json
+import os
+import signal
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe.queue.connection import connect
@@ -80,6 +83,19 @@ def assert_failed_job_is_shown(sandbox: Sandbox) -> None:
     assert "dead1" in sandbox.run("failed", "show", "dead")
     assert json.loads(sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
     assert sandbox.processes() == {}, "a process still runs"
+
+
+def test_a_stack_that_is_stopping_is_resting(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    slow = sandbox.pid("slow")
+    os.kill(slow, signal.SIGSTOP)  # it is killed some seconds later
+    os.kill(sandbox.pid("supervisord"), signal.SIGTERM)
+    eventually(lambda: sandbox.report()["processes"] == [])
+    report = sandbox.report()
+    assert psutil.pid_exists(slow)
+    assert (report["condition"], report["processes"]) == ("resting", [])
+    os.kill(slow, signal.SIGCONT)
+    eventually(lambda: sandbox.processes() == {})
 
 
 def test_a_stopped_stack_is_not_started_by_other_commands(resting: UnstartedStack) -> None:
