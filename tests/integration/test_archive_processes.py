@@ -19,7 +19,7 @@ from tests.payloads import SESSION_END, SESSION_START, STOP, SUBAGENT_STOP, chan
 from tests.rounds import rounds
 
 SAMPLES = Path(__file__).resolve().parents[1] / "transcripts"
-TURNS = 100
+TURNS = rounds(40)
 # allowed I/O to store the usage of one turn
 STORE_READ_BYTES, STORE_WRITTEN_BYTES = 130_000, 65_000
 IDLE_READ_BYTES = 25_000  # a second: heartbeat, settings, locks
@@ -124,7 +124,7 @@ def io_of(pid: int) -> dict[str, int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs /proc")
-def test_a_hundred_turns_read_and_write_each_byte_once(scene: Scene) -> None:
+def test_turns_read_and_write_each_byte_once(scene: Scene) -> None:
     """Each byte is read and written once; 20 % and a fixed amount for the database come on top."""
     scene.start()
     fire("SessionStart", SESSION_START, scene.env)
@@ -190,7 +190,7 @@ def test_ten_stops_of_many_sessions_at_once(scene: Scene) -> None:
 
 def test_many_processes_archive_one_session(scene: Scene) -> None:
     """With the queue switched off, many hooks archive the same session at once."""
-    hooks = 40 if rounds(0) else 15
+    hooks = 40 if rounds(0) else 10
     scene.server.end()
     env = {**scene.env, "HIVEPIPE_USE_QUEUE": "false"}
     scene.path().write_bytes(lines(3))
@@ -327,16 +327,12 @@ def outside(scene: Scene) -> set[Path]:
     return {path for path in found if not ours & {*path.parts}}
 
 
-def test_a_session_without_a_prompt_gives_no_warning_of_a_missing_transcript(scene: Scene) -> None:
+def test_a_missing_transcript_is_a_warning_unless_the_session_had_no_prompt(scene: Scene) -> None:
     scene.start()
-    path = str(scene.path())
-    fire_all([changed(it, transcript_path=path) for it in (SESSION_START, SESSION_END)], scene.env)
+    named = {"session_id": "no-prompt", "transcript_path": str(scene.path("no-prompt"))}
+    fire_all([changed(event, **named) for event in (SESSION_START, SESSION_END)], scene.env)
     scene.settle()
     assert "transcript not found" not in scene.log()
-
-
-def test_a_missing_transcript_is_a_warning(scene: Scene) -> None:
-    scene.start()
     scene.stop()
     scene.settle()
     assert scene.log().count("[WARNING] transcript not found (session ") == 1
@@ -479,10 +475,7 @@ def test_a_followed_folder_is_swept_and_an_opted_out_one_never(scene: Scene) -> 
     assert scene.command("archive", "follow") == "none\n"
     for folder in (projects.loose, projects.off):
         scene.command("archive", "follow", str(folder))
-    assert scene.command("archive", "follow").split() == [
-        str(projects.loose),
-        str(projects.off),
-    ]
+    assert scene.command("archive", "follow").split() == [str(projects.loose), str(projects.off)]
     scene.command("archive", "follow", str(projects.neighbour), expect=1)
     scene.command("archive", "sweep")
     assert set(scene.index()) == {"loose"}
@@ -496,13 +489,10 @@ def test_a_copy_of_a_resumed_session_takes_none_of_its_messages(scene: Scene) ->
     """Claude Code 1 copied all lines under a new id; this id sorts before the original's."""
     projects = Projects(scene)
     original = projects.write("b-original", projects.own)
-    original.write_bytes(
-        b"".join(line(n, "x", cwd=str(projects.own), sessionId="b-original") for n in range(3))
-    )
     copy = projects.write("a-copy", projects.own)
-    copy.write_bytes(
-        b"".join(line(n, "x", cwd=str(projects.own), sessionId="a-copy") for n in range(5))
-    )
+    for path, count in ((original, 3), (copy, 5)):
+        more = {"cwd": str(projects.own), "sessionId": path.stem}
+        path.write_bytes(b"".join(line(n, "x", **more) for n in range(count)))
     os.utime(original, ns=(10**18, copy.stat().st_mtime_ns - 10**9))
     scene.command("archive", "sweep")
     costs = json.loads(scene.command("costs", "--by", "session", "--json"))["costs"]
@@ -528,10 +518,7 @@ def test_the_sweep_also_reads_a_claude_folder_that_a_hook_named(scene: Scene) ->
 
 def test_the_commands_show_the_archives(scene: Scene) -> None:
     assert scene.command("archive", "verify").endswith("0 archives, 0 with problems\n")
-    assert json.loads(scene.command("archive", "list", "--json")) == {
-        "schema": 1,
-        "archives": [],
-    }
+    assert json.loads(scene.command("archive", "list", "--json")) == {"schema": 1, "archives": []}
     projects = Projects(scene)
     projects.write("a1b2c3", projects.own).write_bytes(
         line(0, f"use {TOKEN}", cwd=str(projects.own)) + line(1)

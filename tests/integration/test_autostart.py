@@ -97,22 +97,21 @@ def test_without_automatic_start_events_wait_on_disk(unstarted: UnstartedStack) 
     assert not list(unstarted.sandbox.run_folder.rglob("*")), "no start was tried"
 
 
-@pytest.mark.parametrize(
-    ("env", "started"),
-    [
+def test_no_automatic_start_in_ci_and_cloud_unless_it_is_set(unstarted: UnstartedStack) -> None:
+    Path(unstarted.python).write_text("#!/bin/sh\n")
+    cases: list[tuple[dict[str, str], bool]] = [
         ({"CI": "true"}, False),
         ({"CLAUDE_CODE_REMOTE": "true"}, False),
         ({"CI": "false"}, True),
         ({"CI": "true", "HIVEPIPE_AUTOSTART": "1"}, True),
-    ],
-)
-def test_no_automatic_start_in_ci_and_cloud_unless_it_is_set(
-    unstarted: UnstartedStack, env: dict[str, str], started: bool
-) -> None:
-    Path(unstarted.python).write_text("#!/bin/sh\n")
-    unstarted.sandbox.fire(**env)
-    assert unstarted.sandbox.spooled == 1
-    assert bool(list(unstarted.sandbox.run_folder.rglob("starting"))) is started
+    ]
+    for number, (env, is_started) in enumerate(cases, 1):
+        unstarted.sandbox.fire(f"s-{number}", **env)
+        assert unstarted.sandbox.spooled == number
+        starting = list(unstarted.sandbox.run_folder.rglob("starting"))
+        assert bool(starting) is is_started, env
+        for file in starting:
+            file.unlink()
 
 
 @pytest.mark.parametrize("state", ["down", "off"])
@@ -226,14 +225,18 @@ def test_a_failed_start_is_explained_and_retried_with_growing_delays(
     eventually(lambda: unstarted.starting[1] == "0")
 
 
-def test_an_unregistered_project_uses_the_stack_of_the_default_home(
+def test_an_unregistered_project_uses_the_stack_of_the_default_home_if_it_is_registered(
     unstarted: UnstartedStack,
 ) -> None:
     default = unstarted.sandbox.folder / "state" / "hivepipe" / "default"
-    unstarted.register(default, default)
     unregistered = unstarted.sandbox.folder / "unregistered"
     unregistered.mkdir()
     unstarted.sandbox.project = unregistered
+    unstarted.sandbox.fire()
+    assert len(list((default / "spool").glob("*.json"))) == 1
+    assert not list(unstarted.sandbox.run_folder.rglob("*"))
+
+    unstarted.register(default, default)
     unstarted.sandbox.fire()
     eventually(lambda: (default / "hive.db").exists())
     eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
@@ -242,16 +245,6 @@ def test_an_unregistered_project_uses_the_stack_of_the_default_home(
     assert "every unregistered project" in unstarted.sandbox.run("stacks")
     unstarted.sandbox.run("down")
     assert unstarted.sandbox.processes() == {}
-
-
-def test_an_unregistered_folder_starts_nothing(unstarted: UnstartedStack) -> None:
-    unregistered = unstarted.sandbox.folder / "unregistered"
-    unregistered.mkdir()
-    unstarted.sandbox.project = unregistered
-    unstarted.sandbox.fire()
-    default = unstarted.sandbox.folder / "state" / "hivepipe" / "default"
-    assert len(list((default / "spool").glob("*.json"))) == 1
-    assert not list(unstarted.sandbox.run_folder.rglob("*"))
 
 
 def test_the_runtime_folder_of_an_ended_login_is_replaced(unstarted: UnstartedStack) -> None:
@@ -285,10 +278,6 @@ def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(unstarted: Unstarte
 # ---- leaving
 
 
-def end_session(unstarted: UnstartedStack, **env: str) -> None:
-    unstarted.sandbox.fire(event="SessionEnd", **env)
-
-
 def test_a_stack_that_a_hook_started_ends_when_it_is_idle(unstarted: UnstartedStack) -> None:
     unstarted.store_environment(HIVEPIPE_IDLE_SECS="1")
     unstarted.sandbox.fire()
@@ -296,7 +285,7 @@ def test_a_stack_that_a_hook_started_ends_when_it_is_idle(unstarted: UnstartedSt
     eventually(lambda: len(unstarted.sandbox.sessions()) == 1)
     time.sleep(2.5)
     assert unstarted.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process runs"
-    end_session(unstarted)
+    unstarted.sandbox.fire(event="SessionEnd")
     eventually(lambda: unstarted.sandbox.processes() == {})
     assert "hook" not in unstarted.sandbox.run("logs", "writer", "-n", "0")
     assert "shutting the stack down" in (unstarted.sandbox.home / "logs" / "writer.log").read_text()
@@ -334,6 +323,6 @@ def test_a_stack_that_the_user_started_keeps_running(unstarted: UnstartedStack) 
     eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
     unstarted.sandbox.run("up", "-d")
     assert unstarted.sandbox.status()["leaves_when_idle"] is False
-    end_session(unstarted, **env)
+    unstarted.sandbox.fire(event="SessionEnd", **env)
     time.sleep(2.5)
     assert unstarted.sandbox.counts() == ONE_OF_EACH

@@ -34,9 +34,7 @@ def environments(user: User) -> list[dict[str, str]]:
     return found
 
 
-def test_a_project_that_starts_the_shared_stack_does_not_set_its_environment(
-    shared: User,
-) -> None:
+def test_a_project_that_starts_the_shared_stack_does_not_set_its_environment(shared: User) -> None:
     user = shared
     evil = user.home / "evil"
     (evil / "hivepipe").mkdir(parents=True)
@@ -133,9 +131,15 @@ def pwned(user: User) -> bool:
     return was_there
 
 
-def test_a_command_does_not_run_an_attackers_python(user: User, evil: Path) -> None:
+def test_no_command_and_no_stack_runs_an_attackers_python(user: User, evil: Path) -> None:
     user.hivepipe("init")
     assert not pwned(user)
+    user.fire("SessionStart", source="startup")
+    pwned(user)  # code can run in that process, because the project sets its environment
+    until(lambda: user.sessions(), "the stack did not start")
+    assert not pwned(user)
+    assert "evil" not in str(environments(user))
+    user.hivepipe("down")
     user.hivepipe("up", "-d")
     assert not pwned(user)
     assert "evil" not in str(environments(user))
@@ -188,12 +192,3 @@ def test_no_program_in_a_relative_folder_of_path_is_run(user: User) -> None:
         ):
             done = user.do("/usr/bin/env", f"PATH={order}", *words, data="{}")
             assert not proof.exists(), (order, words, done)
-
-
-def test_a_stack_that_a_hook_starts_does_not_run_it(user: User, evil: Path) -> None:
-    user.hivepipe("init")
-    user.fire("SessionStart", source="startup")
-    pwned(user)  # code can run in that process, because the project sets its environment
-    until(lambda: user.sessions(), "the stack did not start")
-    assert not pwned(user)
-    assert "evil" not in str(environments(user))

@@ -22,14 +22,32 @@ SETTINGS = """{
 }"""
 
 
+def with_settings(user: User, text: str = SETTINGS) -> None:
+    """Give the project a settings file."""
+    user.settings.parent.mkdir()
+    user.settings.write_text(text)
+    user.own(user.project)
+
+
+def with_worktree(user: User, name: str = "tree") -> Path:
+    """Make the project a repository with a worktree beside it."""
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "first")
+    tree = user.home / name
+    user.git("worktree", "add", "-q", "-b", "branch", str(tree))
+    return tree
+
+
+def spooled(user: User) -> list[Path]:
+    return list((user.recorded / "spool").glob("*.json"))
+
+
 # ---- nothing left behind
 
 
 def test_uninstall_leaves_no_file_process_or_socket(user: User) -> None:
-    user.settings.parent.mkdir()
-    user.settings.write_text(SETTINGS)
+    with_settings(user)
     user.git("init", "-q")
-    user.own(user.project)
     before = user.files()
     user.hivepipe("init")
     user.hivepipe("up", "-d")
@@ -64,9 +82,7 @@ def test_uninstall_keeps_recorded_data_unless_purged(user: User) -> None:
 
 
 def test_uninstall_keeps_edits_of_the_settings(user: User) -> None:
-    user.settings.parent.mkdir()
-    user.settings.write_text(SETTINGS)
-    user.own(user.project)
+    with_settings(user)
     before = user.files()
     user.hivepipe("init")
     user.hivepipe("up", "-d")
@@ -109,22 +125,20 @@ def test_purge_keeps_other_files_of_the_state_folder(user: User) -> None:
     assert {path.name: path.read_text() for path in state.iterdir()} == theirs
 
 
-def test_a_dry_run_changes_nothing(user: User) -> None:
+def test_a_dry_run_a_repeated_init_and_an_uninstall_of_nothing_change_nothing(user: User) -> None:
     before = user.files()
     output = user.hivepipe("init", "--dry-run")
     assert output.count("/hivepipe/hooks/") == len(events_of(None))
     assert changed(before, user.files()) == {}
-    user.hivepipe("init")
-    before = user.files()
-    assert "nothing was changed" in user.hivepipe("uninstall", "--dry-run", "--purge")
-    assert changed(before, user.files()) == {}
-
-
-def test_uninstall_without_an_installation_reports_nothing_to_do(user: User) -> None:
-    before = user.files()
     user.hivepipe("off")
     user.hivepipe("on")
     assert "nothing to do" in user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+    user.hivepipe("init")
+    before = user.files()
+    assert "already" in user.hivepipe("init")
+    assert changed(before, user.files()) == {}
+    assert "nothing was changed" in user.hivepipe("uninstall", "--dry-run", "--purge")
     assert changed(before, user.files()) == {}
 
 
@@ -137,20 +151,11 @@ def test_every_event_is_registered_and_its_command_runs(user: User) -> None:
     assert set(hooks) == {event.name for event in events_of(None)}
     for event in hooks:
         assert user.fire(event) == [NEUTRAL]
-    assert list((user.recorded / "spool").glob("*.json"))
-
-
-def test_init_is_idempotent(user: User) -> None:
-    user.hivepipe("init")
-    before = user.files()
-    assert "already" in user.hivepipe("init")
-    assert changed(before, user.files()) == {}
+    assert spooled(user)
 
 
 def test_uninstall_after_a_second_init_keeps_edits(user: User) -> None:
-    user.settings.parent.mkdir()
-    user.settings.write_text(SETTINGS)
-    user.own(user.project)
+    with_settings(user)
     user.hivepipe("init")
     hooks = json.loads(user.settings.read_text())
     del hooks["hooks"]["Stop"]
@@ -162,33 +167,28 @@ def test_uninstall_after_a_second_init_keeps_edits(user: User) -> None:
     assert json.loads(user.settings.read_text()) == json.loads(SETTINGS) | {"later": True}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [('{"a": 1,}', "not valid JSON"), ('{"hooks": []}', "not an object"), ("\xff", "not UTF-8")],
-)
-def test_invalid_settings_are_not_changed(user: User, text: str, reason: str) -> None:
-    user.settings.parent.mkdir()
-    user.settings.write_bytes(text.encode("latin-1"))
-    user.own(user.project)
-    before = user.files()
-    output = user.hivepipe("init", expect=1)
-    assert reason in output
-    assert str(user.settings) in output
-    assert len(output.splitlines()) == 1
-    assert changed(before, user.files()) == {}
-
-
-def test_a_file_instead_of_the_folder_is_reported(user: User) -> None:
-    (user.project / ".claude").touch()
-    output = user.hivepipe("init", expect=1)
-    assert f"{user.project}/.claude is not a folder" in output
+def test_invalid_settings_are_not_changed(user: User) -> None:
+    with_settings(user)
+    for data, reason in (
+        (b'{"a": 1,}', "not valid JSON"),
+        (b'{"hooks": []}', "not an object"),
+        (b"\xff", "not UTF-8"),
+    ):
+        user.settings.write_bytes(data)
+        before = user.files()
+        output = user.hivepipe("init", expect=1)
+        assert reason in output
+        assert str(user.settings) in output
+        assert len(output.splitlines()) == 1
+        assert changed(before, user.files()) == {}
+    shutil.rmtree(user.settings.parent)
+    user.settings.parent.touch()
+    assert f"{user.project}/.claude is not a folder" in user.hivepipe("init", expect=1)
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "project"])
 def test_read_only_settings_are_refused_and_nothing_is_created(user: User, what: str) -> None:
-    user.settings.parent.mkdir()
-    user.settings.write_text(SETTINGS)
-    user.own(user.project)
+    with_settings(user)
     path, mode = {
         "file": (user.settings, 0o444),
         "folder": (user.settings.parent, 0o555),
@@ -290,8 +290,7 @@ def test_shared_settings_are_silent_where_hivepipe_is_missing(user: User) -> Non
     shared = user.project / ".claude" / "settings.json"
     assert str(user.home) not in shared.read_text()
     assert user.fire("SessionStart", path=shared, source="startup") == [NEUTRAL]
-    spooled = list((user.recorded / "spool").glob("*.json"))
-    assert len(spooled) == 1
+    assert len(spooled(user)) == 1
     user.env["PATH"] = "/usr/bin:/bin"
     assert user.fire("Stop", path=shared) == [NEUTRAL], "the user's own copy needs no PATH"
     shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
@@ -401,9 +400,18 @@ def test_an_exclude_file_that_init_made_is_deleted(user: User, has_folder: bool)
     assert [folder.exists(), (folder / "exclude").exists()] == [has_folder, False]
 
 
-def test_an_exclude_file_that_init_made_keeps_the_lines_of_others(user: User) -> None:
+def test_the_lines_of_others_in_an_exclude_file_are_kept(user: User) -> None:
     user.git("init", "-q")
     exclude = user.project / ".git" / "info" / "exclude"
+    for text in ("/.claude/settings.json\n*.tmp", "/.claude/settings.local.json\n"):
+        exclude.write_text(text)
+        user.own(user.project)
+        user.hivepipe("init")
+        assert (exclude.read_text() == text) == ("local" in text), "git ignores it already"
+        user.git("add", "-A")
+        assert user.git("status", "--short") == ""
+        user.hivepipe("uninstall")
+        assert exclude.read_text() == text
     exclude.unlink()
     user.hivepipe("init")
     exclude.write_text(f"{exclude.read_text()}*.tmp\n")
@@ -411,49 +419,26 @@ def test_an_exclude_file_that_init_made_keeps_the_lines_of_others(user: User) ->
     assert exclude.read_text() == "*.tmp\n"
 
 
-def test_an_exclude_file_is_restored_exactly(user: User) -> None:
-    user.git("init", "-q")
-    exclude = user.project / ".git" / "info" / "exclude"
-    exclude.write_text("/.claude/settings.json\n*.tmp")
-    user.own(user.project)
-    user.hivepipe("init")
-    user.git("add", "-A")
-    assert user.git("status", "--short") == ""
-    user.hivepipe("uninstall")
-    assert exclude.read_text() == "/.claude/settings.json\n*.tmp"
-
-
-def test_settings_that_git_already_ignores_get_no_line(user: User) -> None:
-    user.git("init", "-q")
-    exclude = user.project / ".git" / "info" / "exclude"
-    exclude.write_text("/.claude/settings.local.json\n")
-    user.own(user.project)
-    user.hivepipe("init")
-    assert exclude.read_text() == "/.claude/settings.local.json\n"
-    user.hivepipe("uninstall")
-    assert exclude.read_text() == "/.claude/settings.local.json\n", "it was the user's own"
-
-
 def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None:
     user.git("init", "-q")
-    user.settings.parent.mkdir()
-    user.settings.write_text(SETTINGS)
-    user.own(user.project)
+    with_settings(user)
     user.git("add", "-A")
     assert "git tracks this file" in user.hivepipe("init")
 
 
-def test_a_worktree_is_recorded_in_its_main_checkout_and_uninstalled_with_it(user: User) -> None:
-    user.git("init", "-q")
-    user.git("commit", "-q", "--allow-empty", "-m", "x")
-    tree = user.home / "tree"
-    user.git("worktree", "add", "-q", str(tree))
+def test_a_worktree_is_recorded_in_its_main_checkout_switched_and_uninstalled_with_it(
+    user: User,
+) -> None:
+    tree = with_worktree(user)
     user.hivepipe("init")
     user.hivepipe("init", cwd=tree)
     local = tree / ".claude" / "settings.local.json"
     user.fire("SessionStart", cwd=tree, path=local, source="startup")
-    assert len(list((user.recorded / "spool").glob("*.json"))) == 1
+    assert len(spooled(user)) == 1
     assert not (tree / ".hive-mind").exists()
+    user.hivepipe("off", cwd=tree)
+    user.fire("SessionStart", source="startup", session_id="off")
+    assert len(spooled(user)) == 1
     assert user.git("status", "--short", cwd=tree) == ""
     assert "has a copy" not in user.hivepipe("uninstall", "--dry-run")
     user.hivepipe("uninstall", cwd=tree)
@@ -478,7 +463,7 @@ def test_off_stops_recording_at_once_and_on_resumes_it(user: User) -> None:
     assert not list((user.recorded).glob("spool/*"))
     user.hivepipe("on")
     user.fire("SessionStart", source="startup")
-    assert len(list((user.recorded).glob("spool/*.json"))) == 1
+    assert len(spooled(user)) == 1
 
 
 def test_off_opts_a_project_out_of_the_shared_home(user: User) -> None:
@@ -526,22 +511,16 @@ def test_uninstall_removes_hooks_from_copies_in_worktrees(user: User) -> None:
 
 
 def test_uninstall_names_no_worktree_that_shares_the_settings(user: User) -> None:
-    user.git("init", "-q")
-    user.git("commit", "-q", "--allow-empty", "-m", "first")
+    tree = with_worktree(user)
     user.hivepipe("init")
-    tree = user.home / "tree"
-    user.git("worktree", "add", "-q", "-b", "branch", str(tree))
     (tree / ".claude").symlink_to(user.settings.parent)
     for words in (("--dry-run",), ()):
         assert "has a copy of them" not in user.hivepipe("uninstall", *words)
 
 
 def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
-    user.git("init", "-q")
-    user.git("commit", "-q", "--allow-empty", "-m", "first")
+    tree = with_worktree(user, "tree one")
     user.hivepipe("init")
-    tree = user.home / "tree one"
-    user.git("worktree", "add", "-q", "-b", "branch", str(tree))
     shared = tree / ".claude" / "settings.json"
     shared.parent.mkdir()
     shared.write_text(user.settings.read_text())
@@ -556,17 +535,6 @@ def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
     assert user.do("sh", "-c", f"cd '{tree}' && hivepipe uninstall").returncode == 0
     assert "hooks" not in json.loads(shared.read_text())
     assert "has a copy" not in user.hivepipe("uninstall")
-
-
-def test_off_in_a_worktree_applies_to_the_whole_repository(user: User) -> None:
-    user.git("init", "-q")
-    user.git("commit", "-q", "--allow-empty", "-m", "x")
-    tree = user.home / "tree"
-    user.git("worktree", "add", "-q", str(tree))
-    user.hivepipe("init")
-    user.hivepipe("off", cwd=tree)
-    user.fire("SessionStart", source="startup")
-    assert not list((user.recorded).glob("spool/*"))
 
 
 # ---- long paths

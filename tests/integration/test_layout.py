@@ -64,6 +64,13 @@ def plant(user: User, project: Path) -> None:
     user.own(project)
 
 
+def rename_project(user: User, name: str = "renamed") -> Path:
+    """Rename the project's folder and return its former path."""
+    old, user.project = user.project, user.home / name
+    old.rename(user.project)
+    return old
+
+
 # ---- outside
 
 
@@ -212,13 +219,8 @@ def rollback_journal(before: bytes) -> bytes:
 
 
 COMMANDS = (
-    *(
-        ("task", "list"),
-        ("drain",),
-        ("backup", "b.tgz"),
-        ("forget", "--matching", "secret", "--yes"),
-    ),
-    *(("export",), ("sessions", "--all"), ("up", "-d"), ("move-home",), ("uninstall", "--dry-run")),
+    *("task list", "drain", "backup b.tgz", "forget --matching secret --yes", "export"),
+    *("sessions --all", "up -d", "move-home", "uninstall --dry-run"),
 )
 
 
@@ -237,7 +239,7 @@ def test_an_sqlite_log_of_a_branch_is_not_applied(user: User, suffix: str) -> No
     user.git("add", "-f", str(log))
     user.git("commit", "-q", "-m", "planted")
     for words in COMMANDS:
-        user.do("hivepipe", *words)
+        user.do("hivepipe", *words.split())
     assert f"git tracks .hive-mind/hive.db-{suffix}" in user.hivepipe("task", "list", expect=1)
     user.git("checkout", "-q", "main")
     assert "mine" in user.hivepipe("task", "list")
@@ -267,8 +269,13 @@ def test_later_events_survive_the_removal_of_a_database_in_use(user: User, layou
     assert recorded_sessions(user) == {"after"}
 
 
-def test_a_database_that_a_command_creates_has_the_number_of_its_home(user: User) -> None:
-    """The stack refuses a database without the number of its home."""
+def test_a_command_creates_a_removed_database_with_the_number_of_its_home_and_without_its_wal(
+    user: User,
+) -> None:
+    """The stack refuses a database without the number of its home.
+
+    A killed process leaves `hive.db-wal`, which does not name the database it belongs to.
+    """
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
@@ -282,12 +289,6 @@ def test_a_database_that_a_command_creates_has_the_number_of_its_home(user: User
     record_session(user, "queued")
     assert recorded_sessions(user) == {"drained", "queued"}
 
-
-def test_the_wal_of_a_removed_database_is_not_applied(user: User) -> None:
-    """A killed process leaves `hive.db-wal`, which does not name the database it belongs to."""
-    user.env["HIVEPIPE_AUTOSTART"] = "0"
-    user.hivepipe("init", "--in-tree")
-    user.hivepipe("up", "-d")
     user.hivepipe("down")
     path = user.project / ".hive-mind" / "hive.db"
     with closing(sqlite3.connect(path)) as db:
@@ -349,11 +350,8 @@ def test_a_renamed_project_keeps_its_home(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     record_session(user, "before")
-    renamed = user.home / "renamed"
     assert "still exists" in user.hivepipe("move-home", "--from", str(user.project), expect=1)
-    user.project.rename(renamed)
-    home, old = user.recorded, user.project
-    user.project = renamed
+    home, old = user.recorded, rename_project(user)
     user.hivepipe("move-home", "--from", str(old))
     assert user.hivepipe("home").strip() == str(home)
     user.hivepipe("init")
@@ -367,37 +365,32 @@ def test_a_renamed_project_keeps_its_home(user: User) -> None:
     assert not home.exists()
 
 
-@pytest.mark.parametrize(("command", "state"), [("off", "off"), ("down", "down"), ("on", "on")])
-def test_a_renamed_project_stays_off_or_stopped(user: User, command: str, state: str) -> None:
+def test_a_renamed_project_stays_off_or_stopped(user: User) -> None:
     user.hivepipe("init")
-    user.hivepipe(command)
-    old, user.project = user.project, user.home / "renamed"
-    old.rename(user.project)
-    user.hivepipe("move-home", "--from", str(old))
-    record = user.home / ".local/state/hivepipe/projects" / short_hash(str(user.project))
-    assert f"state={state}\n" in record.read_text()
-    if command != "down":
-        user.hivepipe("on")
-        assert "state=on\n" in record.read_text()
+    for state in ("off", "on", "down"):
+        user.hivepipe(state)
+        old = rename_project(user, f"renamed-{state}")
+        user.hivepipe("move-home", "--from", str(old))
+        record = user.home / ".local/state/hivepipe/projects" / short_hash(str(user.project))
+        assert f"state={state}\n" in record.read_text()
+        if state != "down":
+            user.hivepipe("on")
+            assert "state=on\n" in record.read_text()
 
 
 def test_uninstall_restores_the_settings_of_a_renamed_project(user: User) -> None:
     before = user.files()
     user.hivepipe("init")
-    old, renamed = user.project, user.home / "renamed"
-    old.rename(renamed)
-    user.project = renamed
+    old = rename_project(user)
     user.hivepipe("move-home", "--from", str(old))
     user.hivepipe("uninstall")
-    renamed.rename(old)
+    user.project.rename(old)
     assert changed(before, user.files()) == {}
 
 
 def test_a_renamed_project_may_leave_a_link_behind(user: User) -> None:
     user.hivepipe("init")
-    home, old = user.recorded, user.project
-    user.project = user.home / "renamed"
-    old.rename(user.project)
+    home, old = user.recorded, rename_project(user)
     old.symlink_to(user.project)
     assert "still exists" in user.hivepipe("move-home", "--from", ".", expect=1)
     user.hivepipe("move-home", "--from", str(old))
