@@ -32,6 +32,7 @@ class Clock:
         self.ahead += secs
 
 uplink.time = Clock()
+uplink.LOOK_SECS = 10.0  # thousands of looks would only take time
 uplink.serve()
 """
 
