@@ -95,6 +95,8 @@ class Scene:
 
 @pytest.fixture
 def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A scene whose project no process uses, so that none is looked for."""
+    monkeypatch.setattr("hivepipe.migration.plan.find_processes", lambda *_: [])
     del private_home.env["HIVEPIPE_HOME"]
     private_home.use_environment(monkeypatch)
     monkeypatch.chdir(private_home.project)
