@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.conftest import Home, Server
+from tests.conftest import Home, Server, folder_of_homes
 from tests.faults.harness import Bench
 from tests.faults.injections.damage import table
 
@@ -24,6 +26,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if rows or any(damage.values()):
         terminalreporter.section("faults")
         terminalreporter.write_line(table(rows, damage))
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder where homes are: in memory, if wanted, where no test waits for a sync."""
+    with TemporaryDirectory(prefix="hp-", dir=folder_of_homes()) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
