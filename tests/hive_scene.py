@@ -154,9 +154,10 @@ class Scene:
         return self.home.root / "state" / "hivepipe" / "hives" / folder
 
     def played(self) -> list[dict[str, Any]]:
-        """Return all runs that the fake claude has started."""
+        """Return all runs that the fake claude has started; it may be writing the last line."""
         log = self.home.root / "runs.log"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        complete = log.read_text().rpartition("\n")[0] if log.exists() else ""
+        return [json.loads(line) for line in complete.splitlines()]
 
     @property
     def violations(self) -> str:
