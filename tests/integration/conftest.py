@@ -127,8 +127,9 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def browser(chromium: Any) -> Iterator[Any]:
     """A user's browser without history."""
-    from tests.browser_scene import Browser  # noqa: PLC0415  few tests need it
+    from tests.browser_scene import SLOW_MS, Browser  # noqa: PLC0415  few tests need it
 
     context = chromium.new_context()
+    context.set_default_timeout(SLOW_MS)
     yield Browser(context)
     context.close()
