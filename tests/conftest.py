@@ -7,6 +7,7 @@ import json
 import os
 import posix
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +133,11 @@ IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 @pytest.fixture(autouse=True)
 def _reset_process_state() -> Iterator[None]:
     """Reset the state that commands leave in this process, and end all intakes."""
+    core = resource.getrlimit(resource.RLIMIT_CORE)
     yield
+    if resource.getrlimit(resource.RLIMIT_CORE) != core:
+        with suppress(ValueError):  # another user may not raise the hard limit
+            resource.setrlimit(resource.RLIMIT_CORE, core)
     if "hivepipe.redact" in sys.modules:
         sys.modules["hivepipe.redact"]._in_force.clear()
         sys.modules["hivepipe.redact"]._to_load.clear()
