@@ -253,11 +253,11 @@ def _foreign_jobs(client: Redis) -> int:
 
 
 def _query(facts: Facts, ask: Callable[[Redis], Any]) -> Any:
-    """Query Redis; return None if it does not answer."""
+    """Query Redis; return None if it does not answer in time."""
     if not facts.is_alive:
         return None
     try:
-        with connection.connect(facts.stack.address) as client:
+        with connection.connect(facts.stack.address, has_limit=True) as client:
             return ask(client)
     except RedisError:
         return None

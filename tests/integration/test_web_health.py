@@ -152,5 +152,6 @@ def test_a_redis_that_stops_answering_holds_the_page_up_for_a_limited_time(
         (stack,) = page.get(f"{view}.json").json()["stacks"]
         assert (stack["redis"], stack["queues"]) == ("up", None)
         assert page.get(view).status_code == 200
+    assert stack["doctor"]  # its checks end, too
     home = short_hash(str(private_home.path))
     assert page.get(f"/rq/{home}/0/data/queues.json").status_code == 503
