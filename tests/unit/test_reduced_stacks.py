@@ -252,7 +252,7 @@ def test_a_reduced_stack_is_reported_in_sentences(
     found = status_module._reductions(home, figures(redis))
     assert [reduction.name for reduction in found] == names
     assert all(reduction.text.endswith((".py", ")", "fails")) for reduction in found)
-    monkeypatch.setattr(checks.connection, "connect", lambda _address: redis)
+    monkeypatch.setattr(checks.connection, "connect", lambda _address, **_limit: redis)
     monkeypatch.setattr(Facts, "is_alive", True)
     monkeypatch.setattr(Facts, "programs", [])
     findings = list(CHECKS["reduced"](Facts(Place(str(tmp_path), str(tmp_path), {}), home)))
