@@ -15,24 +15,46 @@ from click.testing import CliRunner
 
 from hivepipe.cli.main import main
 from hivepipe.operations.late_notes import replay_notes
-from hivepipe.queue.activity import take_activity
+from hivepipe.queue.activity import Activity, take_activity
 from tests import honest_sessions, native_fire, payloads
 from tests.conftest import NEUTRAL, ROOT, Home, Server, hook_answer, repeat_until_in_time
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
 
-def fire_checked(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
-    """Return the hook's output without the neutral part, checked against the contract."""
-    event = payload["hook_event_name"]
-    return checked(event, hook_answer(event, payload, env))
+class Scene:
+    """A home with Redis, whose hooks fire with some HIVEPIPE_ variables."""
+
+    def __init__(self, home: Home, server: Server) -> None:
+        self.home = home
+        self.server = server
+
+    def fire(self, payload: dict[str, Any], **variables: str) -> dict[str, Any]:
+        """Return the hook's output without the neutral part, checked against the contract."""
+        event = payload["hook_event_name"]
+        return checked(event, hook_answer(event, payload, self.home.with_env(**variables)))
+
+    def fire_all(
+        self, events: list[dict[str, Any]], at_once: int = 1, **variables: str
+    ) -> list[dict[str, Any]]:
+        with ThreadPoolExecutor(at_once) as pool:
+            return list(pool.map(lambda event: self.fire(event, **variables), events))
+
+    def activity(self, session: str = SESSION) -> dict[str, str]:
+        with self.server.client() as client:
+            found = client.hgetall(f"hivepipe:activity:{session}")
+        return {key.decode(): value.decode() for key, value in found.items()}
+
+    def taken(self) -> Activity:
+        """Return the activity of the only session."""
+        with self.server.client() as client:
+            (found,) = take_activity(client)
+        return found
 
 
-def fire_all_checked(
-    events: list[dict[str, Any]], env: dict[str, str], at_once: int
-) -> list[dict[str, Any]]:
-    with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(lambda event: fire_checked(event, env), events))
+@pytest.fixture
+def scene(private_home: Home, redis_server: Server) -> Scene:
+    return Scene(private_home, redis_server)
 
 
 def same(times: int, **fields: Any) -> list[dict[str, Any]]:
@@ -43,35 +65,24 @@ def denials(answers: list[dict[str, Any]]) -> int:
     return sum("permissionDecision" in answer for answer in answers)
 
 
-def activity(server: Server, session: str = SESSION) -> dict[str, str]:
-    with server.client() as client:
-        found = client.hgetall(f"hivepipe:activity:{session}")
-    return {key.decode(): value.decode() for key, value in found.items()}
-
-
-def test_parallel_calls_are_counted_exactly(private_home: Home, redis_server: Server) -> None:
+def test_parallel_calls_are_counted_exactly(scene: Scene) -> None:
     times, expected = 50, 36
     answers: list[dict[str, Any]] = []
 
     def wave(session: str) -> None:
-        answers[:] = fire_all_checked(
-            same(times, session_id=session), private_home.with_env(GUARD="all"), at_once=times
-        )
+        answers[:] = scene.fire_all(same(times, session_id=session), times, GUARD="all")
 
-    session = repeat_until_in_time(private_home, wave)
+    session = repeat_until_in_time(scene.home, wave)
     assert denials(answers) == expected
     assert sum("additionalContext" in answer for answer in answers) == 1
-    with redis_server.client() as client:
+    with scene.server.client() as client:
         assert client.llen(f"hivepipe:calls:{session}") == times
-    found = activity(redis_server, session)
+    found = scene.activity(session)
     assert (found["calls"], found["denied"]) == (str(times), str(expected))
 
 
-def test_a_denial_names_rule_and_count_and_explain_how_to_disable_it(
-    private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = private_home.with_env(GUARD="all")
-    last = fire_all_checked(same(15), env, at_once=1)[-1]
+def test_a_denial_names_rule_and_count_and_explain_how_to_disable_it(scene: Scene) -> None:
+    last = scene.fire_all(same(15), GUARD="all")[-1]
     reason = last["permissionDecisionReason"]
     assert "rule loop" in reason
     assert " 15 times " in reason
@@ -79,103 +90,90 @@ def test_a_denial_names_rule_and_count_and_explain_how_to_disable_it(
     output = CliRunner().invoke(main, ["guard", "explain", "loop"]).stdout
     (command,) = [text for text in output.split("`") if text.startswith("hivepipe ")]
     assert CliRunner().invoke(main, command.split()[1:]).exit_code == 0
-    assert fire_checked(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
+    assert scene.fire(changed(payloads.PRE_BASH, tool_use_id="after"), GUARD="all") == {}
 
 
-def test_the_mode_and_the_task_decide_what_a_loop_gets(
-    private_home: Home, redis_server: Server
-) -> None:
-    def answers(session: str, **env: str) -> list[dict[str, Any]]:
-        return fire_all_checked(
-            same(16, session_id=session), private_home.with_env(**env), at_once=1
-        )
+def test_the_mode_and_the_task_decide_what_a_loop_gets(scene: Scene) -> None:
+    def answers(session: str, **variables: str) -> list[dict[str, Any]]:
+        return scene.fire_all(same(16, session_id=session), **variables)
 
     reported = answers("without-a-task")
     assert denials(reported) == 0
     assert [n for n, answer in enumerate(reported, 1) if answer] == [8, 15, 16]
     assert denials(answers("with-a-task", TASK_ID="t-7")) == 2
     assert not any(answers("off", GUARD="off"))
-    assert activity(redis_server, "off")["calls"] == "16"
+    assert scene.activity("off")["calls"] == "16"
 
 
-def test_a_repeated_call_counts_once_and_gets_the_same_answer(
-    private_home: Home, redis_server: Server
-) -> None:
-    env = private_home.with_env(GUARD="all")
+def test_a_repeated_call_counts_once_and_gets_the_same_answer(scene: Scene) -> None:
     twice = [event for event in same(15) for _ in range(2)]
-    answers = fire_all_checked(twice, env, at_once=1)
+    answers = scene.fire_all(twice, GUARD="all")
     assert denials(answers) == 2
     assert denials(answers[-2:]) == 2
-    found = activity(redis_server)
+    found = scene.activity()
     assert (found["calls"], found["denied"], found["warned"]) == ("15", "1", "1")
 
 
-def test_a_task_notification_does_not_restart_the_count(
-    private_home: Home, redis_server: Server
-) -> None:
-    env = private_home.with_env(GUARD="all")
-    fire_all_checked(same(14), env, at_once=1)
-    assert fire_checked(payloads.TASK_NOTIFICATION, env) == {}
-    assert activity(redis_server)["turn"] == "1"
-    assert denials([fire_checked(changed(payloads.PRE_BASH, tool_use_id="new"), env)]) == 1
+def test_a_task_notification_does_not_restart_the_count(scene: Scene) -> None:
+    scene.fire_all(same(14), GUARD="all")
+    assert scene.fire(payloads.TASK_NOTIFICATION, GUARD="all") == {}
+    assert scene.activity()["turn"] == "1"
+    assert denials([scene.fire(changed(payloads.PRE_BASH, tool_use_id="new"), GUARD="all")]) == 1
 
 
-def test_another_task_restarts_the_count(private_home: Home, redis_server: Server) -> None:
-    fire_all_checked(same(14), private_home.with_env(GUARD="all", TASK_ID="one"), at_once=1)
-    other = private_home.with_env(GUARD="all", TASK_ID="two")
-    assert fire_checked(changed(payloads.PRE_BASH, tool_use_id="new"), other) == {}
+def test_another_task_restarts_the_count(scene: Scene) -> None:
+    scene.fire_all(same(14), GUARD="all", TASK_ID="one")
+    new = changed(payloads.PRE_BASH, tool_use_id="new")
+    assert scene.fire(new, GUARD="all", TASK_ID="two") == {}
 
 
-def test_events_without_a_tool_use_id_are_paired_by_their_arguments(
-    private_home: Home, redis_server: Server
-) -> None:
+def test_events_without_a_tool_use_id_are_paired_by_their_arguments(scene: Scene) -> None:
     for _ in range(3):
-        fire_checked(changed(payloads.PRE_BASH, tool_use_id=...), private_home.env)
-        fire_checked(changed(payloads.POST_BASH, tool_use_id=...), private_home.env)
-    assert activity(redis_server)["calls"] == "3"
+        scene.fire(changed(payloads.PRE_BASH, tool_use_id=...))
+        scene.fire(changed(payloads.POST_BASH, tool_use_id=...))
+    assert scene.activity()["calls"] == "3"
 
 
-def test_sessions_are_counted_separately(private_home: Home, redis_server: Server) -> None:
-    env = private_home.with_env(GUARD="all")
+def test_sessions_are_counted_separately(scene: Scene) -> None:
     mixed = [changed(call, session_id=f"s{n % 2}") for n, call in enumerate(same(14))]
-    assert not any(fire_all_checked(mixed, env, at_once=7))
+    assert not any(scene.fire_all(mixed, 7, GUARD="all"))
 
 
 # ---- Redis away
 
 
-def test_without_redis_every_call_is_allowed(private_home: Home) -> None:
-    assert not any(fire_all_checked(same(16), private_home.with_env(GUARD="all"), at_once=1))
-    assert len(private_home.spool) == 1  # the job that stores the session
+def test_without_redis_every_call_is_allowed(scene: Scene) -> None:
+    scene.server.end()
+    assert not any(scene.fire_all(same(16), GUARD="all"))
+    assert len(scene.home.spool) == 1  # the job that stores the session
 
 
-def test_a_hanging_redis_allows_calls(private_home: Home, redis_server: Server) -> None:
-    env = private_home.with_env(GUARD="all")
-    fire_all_checked(same(15), env, at_once=1)
-    redis_server.signal(signal.SIGSTOP)
+def test_a_hanging_redis_allows_calls(scene: Scene) -> None:
+    scene.fire_all(same(15), GUARD="all")
+    scene.server.signal(signal.SIGSTOP)
     try:
         # The native hook's intake counted the calls before and still denies the first one.
         hung = [
-            fire_checked(changed(payloads.PRE_BASH, tool_use_id=f"hung-{n}"), env) for n in range(2)
+            scene.fire(changed(payloads.PRE_BASH, tool_use_id=f"hung-{n}"), GUARD="all")
+            for n in range(2)
         ]
         assert denials(hung) == native_fire.IS_NATIVE
     finally:
-        redis_server.signal(signal.SIGCONT)
-    assert denials([fire_checked(changed(payloads.PRE_BASH, tool_use_id="awake"), env)]) == 1
+        scene.server.signal(signal.SIGCONT)
+    assert denials([scene.fire(changed(payloads.PRE_BASH, tool_use_id="awake"), GUARD="all")]) == 1
 
 
-def test_counts_survive_a_kill_of_redis(private_home: Home, redis_server: Server) -> None:
-    env = private_home.with_env(GUARD="all")
-    fire_all_checked(same(14), env, at_once=1)
-    redis_server.end(signal.SIGKILL)
-    redis_server.start()
-    assert denials([fire_checked(changed(payloads.PRE_BASH, tool_use_id="later"), env)]) == 1
+def test_counts_survive_a_kill_of_redis(scene: Scene) -> None:
+    scene.fire_all(same(14), GUARD="all")
+    scene.server.end(signal.SIGKILL)
+    scene.server.start()
+    assert denials([scene.fire(changed(payloads.PRE_BASH, tool_use_id="later"), GUARD="all")]) == 1
 
 
-def test_a_full_redis_allows_every_call(private_home: Home, redis_server: Server) -> None:
-    with redis_server.client() as client:
+def test_a_full_redis_allows_every_call(scene: Scene) -> None:
+    with scene.server.client() as client:
         client.config_set("maxmemory", "1")
-    assert not any(fire_all_checked(same(16), private_home.with_env(GUARD="all"), at_once=4))
+    assert not any(scene.fire_all(same(16), 4, GUARD="all"))
 
 
 # ---- calls that Claude Code does not run
@@ -192,9 +190,9 @@ def batch_with_refused_call(number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("mode", "denials"), [("tasks", 0), ("all", 2), ("off", 0)])
 def test_a_loop_of_refused_calls_is_reported_or_stopped(
-    private_home: Home, redis_server: Server, mode: str, denials: int
+    scene: Scene, mode: str, denials: int
 ) -> None:
-    env = private_home.with_env(GUARD=mode)
+    env = scene.home.with_env(GUARD=mode)
     answers = [
         hook_answer("PostToolBatch", batch_with_refused_call(number), env) for number in range(16)
     ]
@@ -204,22 +202,21 @@ def test_a_loop_of_refused_calls_is_reported_or_stopped(
     assert len(ended) == denials
     assert all("rule loop: Edit" in each["reason"] for each in ended)
     assert len(reported) == (0 if mode == "off" else 3)
-    with redis_server.client() as client:
+    with scene.server.client() as client:
         (key,) = client.keys("hivepipe:activity:*")
         found = client.hmget(key, "calls", "failed")
     assert found == [b"16", b"16"]
 
 
-def test_a_call_refused_after_its_event_is_closed(private_home: Home, redis_server: Server) -> None:
-    hook_answer("PreToolUse", payloads.PRE_BASH, private_home.env)
+def test_a_call_refused_after_its_event_is_closed(scene: Scene) -> None:
+    scene.fire(payloads.PRE_BASH)
     call = payloads.PRE_BASH
     answer = "Permission to use Bash has been denied."
     batch = {name: call[name] for name in ("tool_name", "tool_input", "tool_use_id")}
     batched = changed(payloads.POST_BATCH, tool_calls=[batch | {"tool_response": answer}])
     for _ in range(2):
-        assert hook_answer("PostToolBatch", batched, private_home.env) == NEUTRAL
-    with redis_server.client() as client:
-        (activity,) = take_activity(client)
+        assert scene.fire(batched) == {}
+    activity = scene.taken()
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
@@ -233,51 +230,46 @@ def test_a_call_refused_after_its_event_is_closed(private_home: Home, redis_serv
     ],
 )
 def test_a_batch_is_counted_after_spooled_calls(
-    private_home: Home, redis_server: Server, last: dict[str, Any], failed: int, is_named: bool
+    scene: Scene, last: dict[str, Any], failed: int, is_named: bool
 ) -> None:
     """Redis is back, but the writer has not yet applied the notes that hooks spooled meanwhile."""
     call = payloads.PRE_BASH
     fields = ("tool_name", "tool_input", "tool_use_id")
     ran = [{name: call[name] for name in fields} | {"tool_response": "It said this."}]
     if last is not call:
-        hook_answer("PreToolUse", call, private_home.env)
-    redis_server.end(signal.SIGKILL)
-    hook_answer(
-        last["hook_event_name"], changed(last, tool_use_id=call["tool_use_id"]), private_home.env
-    )
-    redis_server.start()
+        scene.fire(call)
+    scene.server.end(signal.SIGKILL)
+    scene.fire(changed(last, tool_use_id=call["tool_use_id"]))
+    scene.server.start()
     batched = changed(payloads.POST_BATCH, tool_calls=ran)
     if is_named:
-        assert hook_answer("PostToolBatch", batched, private_home.env) == NEUTRAL
+        assert scene.fire(batched) == {}
     else:
         code = "from hivepipe.hook.run import run; run('')"
         subprocess.run(
             [sys.executable, "-c", code],
             cwd=ROOT,
             input=json.dumps(batched).encode(),
-            env=private_home.env,
+            env=scene.home.env,
             check=True,
             timeout=60,
         )
-    with redis_server.client() as client:
-        replay_notes(client, str(private_home.path))
-        (activity,) = take_activity(client)
+    with scene.server.client() as client:
+        replay_notes(client, str(scene.home.path))
+    activity = scene.taken()
     assert (activity.calls, activity.failed, activity.open_calls) == (1, failed, 0)
 
 
-def test_a_call_denied_by_claude_code_is_closed(private_home: Home, redis_server: Server) -> None:
+def test_a_call_denied_by_claude_code_is_closed(scene: Scene) -> None:
     denied = payloads.PERMISSION_DENIED
     called = changed(denied, hook_event_name="PreToolUse", reason=...)
     for payload in (called, denied):
-        assert hook_answer(payload["hook_event_name"], payload, private_home.env) == NEUTRAL
-    with redis_server.client() as client:
-        (activity,) = take_activity(client)
+        assert scene.fire(payload) == {}
+    activity = scene.taken()
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
-def test_a_session_waits_for_an_answer_until_the_next_event(
-    private_home: Home, redis_server: Server
-) -> None:
+def test_a_session_waits_for_an_answer_until_the_next_event(scene: Scene) -> None:
     for payload, waits_for in (
         (payloads.PERMISSION_REQUEST, "permission: Bash"),
         (payloads.POST_BASH, ""),
@@ -285,10 +277,8 @@ def test_a_session_waits_for_an_answer_until_the_next_event(
         (payloads.STOP, ""),
         (changed(payloads.NOTIFICATION, notification_type="idle_prompt"), ""),
     ):
-        hook_answer(payload["hook_event_name"], payload, private_home.env)
-        with redis_server.client() as client:
-            (activity,) = take_activity(client)
-        assert activity.waits_for == waits_for
+        scene.fire(payload)
+        assert scene.taken().waits_for == waits_for
 
 
 # ---- how a call is described
@@ -299,23 +289,21 @@ def test_a_session_waits_for_an_answer_until_the_next_event(
     [(payloads.PRE_BASH, True), (payloads.PRE_AGENT, True), (payloads.PRE_EDIT, False)],
 )
 def test_the_description_of_a_call_does_not_distinguish_calls(
-    private_home: Home, redis_server: Server, payload: dict[str, Any], is_told: bool
+    scene: Scene, payload: dict[str, Any], is_told: bool
 ) -> None:
     answers = []
     for number in range(9):
         arguments = {**payload["tool_input"], "description": f"Try {number}"}
         call = changed(payload, tool_input=arguments, tool_use_id=f"t{number}")
-        answers.append(hook_answer("PreToolUse", call, private_home.env))
+        answers.append(str(scene.fire(call)))
     assert bool(any("rule loop" in text for text in answers)) == is_told
 
 
 # ---- whole sessions through real hooks
 
 
-def test_a_clean_session_gets_only_neutral_answers(
-    private_home: Home, redis_server: Server
-) -> None:
-    env = private_home.with_env(GUARD="all")
+def test_a_clean_session_gets_only_neutral_answers(scene: Scene) -> None:
+    env = scene.home.with_env(GUARD="all")
     for event in honest_sessions.clean(60):
         assert hook_answer(event["hook_event_name"], event, env) == NEUTRAL
 
@@ -377,14 +365,12 @@ def test_the_mode_is_set_shown_and_reset(command: Callable[..., tuple[int, str]]
 
 
 def test_config_toml_reaches_the_hooks(
-    private_home: Home, redis_server: Server, command: Callable[..., tuple[int, str]]
+    scene: Scene, command: Callable[..., tuple[int, str]]
 ) -> None:
     text = """guard = "all"\nguard_loop = [2, 3]\nguard_waiting = []\n"""
-    (private_home.path / "config.toml").write_text(text)
+    (scene.home.path / "config.toml").write_text(text)
     assert "mode all" in command("list")[1]
-    answers = fire_all_checked(
-        same(3, tool_input={"command": "sleep 1"}), private_home.env, at_once=1
-    )
+    answers = scene.fire_all(same(3, tool_input={"command": "sleep 1"}))
     assert [list(answer) for answer in answers] == [
         [],
         ["additionalContext"],
