@@ -40,7 +40,7 @@ BACKLOG = 4096
 MOST_READ_AT_ONCE = 64
 EVENT_SECS = 0.3  # then the hook no longer waits
 SILENT_SECS = 5
-_POLL_MS = 1000
+_CHECK_SECS = 1
 _CHUNK_BYTES = 1 << 16  # each event would map a larger buffer
 _MISSING = (0, 0)
 _GARBAGE = 50_000  # objects before a collection; events create no cycles
@@ -61,29 +61,25 @@ class Reader:
 
     __slots__ = ("connection", "data", "since", "size")
 
-    def __init__(self, connection: socket) -> None:
-        """Start without data."""
+    def __init__(self, connection: int) -> None:
+        """Start without data; `connection` is a descriptor."""
         self.connection = connection
         self.data = b""
         self.size = 0
         self.since = time.monotonic()
 
     def is_whole(self) -> bool:
-        """Read what has arrived; return True if the frame is complete.
+        """Read once, when something has arrived; return True if the frame is complete.
 
         Raise OSError if the connection fails, ValueError if the bytes are not a frame.
         """
-        while not self.size or len(self.data) < self.size:
-            try:
-                chunk = self.connection.recv(_CHUNK_BYTES)
-            except BlockingIOError:
-                return False
-            if not chunk:
-                raise OSError
-            self.data += chunk
-            if not self.size and len(self.data) >= PREFIX_BYTES:
-                self.size = PREFIX_BYTES + sum(sizes(self.data))
-        return True
+        chunk = posix.read(self.connection, _CHUNK_BYTES)
+        if not chunk:
+            raise OSError
+        self.data += chunk
+        if not self.size and len(self.data) >= PREFIX_BYTES:
+            self.size = PREFIX_BYTES + sum(sizes(self.data))
+        return 0 < self.size <= len(self.data)
 
 
 def main() -> None:
@@ -139,14 +135,18 @@ class Server:
             signal(number, self._end)
         signal(SIGALRM, _out_of_time)
         while self._goes_on():
-            for descriptor, _ in self.poller.poll(_POLL_MS):
+            self._drop_silent()
+            _remove(self.hangs)
+            _reap()
+            self._take_in_until(time.monotonic() + _CHECK_SECS)
+
+    def _take_in_until(self, end: float) -> None:
+        while not self.is_ending and (left := end - time.monotonic()) > 0:
+            for descriptor, _ in self.poller.poll(left * 1000):
                 if descriptor == self.listener.fileno():
                     self._accept()
                 else:
                     self._read(self.readers[descriptor])
-            self._drop_silent()
-            _remove(self.hangs)
-            _reap()
 
     def _goes_on(self) -> bool:
         is_current = _identity(__file__) in (self.code, _MISSING)
@@ -164,16 +164,14 @@ class Server:
 
     def _accept(self) -> None:
         if len(self.readers) >= MOST_READ_AT_ONCE:
+            self.poller.modify(self.listener, 0)  # until one of them is closed
             return
         try:
-            descriptor, _ = self.listener._accept()  # type: ignore[attr-defined]
+            connection, _ = self.listener._accept()  # type: ignore[attr-defined]
         except OSError:  # the hook has given up
             return
-        connection = socket(AF_UNIX, SOCK_STREAM, 0, descriptor)
-        connection.setblocking(False)
-        self.readers[descriptor] = reader = Reader(connection)
-        self.poller.register(descriptor, select.POLLIN)
-        self._read(reader)
+        self.readers[connection] = Reader(connection)
+        self.poller.register(connection, select.POLLIN)
 
     def _read(self, reader: Reader) -> None:
         try:
@@ -194,10 +192,10 @@ class Server:
         return _DISK in text_of(f"{self.home}/hook-settings.json")
 
     def _close(self, reader: Reader) -> None:
-        descriptor = reader.connection.fileno()
-        self.poller.unregister(descriptor)
-        del self.readers[descriptor]
-        reader.connection.close()
+        self.poller.unregister(reader.connection)
+        del self.readers[reader.connection]
+        posix.close(reader.connection)
+        self.poller.modify(self.listener, select.POLLIN)
 
     def _drop_silent(self) -> None:
         now = time.monotonic()
@@ -247,7 +245,7 @@ class Exchange:
 
     def _answer(self, answer: bytes) -> None:
         self.is_answered = True
-        self.connection.sendall(ACCEPTED + len(answer).to_bytes(4, "little") + answer)
+        posix.write(self.connection, ACCEPTED + len(answer).to_bytes(4, "little") + answer)
 
 
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:

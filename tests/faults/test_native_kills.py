@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hivepipe.hook.intake_server import MOST_READ_AT_ONCE
 from tests import payloads
 from tests.conftest import ROOT, Home, Process, Server, Writer, until
 from tests.faults.harness import random_of
@@ -96,7 +97,7 @@ def start_intake(hook_home: HookHome, *words: str) -> Process:
 
 def test_a_signal_ends_the_wait_of_an_intake(hook_home: HookHome) -> None:
     """Otherwise `down` would wait for it, half a second on average."""
-    patient = "from hivepipe.hook import intake_server; intake_server._POLL_MS = 600_000"
+    patient = "from hivepipe.hook import intake_server; intake_server._CHECK_SECS = 600"
     program = f"import sys; sys.path[:0] = sys.argv[1:]; {patient}; intake_server.main()"
     intake = start_intake(hook_home, "-c", program, str(ROOT))
     send(hook_home, 1)
@@ -126,6 +127,24 @@ intake_server.main()
     until(has_ended.exists, "no child")
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(hook_home.runtime / "intake.sock"))
+
+
+def test_more_silent_connections_than_are_read_cost_no_processor_time(
+    hook_home: HookHome,
+) -> None:
+    intake = hook_home.intake()
+    with ExitStack() as stack:
+        for _ in range(MOST_READ_AT_ONCE + 1):
+            silent = stack.enter_context(socket.socket(socket.AF_UNIX))
+            silent.connect(str(hook_home.runtime / "intake.sock"))
+        process = psutil.Process(intake.pid)
+        until(lambda: process.num_fds() > MOST_READ_AT_ONCE, "they are not accepted")
+        before = process.cpu_times()
+        time.sleep(1)
+        after = process.cpu_times()
+    assert after.user + after.system - before.user - before.system < 0.1
+    send(hook_home, 1)
+    assert hook_home.raw() == []
 
 
 def lives_on(intake: Process) -> bool:
@@ -328,6 +347,7 @@ def test_an_intake_that_continues_is_used_at_once(hook_home: HookHome) -> None:
     assert len(hook_home.raw()) == 1  # Meanwhile the Python hook answers what can be answered.
     intake.signal(signal.SIGCONT)
     until(lambda: not mark.exists(), "the mark stays")
+    hook_home._wait_for_intake()
     intake.signal(signal.SIGSTOP)
     send(hook_home, 2)  # shows that the intake was asked again
     assert mark.exists()
