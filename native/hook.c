@@ -25,6 +25,8 @@
 #include <unistd.h>
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
+#else
+#include <sys/auxv.h>
 #endif
 
 #include "blake2b.h"
@@ -34,7 +36,7 @@ enum {
     LATE_INPUT = 1 << 20,  /* after the deadline: the content of a pipe, not a whole file */
     MOST_SENT = 1 << 20,   /* the Python hook takes larger events, and all special cases */
     MOST_ANSWER = 1 << 20,
-    PATH_BYTES = 4096,
+    PATH_BYTES = 1024, /* of paths; the Python hook takes longer ones */
     RECORD_BYTES = 4096,
     HEAD_BYTES = 1 << 16,
     STDIN_MS = 400,
@@ -61,7 +63,7 @@ static size_t head_size;
 static int head_is_full;
 
 static char own_folder[PATH_BYTES]; /* of this program */
-static char here[PATH_BYTES];       /* the working directory at the start */
+static char here[4096];             /* the working directory at the start; PATH_MAX of Linux */
 static char home_[PATH_BYTES], runtime[PATH_BYTES];
 static char checkout[PATH_BYTES];     /* the registered folder, or that of the event */
 static char record[RECORD_BYTES + 1]; /* of the home */
@@ -192,15 +194,15 @@ static int real_path(const char *path, char *real) {
     return 1;
 }
 
-/* Copy the value of a field, or "". */
+/* Copy the value of a field, or "". A longer one is for the Python hook. */
 static void field(const char *name, char *value, size_t limit) {
     size_t size = strlen(name);
     value[0] = 0;
     for (const char *line = record; line && *line;) {
         const char *end = strchr(line, '\n');
         size_t length = end ? (size_t)(end - line) : strlen(line);
-        if (length > size && line[size] == '=' && !memcmp(line, name, size) &&
-            length - size - 1 < limit) {
+        if (length > size && line[size] == '=' && !memcmp(line, name, size)) {
+            if (length - size > limit) become_python();
             memcpy(value, line + size + 1, length - size - 1);
             value[length - size - 1] = 0;
         }
@@ -679,14 +681,14 @@ static int is_yes(const char *word) {
 /* Find the folder of this program; the records are beside it, even if a session changes HOME. */
 static int find_itself(void) {
 #ifdef __linux__
-    ssize_t size = readlink("/proc/self/exe", own_folder, PATH_BYTES - 1);
-    if (size > 0) own_folder[size] = 0;
-    else if (arguments[0][0] != '/' || !join(own_folder, arguments[0], "")) return 0; /* no /proc */
+    const char *path = (const char *)getauxval(AT_EXECFN);
 #else
-    char path[PATH_BYTES];
-    uint32_t limit = sizeof path;
-    if (_NSGetExecutablePath(path, &limit) || !realpath(path, own_folder)) return 0;
+    char called[PATH_BYTES];
+    uint32_t limit = sizeof called;
+    const char *path = _NSGetExecutablePath(called, &limit) ? NULL : called;
 #endif
+    if (path && (path[0] != '/' || !strstr(path, "/hivepipe/hooks/"))) path = realpath(path, NULL);
+    if (!path || !join(own_folder, path, "")) return 0;
     *strrchr(own_folder, '/') = 0;
     char *end = NULL;
     memcpy(state_folder, own_folder, PATH_BYTES);
@@ -705,18 +707,18 @@ int main(int count, char **words) {
     signal(SIGTERM, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a limit (ulimit -f) makes a write fail */
     umask(077);
-    int is_found = find_itself();
-    if (!getcwd(here, PATH_BYTES)) here[0] = 0;
-    if (!strcmp(variable("HIVEPIPE_HOOK"), "python") || !is_found) become_python();
+    if (!getcwd(here, sizeof here)) here[0] = 0;
+    if (!find_itself() || !strcmp(variable("HIVEPIPE_HOOK"), "python")) become_python();
     is_status_line = !strcmp(event, "statusline");
     int is_off = is_yes(variable("HIVEPIPE_DISABLED")) || is_yes(variable("HIVEPIPE_NESTED"));
     if (is_off && !is_status_line) _exit(0);
     /* With an argument, the Python hook prints another status line first. */
     if ((is_status_line && words[2]) || !locate()) become_python();
+    /* The intake wakes up while the event is read. A socket must not take the place of stdin. */
+    int connection = hangs() || fcntl(0, F_GETFD) < 0 ? -1 : reach_intake();
     read_input();
     make_head(began_ns);
     if (input_size > MOST_SENT || head_is_full || (is_status_line && trouble[0])) become_python();
-    int connection = hangs() ? -1 : reach_intake();
     if (connection < 0 && needs_python()) become_python();
     if (connection >= 0) {
         int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
