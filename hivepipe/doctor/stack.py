@@ -22,6 +22,7 @@ from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
+from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import install_command, version_of
 from hivepipe.stack.stack_processes import SUPERVISOR, stack_processes, value_or
@@ -93,7 +94,9 @@ def autostart(facts: Facts) -> Iterator[Finding]:
 def answering(facts: Facts) -> Iterator[Finding]:
     """Find a running stack whose Redis takes no jobs."""
     if facts.programs and facts.redis_trouble:
-        repair = "" if facts.stack.url else "hivepipe restart"
+        # A Redis that answers, if with an error, may hold jobs that it could not write yet.
+        restarts = not facts.stack.url and not ping(facts.stack.socket)
+        repair = "hivepipe restart" if restarts else ""
         yield Finding(f"{facts.redis_trouble}; events wait on disk", repair)
     elif not facts.programs and not facts.is_alive:
         yield from _unsupervised(facts)

@@ -26,7 +26,7 @@ def ping(path: str) -> bytes:
         try:
             connection.connect(path)
             connection.sendall(b"PING\r\n")
-            return connection.recv(64)
+            return connection.recv(256)
         except OSError:
             return b""
 

@@ -206,8 +206,12 @@ def redis_trouble(stack: Stack) -> str:
         if entry:
             return "Redis does not stay up (`hivepipe logs redis` says why)"
         return "Redis does not answer (`hivepipe logs redis` may say why)"
-    if ping(stack.socket).startswith(b"-LOADING"):
+    answer = ping(stack.socket)
+    if answer.startswith(b"-LOADING"):
         return "Redis is loading its file: events wait on disk until it has"
+    if answer.startswith(b"-"):
+        reason = answer[1:].decode(errors="backslashreplace").strip()
+        return f"Redis takes no jobs: {reason}"
     return "Redis is stopped or busy: it accepts connections and does not answer"
 
 

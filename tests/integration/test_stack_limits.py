@@ -1,6 +1,7 @@
 """A stack at its limits: long paths, a full Redis, a database in use by another machine."""
 
 import os
+import resource
 import time
 from secrets import token_hex
 
@@ -48,6 +49,30 @@ def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:
     eventually(lambda: len(sandbox.sessions()) == 6)
     assert sandbox.spooled == 0
     eventually(lambda: sandbox.report()["healthy"])
+
+
+def test_a_redis_that_cannot_write_is_named_and_goes_on(sandbox: Sandbox) -> None:
+    limited = sandbox.folder / "limited-redis"
+    # A write beyond the limit fails like one to a full disk.
+    limits = 'trap "" XFSZ\nulimit -S -f 400'
+    limited.write_text(f'#!/bin/sh\n{limits}\nexec "{find_server()}" "$@"\n')
+    limited.chmod(0o755)
+    sandbox.configure(f'redis_server = "{limited}"\n')
+    sandbox.run("up", "-d")
+    sandbox.fire("s-0")
+    eventually(lambda: sandbox.sessions() == {"s-0"})
+    with connect(sandbox.socket) as client:
+        client.set("filler", b"x" * (1 << 20))
+    eventually(lambda: sandbox.report()["redis"] == "down")
+    reason = "MISCONF Errors writing to the AOF file: No space left on device"
+    assert sandbox.report()["trouble"] == f"Redis takes no jobs: {reason}"
+    doctor = sandbox.run("doctor", expect=1)
+    assert reason in doctor
+    assert "repair: hivepipe restart" not in doctor  # Redis would lose what it could not write
+    sandbox.fire("s-1")
+    (redis,) = sandbox.processes()["redis"]
+    resource.prlimit(redis.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    eventually(lambda: sandbox.sessions() == {"s-0", "s-1"})
 
 
 ANOTHER = "their-laptop\nb00t\npid:[4026532000]\n"
