@@ -260,7 +260,7 @@ def _query(facts: Facts, ask: Callable[[Redis], Any]) -> Any:
     if not facts.is_alive:
         return None
     try:
-        with connection.connect(facts.stack.address, has_limit=True) as client:
+        with connection.connect(facts.stack.address, limit_secs=connection.REPLY_SECS) as client:
             return ask(client)
     except RedisError:
         return None
