@@ -74,9 +74,8 @@ class Bucket:
 
     def delete(self, names: Collection[str]) -> None:
         """Delete objects, and ignore missing ones."""
-        for name in names:
-            with _translated(), suppress(FileNotFoundError):
-                self._store.delete(name)
+        with _translated(), suppress(FileNotFoundError):
+            self._store.delete(list(names))
 
 
 def bucket_of(connection: Connection, place: Place) -> Bucket:
