@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import chain
 from typing import NamedTuple
 
 import psutil
@@ -73,9 +74,10 @@ def _state_folder_of(process: psutil.Process) -> str:
 
 def _look_at(stack: Stack, recorded: str, table: ProcessTable) -> KnownStack:
     found = table.of(stack)
-    processes = {
-        entry for group in found.values() for member in group for entry in process_tree(member)
-    }
+    processes: set[psutil.Process] = set()
+    for member in chain(found.get(SUPERVISOR, ()), *found.values()):
+        if member not in processes:  # nearly all are below the supervisor
+            processes.update(process_tree(member))
     if SUPERVISOR in found:
         state = "running"
     elif processes:

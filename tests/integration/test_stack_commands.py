@@ -18,6 +18,7 @@ import redis
 
 from hivepipe.home import locate, read_record
 from hivepipe.queue.connection import connect
+from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lifecycle import take_all_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.stack_processes import ProcessTable
@@ -207,10 +208,19 @@ def test_a_stack_that_starts_after_the_processes_were_read_is_stopped_too(
         posix, "environ", {os.fsencode(k): os.fsencode(v) for k, v in sandbox.env.items()}
     )
     table = ProcessTable()
-    table.supervisors()  # reads the processes
+    assert known_stacks(table) == []  # reads the processes
     sandbox.run("up", "-d")
     stack = Stack.of(locate(str(sandbox.project)))
     assert not table.of(stack)
+    searches = []
+    children = psutil.Process.children
+    with monkeypatch.context() as counted:
+        counted.setattr(
+            psutil.Process, "children", lambda *a, **k: searches.append(1) or children(*a, **k)
+        )
+        (known,) = known_stacks(ProcessTable())
+    assert (known.state, len(searches)) == ("running", 1)
+    assert {each.pid for each in known.processes} >= {*sandbox.pids().values()}
     assert list(take_all_down([stack], table)) == [(stack, None)]
     assert sandbox.processes() == {}
     assert read_record(str(sandbox.project))["state"] == "down"
