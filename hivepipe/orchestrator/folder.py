@@ -133,8 +133,9 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
     if not root.exists():
         trusted_state.forget_deleted(root)
     hive = Hive(root, home)
-    folders = (hive.workers_folder, hive.archive_folder, hive.learnings_folder)
-    for folder in folders:
+    make_folders(str(root))
+    add(home, str(root))  # before the rest: if that fails, the next call completes it
+    for folder in (hive.workers_folder, hive.archive_folder, hive.learnings_folder):
         make_folders(str(folder))
     _write_new(root / ".gitignore", "*\n")
     _write_new(root / trusted_state.PROJECTS, "{}\n")
@@ -143,7 +144,6 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
     for name, text in DEFAULTS.items():
         _write_new(root / "prompts" / f"{name}.md", text)
     hive.migrated()
-    add(home, str(root))
     return hive, not is_known
 
 

@@ -1,5 +1,6 @@
 """Unexpected files that a worker or a person puts into `.hive`."""
 
+import errno
 import gzip
 import os
 import resource
@@ -18,6 +19,7 @@ from hivepipe.files import known_hives
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.prune_files import drop_outdated
+from hivepipe.orchestrator import folder
 from hivepipe.orchestrator.folder import Hive, running_workers
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.transcript import repair_transcript
@@ -75,6 +77,22 @@ def hive_beside_one_that_cannot_be_migrated(scene: Scene, *steps: list[str]) -> 
     lock.unlink(missing_ok=True)
     lock.mkdir()
     return worker
+
+
+def test_a_hive_that_was_made_in_part_is_completed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, _text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    other = scene.projects["project-a-b"]
+    with monkeypatch.context() as full:
+        full.setattr(folder, "_write_new", fail)
+        assert "No space left" in scene.result("init", cwd=other, expect=1).stderr
+    assert (other / ".hive").is_dir()
+    scene.run("init", cwd=other)
+    assert (other / ".hive/prompts/worker.md").exists()
+    assert scene.run("check", cwd=other) == "0 workers\n"
 
 
 def test_a_hive_that_cannot_be_migrated_does_not_hide_another_hive(scene: Scene) -> None:
