@@ -38,7 +38,8 @@ _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])
 # form
 _OF_CLAUDE = re.compile(
     rb'"(?:timestamp"\s*:\s*"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}Z'
-    rb'|(?:sessionId|uuid|[a-z]+Uuid)"\s*:\s*"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}'
+    rb'|(?:sessionId|uuid|parentUuid|logicalParentUuid|leafUuid)"\s*:\s*'
+    rb'"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}'
     rb'|(?:id|requestId)"\s*:\s*"(?:msg|req)_[0-9A-Za-z]{8,40}'
     rb'|cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}'
     rb'|model"\s*:\s*"claude-[a-z0-9.-]{1,60}(?:\[1m\])?)"'

@@ -211,6 +211,8 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
         "sessionId": session,
         "uuid": session,
         "parentUuid": session,
+        "logicalParentUuid": session,
+        "leafUuid": session,
         "cwd": "/srv/shop 2024",
         "timestamp": "2026-11-26T10:00:01.000Z",
         "requestId": "req_011CSHoEeqs5C35K",
@@ -227,6 +229,7 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
         "id": "1234",
         "model": "1234",
         "customer_id": session,
+        "customerUuid": session,
         "text": f"{session} 2026-11-26T10:00:01.000Z",
     }
     for name, value in others.items():
