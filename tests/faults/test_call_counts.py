@@ -28,7 +28,7 @@ class Callers:
         self.env = env
         self.fired = dict.fromkeys(SESSIONS, 0)
 
-    def call(self, session: str, calls: int = 8) -> None:
+    def call(self, session: str, calls: int = 5) -> None:
         """Make the calls of a round, with an event before and one after each call."""
         for _ in range(calls):
             self.fired[session] += 1

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.envelope import Envelope, read_envelope
 from hivepipe.operations.declared import slow_queue
@@ -19,6 +18,7 @@ from tests.faults import oracle
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, changed
 from tests.rounds import ASKED_ROUNDS, SEED
+from tests.store_scene import new_database
 
 PROJECT = "/home/ana/shop"
 SWARM = "swarm-0123456789abcdef"
@@ -39,7 +39,7 @@ def settled(
     path: Path, jobs: Sequence[Envelope], batch: int = 1
 ) -> dict[str, list[dict[str, Any]]]:
     """Execute jobs in this order, `batch` in a transaction; retry those without their parent."""
-    db = Database(path)
+    db = new_database(path)
     waiting = list(jobs)
     for _ in range(LONGEST):
         again = []

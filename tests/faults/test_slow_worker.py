@@ -1,6 +1,5 @@
 """Slow work: handed on, interrupted, killed and retried, while the writer continues."""
 
-import json
 import re
 import shutil
 import signal
@@ -15,6 +14,7 @@ import pytest
 
 from hivepipe.events.job_plan import PRIORITIES, Job, Message
 from hivepipe.jobs.envelope import envelope_of, follow_ups
+from hivepipe.queue.spool import write_spool
 from tests.conftest import ROOT, Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
@@ -226,22 +226,20 @@ def test_slow_work_that_kills_its_worker_three_times_fails(crew: Crew) -> None:
     assert_balanced(crew, 3, dead=1)
 
 
-@pytest.mark.parametrize(
-    ("how", "reason", "times"),
-    [
-        ("refuse", "JobError: this will never do", 1),
-        ("bug", "KeyError: 'bad'", 1),
-        ("wrongtype", "ResponseError: WRONGTYPE", 1),
-        ("missing", "FileNotFoundError: [Errno 2] No such file: 'bad'", 5),
-    ],
-)
-def test_slow_work_that_cannot_succeed_fails_with_its_reason(
-    crew: Crew, how: str, reason: str, times: int
-) -> None:
-    job_id = crew.ask("bad", how)
-    until(lambda: crew.bench.dead(), "not dead")
-    assert crew.bench.dead() == {job_id: reason}
-    assert len(crew.began("bad")) == times
+CANNOT_SUCCEED = {
+    "refuse": ("JobError: this will never do", 1),
+    "bug": ("KeyError: 'bad'", 1),
+    "wrongtype": ("ResponseError: WRONGTYPE", 1),
+    "missing": ("FileNotFoundError: [Errno 2] No such file: 'missing'", 5),
+}
+
+
+def test_slow_work_that_cannot_succeed_fails_with_its_reason(crew: Crew) -> None:
+    ids = {how: crew.ask(how, how) for how in CANNOT_SUCCEED}
+    until(lambda: len(crew.bench.dead()) == len(ids), "not dead")
+    dead = crew.bench.dead()
+    found = {how: (dead[job_id], len(crew.began(how))) for how, job_id in ids.items()}
+    assert found == CANNOT_SUCCEED
 
 
 def test_slow_work_that_failed_once_is_repeated(crew: Crew) -> None:
@@ -250,12 +248,12 @@ def test_slow_work_that_failed_once_is_repeated(crew: Crew) -> None:
     assert len(crew.began("second")) == 2
 
 
-@pytest.mark.parametrize("how", ["full", "unreadable", "damaged"])
-def test_a_full_disk_or_a_store_in_trouble_kills_no_job(crew: Crew, how: str) -> None:
-    job_id = crew.ask("patient", how)
-    until(lambda: len(crew.began("patient")) > 8, "given up")
+def test_a_full_disk_or_a_store_in_trouble_kills_no_job(crew: Crew) -> None:
+    ids = {how: crew.ask(how, how) for how in ("full", "unreadable", "damaged")}
+    for how, job_id in ids.items():
+        until(lambda how=how: len(crew.began(how)) > 8, "given up")  # type: ignore[misc]
+        assert crew.status(job_id) in ("scheduled", "queued", "started")
     assert crew.bench.dead() == {}
-    assert crew.status(job_id) in ("scheduled", "queued", "started")
 
 
 def test_a_second_slow_worker_of_a_home_exits(crew: Crew) -> None:
@@ -286,22 +284,14 @@ def test_a_stock_worker_executes_slow_work_too(crew: Crew) -> None:
     assert crew.noted() == ["stock"]
 
 
-@pytest.mark.parametrize("how", ["ok", "missing"])
-def test_drain_executes_slow_work_without_redis(crew: Crew, how: str) -> None:
+def test_drain_executes_slow_work_without_redis(crew: Crew) -> None:
     """`drain` executes slow work at once; a job that fails stays in the spool."""
     crew.bench.settle()
     crew.writer.end()
     crew.slow.end()
-    message = crew.message("spooled", how)
     spool = crew.bench.home.path / "spool"
-    spool.mkdir(exist_ok=True)
-    entry = {
-        "queue": "low",
-        "twins": "",
-        "description": message.description,
-        "envelope": json.loads(message.envelope),
-    }
-    (spool / f"{time.time_ns()}_1.json").write_text(json.dumps({"v": 1, "jobs": [entry]}))
+    for number, (note, how) in enumerate({"spooled": "ok", "lost": "missing"}.items()):
+        write_spool(str(spool), number, [crew.message(note, how)])
     drained = subprocess.run(
         crew.command("drain", "hivepipe.cli.main", "drain"),
         env=crew.bench.home.env,
@@ -311,12 +301,9 @@ def test_drain_executes_slow_work_without_redis(crew: Crew, how: str) -> None:
         capture_output=True,
         text=True,
     )
-    if how == "ok":
-        assert drained.returncode == 0
-        assert crew.noted() == ["spooled"]
-        assert list(spool.glob("*.json")) == []
-    else:
-        assert drained.returncode == 1
-        assert "No such file" in drained.stdout + drained.stderr
-        assert len(list(spool.glob("*.json"))) == 1
+    assert drained.returncode == 1
+    assert "No such file" in drained.stdout + drained.stderr
+    assert crew.noted() == ["spooled"]
+    (left,) = spool.glob("*.json")
+    assert left.name.startswith(f"{1:020d}_")
     shutil.rmtree(spool)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -10,8 +11,16 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.home import locate
 from tests.archive_scene import Scene
+from tests.conftest import folder_of_homes
 from tests.store_scene import new_database
 from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder where homes are: in memory, if wanted, where no test waits for a sync."""
+    with TemporaryDirectory(prefix="hp-", dir=folder_of_homes()) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
