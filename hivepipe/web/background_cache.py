@@ -1,6 +1,7 @@
 """A cache of values that take seconds to compute, for pages that reload after each change."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
@@ -9,7 +10,8 @@ from typing import Generic, TypeVar
 from hivepipe.web.memory import release_memory
 
 KEPT_SECS = 20.0
-_SHARE = 20  # a value is kept 20 s longer per second of computing: at most 5 % of a CPU
+_SHARE = 20  # values are kept 20 s longer per second of computing: at most 5 % of a CPU
+MOST_AT_ONCE = 4  # more would keep the requests from the interpreter
 WAIT_SECS = 10.0
 
 Value = TypeVar("Value")
@@ -21,8 +23,7 @@ class _Slot(Generic[Value]):
     errors: list[Exception] = field(default_factory=list)  # instead of a value
     expires: float = 0.0
     is_done: Event = field(default_factory=Event)
-    is_computing: bool = False  # a thread computes it now
-    callbacks: set[Callable[[], None]] = field(default_factory=set)
+    is_computing: bool = False  # a thread computes it now or soon
 
 
 class BackgroundCache(Generic[Value]):
@@ -30,6 +31,9 @@ class BackgroundCache(Generic[Value]):
 
     def __init__(self) -> None:
         self._slots: dict[str, _Slot[Value]] = {}
+        self._pending: deque[tuple[_Slot[Value], Callable[[], Value]]] = deque()
+        self._threads = 0
+        self._callbacks: set[Callable[[], None]] = set()
         self._lock = Lock()
 
     def get(
@@ -43,21 +47,37 @@ class BackgroundCache(Generic[Value]):
 
         If that takes longer than `wait_secs`, it continues in the background, and the previous
         value or None is returned. With `on_ready`, this does not wait, and `on_ready` is called
-        when the value is ready.
+        when the value is ready and no other value is pending.
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             if not slot.is_computing and time.monotonic() >= slot.expires:
-                Thread(target=self._compute, args=(slot, compute), daemon=True).start()
-                slot.is_computing = True  # the thread waits for the lock before it ends
-                slot.is_done.clear()
+                self._enqueue(slot, compute)
             if on_ready and slot.is_computing:
-                slot.callbacks.add(on_ready)
+                self._callbacks.add(on_ready)
         if not on_ready:
             slot.is_done.wait(wait_secs)
         if slot.errors:
             raise slot.errors[0]
         return slot.values[0] if slot.values else None
+
+    def _enqueue(self, slot: _Slot[Value], compute: Callable[[], Value]) -> None:
+        if self._threads < MOST_AT_ONCE:
+            Thread(target=self._work, daemon=True).start()
+            self._threads += 1  # the thread waits for the lock
+        self._pending.append((slot, compute))
+        slot.is_computing = True
+        slot.is_done.clear()
+
+    def _work(self) -> None:
+        """Compute what is pending."""
+        while True:
+            with self._lock:
+                if not self._pending:
+                    self._threads -= 1
+                    return
+                slot, compute = self._pending.popleft()
+            self._compute(slot, compute)
 
     def _compute(self, slot: _Slot[Value], compute: Callable[[], Value]) -> None:
         began = time.monotonic()
@@ -67,10 +87,13 @@ class BackgroundCache(Generic[Value]):
             slot.errors = [error]
         ended = time.monotonic()
         release_memory()
+        callbacks: set[Callable[[], None]] = set()
         with self._lock:
-            slot.expires = ended + KEPT_SECS + _SHARE * (ended - began)
+            competing = max(1.0, len(self._slots) / MOST_AT_ONCE)
+            slot.expires = ended + KEPT_SECS + _SHARE * competing * (ended - began)
             slot.is_computing = False
             slot.is_done.set()
-            callbacks, slot.callbacks = slot.callbacks, set()
+            if not self._pending:
+                callbacks, self._callbacks = self._callbacks, callbacks
         for callback in callbacks:
             callback()

@@ -38,7 +38,9 @@ def health(query: ViewQuery) -> Content:
     `doctor` is None while the checks run. With `only=problems`, healthy stacks are left out.
     """
     table = ProcessTable()
-    stacks = [_health(query, known, table) for known in query.homes]
+    # The checks start when all reports are made, because they would compete with them
+    reports = [(known, _report(known, table)) for known in query.homes]
+    stacks = [_with_checks(query, known, report) for known, report in reports]
     if query.filter("only") == "problems":
         stacks = [stack for stack in stacks if _has_problem(stack)]
     return {"stacks": stacks, "left_out": len(query.homes) - len(stacks)}
@@ -49,11 +51,14 @@ def _has_problem(stack: Entry) -> bool:
     return bool(stack["alerts"]) or not (stack["is_fine"] and is_examined)
 
 
-def _health(query: ViewQuery, known: KnownHome, table: ProcessTable) -> Entry:
-    found = _checks.get(known.home, lambda: _check(known), query.on_ready)
+def _report(known: KnownHome, table: ProcessTable) -> Entry:
     place = known.place()
     with settings_of(known.home):
-        report = status_report(place, Stack.of(place), table)
+        return status_report(place, Stack.of(place), table)
+
+
+def _with_checks(query: ViewQuery, known: KnownHome, report: Entry) -> Entry:
+    found = _checks.get(known.home, lambda: _check(known), query.on_ready)
     return {
         **report,
         "verdict": verdict(report),

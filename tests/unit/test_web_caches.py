@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,6 +142,48 @@ def test_a_value_is_computed_once_a_thread_can_be_started(monkeypatch: pytest.Mo
         with pytest.raises(RuntimeError):
             cache.get("home", lambda: 1)
     assert cache.get("home", lambda: 1) == 1
+
+
+def test_few_values_are_computed_at_once_and_one_notice_follows_them_all() -> None:
+    cache: BackgroundCache[int] = BackgroundCache()
+    may_end, notified = Event(), Event()
+    begun: list[int] = []
+    notices: list[int] = []
+
+    def compute(number: int) -> int:
+        begun.append(number)
+        may_end.wait(10)
+        return number
+
+    def on_ready() -> None:
+        notices.append(len(begun))
+        notified.set()
+
+    numbers = range(5 * background_cache.MOST_AT_ONCE)
+    for number in numbers:
+        assert cache.get(str(number), partial(compute, number), on_ready) is None
+    assert len(begun) <= background_cache.MOST_AT_ONCE
+    may_end.set()
+    assert notified.wait(10)
+    assert notices == [len(numbers)]
+    assert [cache.get(str(number), lambda: -1) for number in numbers] == list(numbers)
+
+
+def test_many_values_are_kept_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    secs = [0.0]
+    monkeypatch.setattr(background_cache, "time", SimpleNamespace(monotonic=lambda: secs[0]))
+
+    def compute() -> int:
+        secs[0] += 1
+        return int(secs[0])
+
+    few: BackgroundCache[int] = BackgroundCache()
+    many: BackgroundCache[int] = BackgroundCache()
+    found = [many.get(str(number), compute) for number in range(40)][-1]
+    alone = few.get("39", compute)
+    secs[0] += 2 * background_cache.KEPT_SECS + 1
+    assert many.get("39", compute) == found
+    assert few.get("39", compute) != alone
 
 
 def test_a_change_of_the_database_is_shown_at_once(client: Any, home: Path) -> None:
