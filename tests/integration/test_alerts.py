@@ -291,10 +291,7 @@ def test_a_hanging_worker_is_reported_and_its_queues_as_unserved(
 
 
 def test_without_a_supervisor_the_workers_registrations_count(
-    private_home: Home,
-    client: redis.Redis,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
+    private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> None:
     for each in (writer, slow := new_worker("slow"), llm := new_worker("llm")):
         each.start()
@@ -307,10 +304,7 @@ def test_without_a_supervisor_the_workers_registrations_count(
 
 
 def test_a_hanging_scheduler_is_reported(
-    private_home: Home,
-    client: redis.Redis,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
+    private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> None:
     writer.start()
     scheduler = new_worker("scheduler")

@@ -28,10 +28,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_each_entry_has_its_text(folder: Path, tmp_path: Path) -> None:
+def test_each_entry_has_its_text_and_is_known_as_hivepipes(folder: Path, tmp_path: Path) -> None:
+    """Only a log of such lines is pruned and cleared of forgotten sessions."""
     archived = tmp_path / "a.jsonl"
     archived.touch(0o600)
     archived.chmod(0o600)
+    manifest = Manifest(str(tmp_path))
+    manifest.claim(audit_log.NAME)
     audit_log.record_redaction(str(folder), "s1", {"API key": 3})
     audit_log.record_redaction(
         str(folder), "s2", {"password": 1, "e-mail address": 2, "private key": 0}
@@ -46,18 +49,6 @@ def test_each_entry_has_its_text(folder: Path, tmp_path: Path) -> None:
         "Created archive with permissions 0600: a.jsonl",
         "Cleared 2 earlier lines of session s1 of what was found later",
     ]
-
-
-def test_each_of_its_lines_is_known_as_hivepipes(folder: Path, tmp_path: Path) -> None:
-    """Only such a log is pruned and cleared of forgotten sessions."""
-    archived = tmp_path / "a.jsonl"
-    archived.touch()
-    manifest = Manifest(str(tmp_path))
-    manifest.claim(audit_log.NAME)
-    audit_log.record_redaction(str(folder), "s1", {"API key": 3})
-    audit_log.record_redaction(str(folder), "s2", {})
-    audit_log.record_archive(str(folder), archived)
-    audit_log.record_cleared(str(folder), "s1", 1)
     assert is_own(folder / audit_log.NAME, manifest)
     audit_log.append(str(folder), "planted")
     assert not is_own(folder / audit_log.NAME, manifest)

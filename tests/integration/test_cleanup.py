@@ -173,10 +173,7 @@ def test_the_periodic_cleanup_deletes_exactly_the_right_agents(
 
 
 def test_every_tenth_checkpoint_triggers_an_extra_run(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
+    private_home: Home, redis_server: Server, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> None:
     writer.start()
     new_worker("scheduler").start()

@@ -3,22 +3,14 @@
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from hivepipe.db.listings import listings
-from tests.conftest import (
-    Home,
-    Server,
-    Writer,
-    fire_all,
-    is_drained,
-    made_home,
-    servers,
-    until,
-)
+from tests.conftest import Home, Server, Writer, fire_all, is_drained, made_home, servers, until
 from tests.payloads import (
     AGENT,
     POST_AGENT_COMPLETED,
@@ -142,30 +134,24 @@ def test_a_prefix_must_be_unambiguous(unchanged_day: Home) -> None:
 
 
 def test_history_outlives_its_session(day: Home) -> None:
-    connection = sqlite3.connect(day.database, timeout=10)
-    with connection:
-        connection.execute("DELETE FROM sessions WHERE id = ?", (SESSION,))
-    connection.close()
+    with closing(sqlite3.connect(day.database, timeout=10)) as db, db:
+        db.execute("DELETE FROM sessions WHERE id = ?", (SESSION,))
     assert "deleted; its events remain" in command(day, "session", "show", SESSION)
     assert json.loads(command(day, "session", "show", SESSION, "--json"))["session"] is None
     assert "Auto-checkpoint: Edit" in command(day, "session", "log", SESSION)
 
 
 @pytest.mark.parametrize(
-    "arguments", [["sessions"], ["session", "show", "a"], ["session", "log", "a"], ["agents"],
-                  ["agent", "show", "a"]]
-)  # fmt: skip
-def test_a_missing_database_is_reported(private_home: Home, arguments: list[str]) -> None:
-    assert "nothing is recorded yet" in command(private_home, *arguments, expect=1)
+    "words",
+    ["sessions", "session show a", "session log a", "agents", "agent show a", "export --jsonl"],
+)
+def test_a_missing_database_is_reported(private_home: Home, words: str) -> None:
+    assert "nothing is recorded yet" in command(private_home, *words.split(), expect=1)
     assert not private_home.database.exists()
-    private_home.path.mkdir()
-    private_home.database.touch()  # as by a writer that has just started
-    assert command(private_home, *arguments, expect=1).startswith("hivepipe: ")
-
-
-def test_an_export_without_a_database_is_refused(private_home: Home) -> None:
-    assert "nothing is recorded yet" in command(private_home, "export", "--jsonl", expect=1)
-    assert not private_home.database.exists()
+    if words != "export --jsonl":
+        private_home.path.mkdir()
+        private_home.database.touch()  # as by a writer that has just started
+        assert command(private_home, *words.split(), expect=1).startswith("hivepipe: ")
 
 
 def test_a_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
@@ -220,13 +206,9 @@ def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: 
 
 
 def test_status_shows_updates_without_effect(day: Home) -> None:
-    connection = sqlite3.connect(day.database, timeout=10)
-    with connection:
-        connection.executemany(
-            "INSERT INTO counters VALUES (?, ?)",
-            [("zero_rows:update_checkpoint", 3), ("zero_rows:update_instance", 2)],
-        )
-    connection.close()
+    rows = [("zero_rows:update_checkpoint", 3), ("zero_rows:update_instance", 2)]
+    with closing(sqlite3.connect(day.database, timeout=10)) as db, db:
+        db.executemany("INSERT INTO counters VALUES (?, ?)", rows)
     output = command(day, "status", expect=1)
     assert "no-op     3 checkpoint updates" in output
     assert "no-op     zero_rows:update_instance 2" in output

@@ -15,6 +15,7 @@ from hivepipe.errors import StoreError
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, Writer, fire_all, until
 from tests.payloads import changed
+from tests.rounds import rounds
 
 OPEN = """
 import sys
@@ -25,7 +26,7 @@ Database(Path(sys.argv[1]), 5).close()
 
 
 def test_many_processes_create_one_database_at_once(tmp_path: Path) -> None:
-    for attempt in range(5):
+    for attempt in range(rounds(3)):
         path = tmp_path / f"{attempt}.db"
         command = [sys.executable, "-I", "-c", OPEN, str(path)]
         running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(6)]

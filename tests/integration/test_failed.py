@@ -5,6 +5,7 @@ import json
 import pickle
 import sqlite3
 import zlib
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -35,10 +36,8 @@ def listed(home: Home, *arguments: str) -> list[dict[str, Any]]:
 
 
 def change(home: Home, sql: str, *values: str) -> None:
-    connection = sqlite3.connect(home.database, timeout=10)
-    with connection:
-        connection.execute(sql, values)
-    connection.close()
+    with closing(sqlite3.connect(home.database, timeout=10)) as db, db:
+        db.execute(sql, values)
 
 
 def fail_agent_job(home: Home, server: Server, writer: Writer, **more: Any) -> str:
@@ -68,10 +67,10 @@ def balance(server: Server) -> dict[str, int]:
     return found
 
 
-# ---- listed
+# ---- listed and discarded
 
 
-def test_a_missing_parent_row_is_shown_with_its_id_and_the_steps(
+def test_a_job_without_its_parent_row_is_shown_with_the_steps_and_discarded_on_request(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     tool_input = {**POST_AGENT_COMPLETED["tool_input"], "description": f"Use {SECRET}"}
@@ -95,6 +94,14 @@ def test_a_missing_parent_row_is_shown_with_its_id_and_the_steps(
     assert str(private_home.database) in shown
     assert f"hivepipe failed retry {job['id']}" in shown
     assert "1 failed job: hivepipe failed list" in private_home.command("status", expect=1)
+
+    assert "Aborted" in private_home.command("failed", "discard", job["id"], data="n\n", expect=1)
+    assert len(listed(private_home)) == 1
+    assert "1 discarded" in private_home.command("failed", "discard", "--all", "--yes")
+    assert listed(private_home) == []
+    with redis_server.client() as client:
+        assert not client.exists(f"rq:job:{job['id']}", f"rq:results:{job['id']}")
+    assert balance(redis_server)["discarded"] == 1
 
 
 # ---- retried
@@ -134,32 +141,12 @@ def test_retry_selects_by_operation_or_all(
     with redis_server.client() as client:
         until(lambda: client.zcard("rq:failed:low") == 2, "not both failed", 20)
     writer.end()
-    assert {job["operation"] for job in listed(private_home)} == {
-        "insert_agent",
-        "start_agent",
-    }
+    assert {job["operation"] for job in listed(private_home)} == {"insert_agent", "start_agent"}
     assert "1 sent back" in private_home.command("failed", "retry", "--operation", "start_agent")
     assert [job["operation"] for job in listed(private_home)] == ["insert_agent"]
     assert "1 sent back" in private_home.command("failed", "retry", "--all")
     assert listed(private_home) == []
     assert balance(redis_server)["waiting"] == 2
-
-
-# ---- discarded
-
-
-def test_discard_asks_first_and_is_counted(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    fail_agent_job(private_home, redis_server, writer)
-    (job,) = listed(private_home)
-    assert "Aborted" in private_home.command("failed", "discard", job["id"], data="n\n", expect=1)
-    assert len(listed(private_home)) == 1
-    assert "1 discarded" in private_home.command("failed", "discard", "--all", "--yes")
-    assert listed(private_home) == []
-    with redis_server.client() as client:
-        assert not client.exists(f"rq:job:{job['id']}", f"rq:results:{job['id']}")
-    assert balance(redis_server)["discarded"] == 1
 
 
 # ---- unreadable jobs

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,7 @@ class Scene:
 
 @pytest.fixture
 def scene(
-    private_home: Home,
-    new_server: Callable[[Home], Server],
-    writer: Writer,
-    slow_worker: Process,
+    private_home: Home, new_server: Callable[[Home], Server], writer: Writer, slow_worker: Process
 ) -> tuple[Scene, Server]:
     command(private_home, "init", "--local")
     scene = Scene(private_home)
@@ -157,8 +155,8 @@ def add_other_places(scene: Scene, server: Server) -> None:
     (home.path / "context" / f"{SESSION}.txt").write_text(CANARY)
 
 
-def test_forget_deletes_all_of_a_session_and_nothing_of_another(
-    scene: tuple[Scene, Server],
+def test_forget_deletes_all_of_a_session_for_ever_and_nothing_of_another(
+    scene: tuple[Scene, Server], writer: Writer, slow_worker: Process
 ) -> None:
     scene, server = scene
     before = scene.shown()
@@ -190,13 +188,13 @@ def test_forget_deletes_all_of_a_session_and_nothing_of_another(
         assert accepted - done - discarded == waiting
     assert "deleted: table" not in command(scene.home, "forget", "--yes", SESSION[:6])
     assert "no session has the id" in command(scene.home, "forget", "--yes", "absent", expect=1)
+    assert_it_does_not_come_back(scene, server, writer, slow_worker)
 
 
-def test_a_forgotten_session_does_not_come_back(
-    scene: tuple[Scene, Server], writer: Writer, slow_worker: Process
+def assert_it_does_not_come_back(
+    scene: Scene, server: Server, writer: Writer, slow_worker: Process
 ) -> None:
-    scene, server = scene
-    command(scene.home, "forget", "--yes", SESSION)
+    """Sweep its transcript and fire its events again: nothing of it is recorded."""
     command(scene.home, "archive", "sweep")
     writer.start()
     slow_worker.start()
@@ -208,9 +206,8 @@ def test_a_forgotten_session_does_not_come_back(
     assert writer.end(signal.SIGTERM) == 0
     assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'") == []
     assert in_tables(scene.home, NEEDLES) == []
-    logs = scene.home.kept
-    assert [*logs.rglob(f"*{SESSION}*")] == []
-    assert [*logs.rglob(f"*{OTHER}*.jsonl")]
+    assert [*scene.home.kept.rglob(f"*{SESSION}*")] == []
+    assert [*scene.home.kept.rglob(f"*{OTHER}*.jsonl")]
 
 
 def test_forget_works_with_the_stack_down(scene: tuple[Scene, Server]) -> None:
@@ -250,17 +247,16 @@ def test_forget_before_a_day_deletes_older_sessions(scene: tuple[Scene, Server])
     scene, _ = scene
     assert "no session is that old" in command(scene.home, "forget", "--before", "2020-01-01")
     assert scene.home.rows(f"SELECT * FROM prompts WHERE session_id = '{OTHER}'")
-    connection = sqlite3.connect(scene.home.database)
-    for table, column in (
+    times = (
         ("prompts", "created_at"),
         ("sessions", "updated_at"),
         ("instance_sessions", "last_seen"),
         ("activity", "last_active_at"),
-    ):
-        key = "id" if table == "sessions" else "session_id"
-        connection.execute(f"UPDATE {table} SET {column} = '2026-01-10' WHERE {key} = ?", (OTHER,))
-    connection.commit()
-    connection.close()
+    )
+    with closing(sqlite3.connect(scene.home.database)) as db, db:
+        for table, column in times:
+            key = "id" if table == "sessions" else "session_id"
+            db.execute(f"UPDATE {table} SET {column} = '2026-01-10' WHERE {key} = ?", (OTHER,))
     output = command(scene.home, "forget", "--yes", "--before", "2026-01-12")
     assert f"session {OTHER}" in output
     assert f"session {SESSION}" not in output

@@ -213,10 +213,8 @@ def test_unreadable_files_are_refused(home: Home) -> None:
 
 def test_an_export_has_old_and_new_skills_and_keeps_the_old_file(home: Home) -> None:
     before = old.make(logs(home))
-    SkillExports(str(home.path)).write() if home.database.exists() else None
-    add_skill_use(home)
-    for _ in range(2):
-        SkillExports(str(home.path)).write()
+    export_after_a_use(home)
+    SkillExports(str(home.path)).write()
     export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
     assert export[old.SKILL]["count"] == 43
     assert export[old.SKILL]["success_rate"] == round(41 / 43, 4)
@@ -229,15 +227,18 @@ def test_an_export_has_old_and_new_skills_and_keeps_the_old_file(home: Home) -> 
         assert after[f"{name}.before-hivepipe"] == before[name]
 
 
+def export_after_a_use(home: Home) -> None:
+    add_skill_use(home)
+    SkillExports(str(home.path)).write()
+
+
 def add_skill_use(home: Home) -> None:
-    db = Database(home.database)
     sql = """
         INSERT INTO skill_uses (skill, kind, session_id, success, arguments, created_at)
         VALUES (:skill, 'tool', 's', 1, '', '2026-11-20T23:00:00.000Z')
     """
-    with db.transaction():
+    with closing(Database(home.database)) as db, db.transaction():
         db.execute(sql, {"skill": old.SKILL})
-    db.close()
 
 
 def test_a_later_version_of_a_file_counts_once(home: Home, tmp_path: Path) -> None:
@@ -253,23 +254,19 @@ def test_a_later_version_of_a_file_counts_once(home: Home, tmp_path: Path) -> No
 
 
 def test_an_export_that_the_user_changed_is_kept(home: Home) -> None:
-    add_skill_use(home)
-    SkillExports(str(home.path)).write()
+    export_after_a_use(home)
     path = logs(home) / "skill-usage.json"
     path.write_text(path.read_text().replace("{", '{"note": "mine",', 1))
     before = path.read_bytes()
-    add_skill_use(home)
-    SkillExports(str(home.path)).write()
+    export_after_a_use(home)
     assert path.read_bytes() == before
     assert not list(logs(home).glob("*.before-hivepipe"))
 
 
 def test_an_export_without_a_manifest_is_overwritten(home: Home) -> None:
-    add_skill_use(home)
-    SkillExports(str(home.path)).write()
+    export_after_a_use(home)
     (home.path / "manifest.db").unlink()
-    add_skill_use(home)
-    SkillExports(str(home.path)).write()
+    export_after_a_use(home)
     export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
     assert export[old.SKILL]["count"] == 2
     assert not list(logs(home).glob("skill-usage.json.*"))

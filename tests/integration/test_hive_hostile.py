@@ -53,10 +53,7 @@ def test_named_pipes_instead_of_files_block_nothing(scene: Scene) -> None:
 
 
 def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) -> None:
-    other = scene.projects["project-a-b"]
-    scene.run("init", cwd=other)
-    scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=other)
-    scene.run("spawn", "project-a", script([DONE]), cwd=other)
+    spawn_in_a_second_hive(scene, [DONE])
     until(lambda: not scene.processes(), "its runner still runs")
     (scene.hive / "workers").rename(scene.hive / "aside")
     (scene.hive / "workers").write_text("")
@@ -66,12 +63,17 @@ def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) 
     assert [row["state"] for row in scene.home.rows("SELECT state FROM hive_workers")] == ["done"]
 
 
-def hive_beside_one_that_cannot_be_migrated(scene: Scene, *steps: list[str]) -> str:
-    """Spawn a worker in a second hive, prevent the migration of the first, return the worker."""
+def spawn_in_a_second_hive(scene: Scene, *steps: list[str]) -> str:
+    """Spawn a worker in a second hive and return it."""
     other = scene.projects["project-a-b"]
     scene.run("init", cwd=other)
     scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=other)
-    worker = scene.run("spawn", "project-a", script(*steps), cwd=other).strip()
+    return scene.run("spawn", "project-a", script(*steps), cwd=other).strip()
+
+
+def hive_beside_one_that_cannot_be_migrated(scene: Scene, *steps: list[str]) -> str:
+    """Spawn a worker in a second hive, prevent the migration of the first, return the worker."""
+    worker = spawn_in_a_second_hive(scene, *steps)
     (scene.records / "hive").unlink()
     lock = scene.records.with_name(f"{scene.records.name}.lock")
     lock.unlink(missing_ok=True)
@@ -145,19 +147,6 @@ def test_a_hive_that_cannot_be_migrated_keeps_no_session_of_another(scene: Scene
     assert f"session {session}" in scene.hivepipe("forget", session, "--yes").stdout
 
 
-def test_archiving_redacts_a_file_in_another_encoding_and_keeps_its_other_bytes(
-    scene: Scene,
-) -> None:
-    token = b"ghp_" + b"a1B2c3D4e5" * 3 + b"F6g7H8"
-    worker = scene.finish()
-    (scene.folder(worker) / "notes.md").write_bytes(b"caf\xe9: " + token + b" \xff\xfe\n")
-    scene.run("archive", worker)
-    kept = (scene.hive / "archive" / worker / "notes.md").read_bytes()
-    assert kept.startswith(b"caf\xe9: ***")
-    assert kept.endswith(b"*** \xff\xfe\n")
-    assert token not in kept
-
-
 def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     own = scene.home.root / "notes.md"
@@ -174,17 +163,24 @@ def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
     assert own.read_text() == f"my key {token}\n"
 
 
-def test_every_text_of_an_archived_worker_is_redacted(scene: Scene) -> None:
-    token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+def test_every_text_of_an_archived_worker_is_redacted_and_its_other_bytes_are_kept(
+    scene: Scene,
+) -> None:
+    token = b"ghp_" + b"a1B2c3D4e5" * 3 + b"F6g7H8"
     worker = scene.finish()
     for name in ("dump.txt", "status.json.new", "plain"):
-        (scene.folder(worker) / name).write_text(token)
+        (scene.folder(worker) / name).write_bytes(token)
+    (scene.folder(worker) / "notes.md").write_bytes(b"caf\xe9: " + token + b" \xff\xfe\n")
     scene.run("archive", worker)
-    for path in (scene.hive / "archive" / worker).rglob("*"):
+    archive = scene.hive / "archive" / worker
+    for path in archive.rglob("*"):
         if path.is_file():
             data = path.read_bytes()
             text = gzip.decompress(data) if path.suffix == ".gz" else data
-            assert token.encode() not in text, path
+            assert token not in text, path
+    kept = (archive / "notes.md").read_bytes()
+    assert kept.startswith(b"caf\xe9: ***")
+    assert kept.endswith(b"*** \xff\xfe\n")
 
 
 def test_a_file_among_the_workers_is_ignored(scene: Scene) -> None:
@@ -261,17 +257,6 @@ def test_hives_created_at_once_are_both_trusted(
     assert set(known(home)) == {"/a/.hive", "/b/\u2028/.hive"}
 
 
-def test_an_invalid_session_id_is_an_error(scene: Scene) -> None:
-    folder = scene.hive / "workers" / "project-a-1"
-    folder.mkdir()
-    (folder / "session-id").write_text("the one of yesterday\n")
-    worker = Worker(folder, scene.state(folder.name))
-    with scene.use_environment({}):
-        orchestrator = Orchestrator(Hive(scene.hive, str(scene.home.path)))
-        with pytest.raises(HiveError, match="not a UUID"):
-            orchestrator.has_successor(worker)
-
-
 def test_a_folder_name_with_a_line_break_is_refused(scene: Scene) -> None:
     folder = scene.home.root / "a\n"
     folder.mkdir()
@@ -311,9 +296,14 @@ def test_workers_run_in_paths_that_are_not_utf_8(scene: Scene) -> None:
         assert rows[number]["deleted_at"]
 
 
-def test_an_invalid_session_id_file_hides_no_worker(scene: Scene) -> None:
+def test_an_invalid_session_id_file_is_an_error_and_hides_no_worker(scene: Scene) -> None:
     worker = scene.finish()
     foreign = scene.hive / "workers" / "project-a-1"
     foreign.mkdir()
-    (foreign / "session-id").write_bytes(b"\xff\x00\n")
-    assert {found["id"] for found in scene.check()} == {worker, "project-a-1"}
+    for content in (b"\xff\x00\n", b"the one of yesterday\n"):
+        (foreign / "session-id").write_bytes(content)
+        assert {found["id"] for found in scene.check()} == {worker, "project-a-1"}
+    with scene.use_environment({}):
+        orchestrator = Orchestrator(Hive(scene.hive, str(scene.home.path)))
+        with pytest.raises(HiveError, match="not a UUID"):
+            orchestrator.has_successor(Worker(foreign, scene.state(foreign.name)))

@@ -63,9 +63,7 @@ def test_by_default_a_silent_worker_is_only_reported_once(scene: Scene) -> None:
     assert runs(scene) == 1
 
 
-def test_a_torn_or_failing_step_does_not_block_other_workers(
-    scene: Scene,
-) -> None:
+def test_a_torn_or_failing_step_does_not_block_other_workers(scene: Scene) -> None:
     workers = sorted(scene.spawn(script(["hang"])) for _ in range(2))
     until(lambda: runs(scene) == 2, "they never began")
     (scene.state(workers[0]) / "steps.jsonl").mkdir()
@@ -77,14 +75,10 @@ def test_a_torn_or_failing_step_does_not_block_other_workers(
     assert f"{workers[1]}: report" not in tick(scene, **SHORT_TIMES)  # it is reported once
 
 
-def test_a_recently_active_worker_is_not_reported(scene: Scene) -> None:
+def test_a_recent_start_or_tool_call_counts_as_activity(scene: Scene) -> None:
     worker = started_worker(scene, script(["hang"]))
     assert tick(scene, POLICY="respawn") == ""
     assert scene.row(worker)["state"] == "working"
-
-
-def test_a_tool_call_counts_as_activity(scene: Scene) -> None:
-    worker = started_worker(scene, script(["hang"]))
     session = scene.played()[0]["session"]
     folder = scene.folder(worker)
     until(lambda: '"user"' in (folder / "transcript.jsonl").read_text(), "it says nothing")
@@ -118,24 +112,20 @@ def note_call(db: Database, session: str, at: datetime) -> None:
         record_activity(db, session, since_ms, totals, state)
 
 
-def test_a_waiting_or_finished_worker_is_never_stale(scene: Scene) -> None:
+def test_no_step_is_taken_for_a_worker_that_waits_or_has_ended_by_itself(scene: Scene) -> None:
     waiting, finished = '{"status": "need_input", "question": "?"}', '{"status": "done"}'
-    workers = [scene.spawn(script([f"status {each}", "hang"])) for each in (waiting, finished)]
-    until(lambda: all(row["status"] for row in scene.check()), "no status")
+    given_up = '{"status": "error", "error": "so", "by": "hivepipe"}'  # its own claim
+    hanging = [scene.spawn(script([f"status {each}", "hang"])) for each in (waiting, finished)]
+    ended = [scene.spawn(script([each], [DONE])) for each in ("crash", f"status {given_up}")]
+    for worker, state in zip(ended, ("died", "error"), strict=True):
+        scene.wait_for_state(worker, state)
+        until(lambda worker=worker: scene.is_recorded(worker, 1), "it goes on")
+    until(lambda: all(scene.row(worker)["status"] for worker in hanging), "no status")
     for _ in range(3):
         assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
-    for worker in workers:
-        assert steps(scene, worker) == []
-        assert scene.row(worker)["lives"]
-
-
-def test_a_worker_that_died_by_itself_is_not_resumed(scene: Scene) -> None:
-    worker = scene.spawn(script(["crash"], [DONE]))
-    scene.wait_for_state(worker, "died")
-    for _ in range(3):
-        assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
-    assert steps(scene, worker) == []
-    assert runs(scene) == 1
+    assert [steps(scene, worker) for worker in (*hanging, *ended)] == [[]] * 4
+    assert all(scene.row(worker)["lives"] for worker in hanging)
+    assert runs(scene) == 4
 
 
 def test_a_silent_worker_is_asked_and_continues(scene: Scene) -> None:
@@ -298,16 +288,6 @@ def test_no_worker_is_asked_above_the_cost_limit(scene: Scene) -> None:
     assert runs(scene) == 1
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.wait_for_state(worker, "done")
-
-
-def test_a_workers_claim_of_being_given_up_is_ignored(scene: Scene) -> None:
-    claim = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
-    worker = scene.spawn(script([claim]))
-    scene.wait_for_state(worker, "error")
-    until(lambda: not scene.processes(), "it goes on")
-    for _ in range(3):
-        assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
-    assert runs(scene) == 1
 
 
 def test_running_workers_count_towards_the_limit_before_their_cost_is_known(scene: Scene) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import chdir, suppress
+from contextlib import chdir, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,34 @@ def scene(private_home: Home) -> Iterator[Scene]:
 def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((scene.state(worker) / f"runs/{number}.json").read_text())
     return found
+
+
+def kill_run(scene: Scene, worker: str, **changes: Any) -> None:
+    """Kill a worker's first run and its runner, and change the record of the run."""
+    run = run_of(scene, worker)
+    for pid in (run["runner_pid"], run["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
+    if changes:
+        (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, **changes}))
+
+
+@contextmanager
+def hanging_runners(scene: Scene, workers: int) -> Iterator[None]:
+    """Stop the runners of these workers, whose processes then end unrecorded."""
+    until(lambda: len(scene.played()) == workers, "they did not begin")
+    files = scene.records.parent.glob("*/workers/*/runs/1.json")
+    runs = [json.loads(path.read_text()) for path in files]
+    assert len(runs) == workers
+    for run in runs:
+        os.kill(run["runner_pid"], signal.SIGSTOP)
+    (scene.home.root / "go").touch()
+    until(lambda: not {run["pid"] for run in runs} & set(scene.processes()), "they run on")
+    try:
+        yield
+    finally:
+        for run in runs:
+            os.kill(run["runner_pid"], signal.SIGCONT)
 
 
 def test_a_question_is_shown_and_answered_and_both_runs_are_charged(scene: Scene) -> None:
@@ -73,7 +101,7 @@ def test_a_question_is_shown_and_answered_and_both_runs_are_charged(scene: Scene
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.35"
 
 
-def test_a_resumed_session_is_charged_once(scene: Scene) -> None:
+def test_a_resumed_session_is_charged_once_and_all_models_are_added_up(scene: Scene) -> None:
     """Later versions of Claude Code report the total of a resumed session since its first run."""
     worker = scene.spawn(script(["total 0 9", QUESTION], ["total 9 8", DONE]))
     scene.wait_for_state(worker, "need_input")
@@ -83,11 +111,8 @@ def test_a_resumed_session_is_charged_once(scene: Scene) -> None:
     costs = [float(run_of(scene, worker, number)["cost_usd"]) for number in (1, 2)]
     assert costs == [0.09, 0.08]
     assert float(json.loads(scene.run("cost", "--json"))["total_usd"]) == 0.17
-
-
-def test_the_costs_of_all_models_are_added_up(scene: Scene) -> None:
-    worker = scene.spawn(script(["models 0.5 0.25", DONE]))
-    assert scene.wait_for_state(worker, "done")["cost_usd"] == "0.75"
+    another = scene.spawn(script(["models 0.5 0.25", DONE]))
+    assert scene.wait_for_state(another, "done")["cost_usd"] == "0.75"
 
 
 def test_no_answer_without_a_question_and_no_resume_of_a_running_worker(scene: Scene) -> None:
@@ -98,6 +123,8 @@ def test_no_answer_without_a_question_and_no_resume_of_a_running_worker(scene: S
         assert "has a process" in scene.result(*command, expect=1).stderr
     assert "has a process" in scene.result("delete", worker, "--yes", expect=1).stderr
     assert scene.row(worker)["state"] == "working"
+    with scene.use_environment({}):  # `down` lists it
+        assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
     assert len(scene.played()) == 1
     assert scene.violations == ""
 
@@ -165,20 +192,12 @@ def test_a_check_waits_once_for_all_runners_that_hang(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orchestrator, "RECORD_SECS", 2)
-    go = scene.home.root / "go"
-    workers = [scene.spawn(script([f"wait {go}"])) for _ in range(3)]
-    until(lambda: len(scene.played()) == len(workers), "they did not begin")
-    runs = [run_of(scene, worker) for worker in workers]
-    for run in runs:
-        os.kill(run["runner_pid"], signal.SIGSTOP)
-    go.touch()
-    until(lambda: not {run["pid"] for run in runs} & set(scene.processes()), "they run on")
-    begun = time.monotonic()
-    scene.check()
-    took = time.monotonic() - begun
-    for run in runs:
-        os.kill(run["runner_pid"], signal.SIGCONT)
-    assert took < 2 * len(workers)
+    for _ in range(3):
+        scene.spawn(script([f"wait {scene.home.root / 'go'}"]))
+    with hanging_runners(scene, 3):
+        begun = time.monotonic()
+        scene.check()
+        assert time.monotonic() - begun < 2 * 3
 
 
 def test_the_periodic_check_waits_once_for_the_runners_of_all_hives(
@@ -189,25 +208,12 @@ def test_the_periodic_check_waits_once_for_the_runners_of_all_hives(
     for folder in folders[1:]:
         scene.run("init", cwd=folder)
         scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=folder)
-    go = scene.home.root / "go"
     for folder in folders:
-        scene.run("spawn", "project-a", script([f"wait {go}"]), cwd=folder)
-    until(lambda: len(scene.played()) == len(folders), "they did not begin")
-    runs = [
-        json.loads(path.read_text())
-        for path in scene.records.parent.glob("*/workers/*/runs/1.json")
-    ]
-    for run in runs:
-        os.kill(run["runner_pid"], signal.SIGSTOP)
-    go.touch()
-    until(lambda: not {run["pid"] for run in runs} & set(scene.processes()), "they run on")
-    begun = time.monotonic()
-    tick(scene)
-    took = time.monotonic() - begun
-    for run in runs:
-        os.kill(run["runner_pid"], signal.SIGCONT)
-    assert len(runs) == len(folders)
-    assert 1.5 < took < 4
+        scene.run("spawn", "project-a", script([f"wait {scene.home.root / 'go'}"]), cwd=folder)
+    with hanging_runners(scene, len(folders)):
+        begun = time.monotonic()
+        tick(scene)
+        assert 1.5 < time.monotonic() - begun < 4
 
 
 def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
@@ -233,10 +239,7 @@ def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
 def test_a_resume_records_the_unseen_end(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.04", QUESTION, "hang"], [DONE]))
     until(lambda: scene.row(worker)["status"] == "need_input", "it does not ask")
-    run = run_of(scene, worker)
-    for pid in (run["runner_pid"], run["pid"]):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not scene.processes(), "not gone")
+    kill_run(scene, worker)
     scene.run("resume", worker, "go on")  # without a `check` before it
     (row,) = scene.home.rows("SELECT * FROM hive_runs WHERE number = 1")
     assert (row["is_lost"], row["cost_micro_usd"]) == (1, 40_000)
@@ -246,12 +249,7 @@ def test_a_resume_records_the_unseen_end(scene: Scene) -> None:
 def test_a_reused_pid_is_not_the_worker(scene: Scene) -> None:
     worker = scene.spawn(script([DONE.replace("done", "working"), "hang"]))
     until(lambda: scene.row(worker)["status"] == "working", "no status was written")
-    run = run_of(scene, worker)
-    for pid in (run["runner_pid"], run["pid"]):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
-    # The pid was reused, here by the process of this test.
-    (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "pid": os.getpid()}))
+    kill_run(scene, worker, pid=os.getpid())  # reused by the process of this test
     found = scene.row(worker)
     assert (found["state"], found["lives"]) == ("died", False)
     scene.run("resume", worker, "go on")
@@ -260,13 +258,8 @@ def test_a_reused_pid_is_not_the_worker(scene: Scene) -> None:
 
 def test_a_process_from_before_a_reboot_has_ended(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
-    run = run_of(scene, worker)
-    host, _, space = run["machine"].split(" ")
-    for pid in (run["runner_pid"], run["pid"]):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
-    again = {**run, "machine": f"{host} another-boot {space}", "pid": os.getpid()}
-    (scene.state(worker) / "runs/1.json").write_text(json.dumps(again))
+    host, _, space = run_of(scene, worker)["machine"].split(" ")
+    kill_run(scene, worker, machine=f"{host} another-boot {space}", pid=os.getpid())
     assert scene.row(worker)["state"] == "died"
 
 
@@ -327,20 +320,8 @@ def test_finished_workers_are_archived_redacted_or_deleted_and_their_costs_kept(
     scene: Scene,
 ) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
-    workers = [
-        scene.spawn(
-            script(
-                [
-                    f"say with {KEY}",
-                    f"say seen {token}",
-                    f"say SHOP_API_KEY={KEY}",
-                    "cost 0.50",
-                    DONE,
-                ]
-            )
-        )
-        for _ in range(2)
-    ]
+    words = [f"say with {KEY}", f"say seen {token}", f"say SHOP_API_KEY={KEY}"]
+    workers = [scene.spawn(script([*words, "cost 0.50", DONE])) for _ in range(2)]
     for worker in workers:
         scene.wait_for_state(worker, "done")
     assert token in (scene.folder(workers[0]) / "transcript.jsonl").read_text()
@@ -445,25 +426,17 @@ def test_hooks_are_installed_once_and_report_to_the_orchestrator(scene: Scene) -
     assert "--settings" not in scene.played()[1]["arguments"]
 
 
-def test_the_same_session_is_spawned_once(scene: Scene) -> None:
+def test_a_session_belongs_to_one_worker_and_task_permanently(scene: Scene) -> None:
     session = "5f0c9d0e-0000-4000-8000-000000000001"
+    again = ("--session", session)
     for _ in range(2):
-        worker = scene.spawn(script([DONE]), "project-a", "--session", session)
+        worker = scene.spawn(script([DONE]), "project-a", *again)
         scene.wait_for_state(worker, "done")
         until(lambda: not scene.processes(), "its runner still runs")
     assert len(scene.played()) == 1
     assert len(list(scene.state(worker).glob("runs/*.json"))) == 1
-    assert (
-        "not a UUID" in scene.result("spawn", "project-a", "x", "--session", "1", expect=1).stderr
-    )
-
-
-def test_a_session_belongs_to_one_worker_and_task_permanently(scene: Scene) -> None:
-    session = "5f0c9d0e-0000-4000-8000-000000000001"
-    again = ("--session", session)
-    worker = scene.spawn(script([DONE]), "project-a", *again)
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner still runs")
+    refused = scene.result("spawn", "project-a", "x", "--session", "1", expect=1)
+    assert "not a UUID" in refused.stderr
     scene.run("projects", "add", "other-name", str(scene.projects["project-a"]))
     refused = scene.result("spawn", "other-name", script([DONE]), *again, expect=1)
     assert f"is {worker}'s" in refused.stderr
@@ -474,9 +447,8 @@ def test_a_session_belongs_to_one_worker_and_task_permanently(scene: Scene) -> N
         refused = scene.result("spawn", "project-a", script([DONE]), *again, expect=1)
         assert over in refused.stderr
         shutil.rmtree(scene.hive / "archive" / worker, ignore_errors=True)
-        with sqlite3.connect(scene.home.database) as db:
+        with closing(sqlite3.connect(scene.home.database)) as db, db:
             db.execute("UPDATE hive_workers SET deleted_at = 'now'")
-        db.close()
     assert len(scene.played()) == 1
 
 
@@ -510,7 +482,7 @@ def test_learnings_are_shown(scene: Scene) -> None:
     )
 
 
-def test_forgetting_a_session_deletes_its_worker(scene: Scene) -> None:
+def test_what_names_the_data_of_a_worker_and_forget_deletes_them(scene: Scene) -> None:
     secret = "the blue heron nests at noon"
     message = scene.home.root / "message"
     message.write_text(secret)
@@ -519,6 +491,10 @@ def test_forgetting_a_session_deletes_its_worker(scene: Scene) -> None:
     session = scene.played()[0]["session"]
     found = scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
     assert f"session {session}" in found
+    what = json.loads(scene.hivepipe("what", "--json").stdout)
+    paths = {entry["path"] for entry in what["data"]}
+    assert {str(scene.hive / "workers"), str(scene.hive / "archive"), str(scene.records)} <= paths
+    assert what["kept"]["hive_statuses"] == 1
     scene.hivepipe("forget", session, "--yes")
     assert not scene.folder(worker).exists()
     files = [path for path in scene.hive.rglob("*") if path.is_file()]
@@ -545,13 +521,6 @@ def test_the_prompts_of_a_worker_are_forgotten_without_its_folder(scene: Scene) 
     assert not [path for path in files if secret.encode() in path.read_bytes()]
 
 
-def test_running_workers_are_listed_for_down(scene: Scene) -> None:
-    worker = scene.spawn(script(["hang"]))
-    until(lambda: scene.played(), "it did not begin")
-    with scene.use_environment({}):
-        assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
-
-
 def test_a_worker_cannot_extend_its_rights(scene: Scene) -> None:
     worker = scene.spawn(script([QUESTION], [DONE]))
     scene.wait_for_state(worker, "need_input")
@@ -567,12 +536,3 @@ def test_a_worker_cannot_extend_its_rights(scene: Scene) -> None:
     assert (second["session"], second["hooks"]) == (first["session"], first["hooks"])
     at = second["arguments"].index("--add-dir")
     assert second["arguments"][at + 1 : at + 3] == [str(folder), str(scene.hive / "learnings")]
-
-
-def test_what_names_the_folders_of_workers(scene: Scene) -> None:
-    worker = scene.spawn(script([DONE]))
-    scene.wait_for_state(worker, "done")
-    found = json.loads(scene.hivepipe("what", "--json").stdout)
-    paths = {entry["path"] for entry in found["data"]}
-    assert {str(scene.hive / "workers"), str(scene.hive / "archive"), str(scene.records)} <= paths
-    assert found["kept"]["hive_statuses"] == 1

@@ -43,7 +43,8 @@ def archive(scene: Scene, worker: str) -> None:
 
 
 def delete(scene: Scene, worker: str) -> None:
-    scene.run("delete", worker, "--yes")
+    output = scene.result("delete", worker, "--yes").stderr
+    assert output == f"task {worker} is cancelled: its worker was deleted before it said done\n"
 
 
 def move(scene: Scene, worker: str) -> None:
@@ -75,7 +76,8 @@ ENDS = {
 }
 
 
-def test_removing_a_worker_cancels_its_task(scene: Scene) -> None:
+def test_removing_a_worker_cancels_its_task_unless_it_is_done(scene: Scene) -> None:
+    finished = scene.finish()
     workers = [scene.spawn(script([ERROR])) for _ in ENDS]
     for worker in workers:
         scene.wait_for_state(worker, "error")
@@ -85,24 +87,13 @@ def test_removing_a_worker_cancels_its_task(scene: Scene) -> None:
         end(scene, worker)
         reason = f"its worker was {word} before it said done"
         assert tasks(scene)[worker] == ("cancelled", reason), end
+    scene.run("delete", finished, "--yes")
+    assert tasks(scene)[finished] == ("done", None)
     assert scene.hivepipe("task", "list").stdout.strip() == "none"
     for worker in workers:
         scene.hivepipe("task", "reopen", worker)
     scene.check()
-    assert tasks(scene) == dict.fromkeys(workers, ("open", None))
-
-
-def test_the_command_reports_the_cancelled_task(scene: Scene) -> None:
-    worker = failed_worker(scene)
-    output = scene.result("delete", worker, "--yes").stderr
-    assert output == f"task {worker} is cancelled: its worker was deleted before it said done\n"
-
-
-def test_a_finished_task_stays_done(scene: Scene) -> None:
-    worker = scene.spawn(script([DONE]))
-    scene.wait_for_state(worker, "done")
-    delete(scene, worker)
-    assert tasks(scene) == {worker: ("done", None)}
+    assert tasks(scene) == dict.fromkeys(workers, ("open", None)) | {finished: ("done", None)}
 
 
 @pytest.mark.parametrize("is_stored_before", [True, False])
@@ -138,9 +129,9 @@ def test_a_task_of_a_successor_stays_open_until_it_is_removed(scene: Scene) -> N
         fresh = Orchestrator(hive).respawn(hive.worker(worker))
     scene.wait_for_state(fresh.id, "error")
     until(lambda: not scene.processes(), "its runner still runs")
-    delete(scene, worker)
+    scene.run("delete", worker, "--yes")
     assert tasks(scene)[worker][0] == "open"
-    delete(scene, fresh.id)
+    scene.run("delete", fresh.id, "--yes")
     assert tasks(scene)[worker][0] == "cancelled"
 
 
