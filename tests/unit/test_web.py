@@ -191,7 +191,7 @@ def test_health_can_be_limited_to_problems(
     fine = {"alerts": [], "is_fine": True, "doctor": {"healthy": True}}
     for stack, shown in STACKS:
         health = {**fine, **stack}
-        monkeypatch.setattr("hivepipe.web.health_view._health", lambda *_, it=health: it)
+        monkeypatch.setattr("hivepipe.web.health_view._with_checks", lambda *_, it=health: it)
         assert len(client.get("/health.json").json()["stacks"]) == 1
         answer = client.get("/health.json?only=problems").json()
         assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown), stack
