@@ -412,11 +412,11 @@ REFUSALS: dict[str, Talk] = {
 }
 
 
-@pytest.mark.parametrize("refusal", REFUSALS)
-def test_an_event_that_is_not_taken_goes_to_the_spool(hook_home: HookHome, refusal: str) -> None:
-    with someone(hook_home, REFUSALS[refusal]):
-        assert hook_home.fire(hook_home.native, "PostToolUse", skill_use(1)) == b""
-    assert len(hook_home.raw()) == 1
+def test_an_event_that_is_not_taken_goes_to_the_spool(hook_home: HookHome) -> None:
+    for number, (refusal, talk) in enumerate(REFUSALS.items(), 1):
+        with someone(hook_home, talk):
+            assert hook_home.fire(hook_home.native, "PostToolUse", skill_use(number)) == b""
+        assert len(hook_home.raw()) == number, refusal
 
 
 ACCEPTANCES = {
@@ -427,12 +427,11 @@ ACCEPTANCES = {
 }
 
 
-@pytest.mark.parametrize("acceptance", ACCEPTANCES)
-def test_an_event_that_is_taken_is_not_spooled(hook_home: HookHome, acceptance: str) -> None:
-    said, shown = ACCEPTANCES[acceptance]
-    with someone(hook_home, lambda connection: (frame_of(connection), connection.sendall(said))):
-        assert hook_home.fire(hook_home.native, "PostToolUse", skill_use(1)) == shown
-    assert hook_home.raw() == []
+def test_an_event_that_is_taken_is_not_spooled(hook_home: HookHome) -> None:
+    for number, (acceptance, (said, shown)) in enumerate(ACCEPTANCES.items()):
+        with someone(hook_home, lambda it, say=said: (frame_of(it), it.sendall(say))):
+            answer = hook_home.fire(hook_home.native, "PostToolUse", skill_use(number))
+        assert (answer, hook_home.raw()) == (shown, []), acceptance
 
 
 def test_a_full_socket_queue_sends_events_to_the_spool(hook_home: HookHome) -> None:
@@ -446,14 +445,14 @@ def test_a_full_socket_queue_sends_events_to_the_spool(hook_home: HookHome) -> N
     assert len(hook_home.raw()) == 1
 
 
-@pytest.mark.parametrize("version", [b"HPv0", b"HPv2", b"GET "])
-def test_a_frame_of_another_version_is_not_answered(hook_home: HookHome, version: bytes) -> None:
+def test_a_frame_of_another_version_is_not_answered(hook_home: HookHome) -> None:
     server = hook_home.redis()
     hook_home.intake()
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(hook_home.runtime / "intake.sock"))
-        client.sendall(version + struct.pack("<II", 3, 2) + b"a=\0{}")
-        assert client.recv(10) == b""
+    for version in (b"HPv0", b"HPv2", b"GET "):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(hook_home.runtime / "intake.sock"))
+            client.sendall(version + struct.pack("<II", 3, 2) + b"a=\0{}")
+            assert client.recv(10) == b"", version
     send(hook_home, 1)  # the next event is answered
     assert jobs_of(server)
 

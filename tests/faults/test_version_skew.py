@@ -23,16 +23,16 @@ EVENTS = oracle.mix(SEED, 40)
 HALF = len(EVENTS.bulk) // 2
 
 
-@pytest.fixture
-def today(bench: Bench) -> Release:
+@pytest.fixture(scope="module")
+def today(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """Today's release, installed."""
-    return Release(bench.home.root / "today", TODAY)
+    return Release(tmp_path_factory.mktemp("today"), TODAY)
 
 
-@pytest.fixture
-def later(bench: Bench) -> Release:
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """The next release, installed."""
-    return Release(bench.home.root / "later", NEXT)
+    return Release(tmp_path_factory.mktemp("later"), NEXT)
 
 
 def writer_of(bench: Bench, release: Release) -> Process:
@@ -150,8 +150,9 @@ def test_a_file_of_the_next_release_does_not_hide_the_ones_behind_it(bench: Benc
 
 
 @pytest.fixture
-def stack(bench: Bench, today: Release) -> Iterator[Release]:
-    """Today's release with a running stack."""
+def stack(bench: Bench) -> Iterator[Release]:
+    """Today's release with a running stack; its test installs another one in its place."""
+    today = Release(bench.home.root / "today", TODAY)
     bench.forker = today.forker
     bench.hooks = today.hooks
     bench.up()
