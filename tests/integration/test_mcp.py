@@ -174,7 +174,7 @@ def test_the_page_serves_mcp_over_http(
     address, headers = page
 
     async def called() -> str:
-        async with httpx2.AsyncClient(headers=headers) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
             transport = library().client.streamable_http.streamable_http_client(
                 f"{address}/mcp", http_client=http
             )
