@@ -296,9 +296,17 @@ class User:
         return [command for command in map(_command_of, self._running()) if command]
 
     def pid(self, kind: str) -> int:
-        """Return the pid of this user's only process with a text in its command line."""
-        (found,) = [p.pid for p in self._running() if kind in _command_of(p)]
-        return int(found)
+        """Return the pid of this user's only process with a text in its command line.
+
+        After `up` a forked process sets its command line.
+        """
+
+        def found() -> list[int]:
+            pids = [p.pid for p in self._running() if kind in _command_of(p)]
+            return pids if len(pids) == 1 else []
+
+        (pid,) = until(found, f"not one process with {kind}")
+        return int(pid)
 
     def _running(self) -> list[psutil.Process]:
         return [p for p in psutil.process_iter() if _folder_of(p).startswith(str(self.home))]

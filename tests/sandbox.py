@@ -8,7 +8,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -119,13 +119,24 @@ class Sandbox:
         return {kind: len(group) for kind, group in self.processes().items()}
 
     def pid(self, kind: str) -> int:
-        (process,) = self.processes()[kind]
-        return int(process.pid)
+        """Return the pid of the only process of a kind."""
+        return self._pids((kind,))[kind]
 
     def pids(self) -> dict[str, int]:
         """Return the pid of the only process of each kind that every stack has."""
-        found = self.processes()
-        return {kind: process.pid for kind in EVERY for (process,) in [found[kind]]}
+        return self._pids(EVERY)
+
+    def _pids(self, kinds: Sequence[str]) -> dict[str, int]:
+        """Wait until there is one process of each kind: after `up` a fork sets its command line."""
+
+        def only() -> dict[str, int]:
+            found = self.processes()
+            pids = {kind: [each.pid for each in found.get(kind, [])] for kind in kinds}
+            are_only = all(len(each) == 1 for each in pids.values())
+            return {kind: pid for kind, (pid,) in pids.items()} if are_only else {}
+
+        found: dict[str, int] = until(only, f"not one process of each of {kinds}")
+        return found
 
     def kill(self) -> None:
         while found := [*chain(*self.processes().values())]:
