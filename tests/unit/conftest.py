@@ -1,5 +1,6 @@
 """Fixtures that several unit tests use."""
 
+import posix
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe import settings
 from hivepipe.db.database import Database
 from hivepipe.home import locate
 from tests.archive_scene import Scene
@@ -15,12 +17,24 @@ from tests.conftest import folder_of_homes
 from tests.store_scene import new_database
 from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
 
+Environ = dict[bytes, bytes]
+
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     """A folder where homes are: in memory, if wanted, where no test waits for a sync."""
     with TemporaryDirectory(prefix="hp-", dir=folder_of_homes()) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ]:
+    """The environment that hivepipe reads, with nothing but HOME; no settings of files."""
+    seen = {b"HOME": bytes(tmp_path)}
+    monkeypatch.setattr(posix, "environ", seen)
+    settings.use({})
+    yield seen
+    settings.use({})
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Settings of config.toml: valid values, refused values and precedence."""
 
 import json
-import posix
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,16 +18,7 @@ from hivepipe.redact import edition
 from hivepipe.redact.configured import use_rules
 from hivepipe.redact.files_of_rules import files_of_rules
 from hivepipe.settings import variable
-
-Environ = dict[bytes, bytes]
-
-
-@pytest.fixture
-def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ]:
-    seen = {b"HOME": bytes(tmp_path)}
-    monkeypatch.setattr(posix, "environ", seen)
-    yield seen
-    settings.use({})
+from tests.unit.conftest import Environ
 
 
 @pytest.fixture

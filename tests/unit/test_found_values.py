@@ -30,12 +30,6 @@ from tests.redaction_corpus import expand
 TAG = re.compile(r"\*\*\*REDACTED:([a-z-]+):([a-z2-7]{6})\*\*\*")
 
 
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
-    return Scene(tmp_path)
-
-
 def remaining_secrets(values: Secrets, folder: Path) -> list[tuple[str, str]]:
     """Return the secrets that are left below a folder, each with its file. Hidden files count."""
     return [

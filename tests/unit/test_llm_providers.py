@@ -3,9 +3,7 @@
 import base64
 import json
 import os
-import posix
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,20 +36,10 @@ from hivepipe.summaries.providers import (
     read_credentials,
     write_credential,
 )
+from tests.unit.conftest import Environ
 
-Environ = dict[bytes, bytes]
 ENDLESS = r"sh -c 'exec tr \\0 k < /dev/zero'"
 ORDER = ("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", CODEX, *SETTABLE[3:])
-
-
-@pytest.fixture
-def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ]:
-    """An environment that holds only HOME."""
-    seen = {b"HOME": bytes(tmp_path)}
-    monkeypatch.setattr(posix, "environ", seen)
-    settings.use({})
-    yield seen
-    settings.use({})
 
 
 def write_codex_login(folder: Path, expires: float) -> None:

@@ -15,9 +15,7 @@ CAPS = Amount(20, 200_000, 500_000)
 CALL = {"provider": "openai", "model": "gpt-5.4-mini", "home": "h"}
 
 
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posix, "environ", {b"HOME": bytes(tmp_path)})
+pytestmark = pytest.mark.usefixtures("environ")
 
 
 @pytest.mark.parametrize(
