@@ -96,7 +96,7 @@ def listings(path: Path) -> Iterator["Listings"]:
 
 
 def _connection(path: Path) -> sqlite3.Connection:
-    """Open a database for reading; alone where SQLite cannot make its files beside it."""
+    """Open a database for reading, as immutable if SQLite cannot make its files beside it."""
     connection = _opened(path)
     if _wants_more_files(connection) and not _has_log(path):
         connection.close()

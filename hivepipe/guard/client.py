@@ -80,7 +80,7 @@ class Watch:
     )
 
     def __init__(self, event: Event, context: Context, home: str, kind: str = OTHER) -> None:
-        """`context.own_session` must be known; `kind` is that of a call before it runs."""
+        """`context.own_session` must be known; `kind` is the kind of a call that is to run."""
         self.event = event
         self.home = home
         self.session = context.own_session

@@ -118,7 +118,8 @@ def refuse_broken_line(project: str) -> None:
     """Raise RegistrationError if the path has a line break: a record has one field per line."""
     if project.splitlines() != [project]:
         raise RegistrationError(
-            f"{project!r} cannot be registered, for its path breaks the line: rename the folder"
+            f"{project!r} cannot be registered, because its path has a line break: "
+            "rename the folder"
         )
 
 

@@ -93,7 +93,7 @@ def test_a_project_path_with_a_line_break_is_refused_in_one_line(user: User, nam
         lines = [line for line in (done.stdout + done.stderr).split("\n") if "rename" in line]
         assert len(lines) == (words[0] in ("init", "up", "doctor")), words
         assert all(line.isprintable() for line in done.stdout.split("\n")), words
-        assert all("breaks the line: rename the folder" in line for line in lines)
+        assert all("has a line break: rename the folder" in line for line in lines)
         assert done.returncode == (1 if lines else 0), words
     assert changed(before, user.files()) == {}
 
