@@ -61,11 +61,12 @@ def take_all_down(
     All records change in one pass, and `table` is read once. A stack that was started since then is
     stopped too.
     """
-    set_state({stack.home for stack in stacks}, "down")
+    with suppress(HivepipeError):  # a bad record; the others are changed one by one
+        set_state({stack.home for stack in stacks}, "down")
     for stack in stacks:
         try:
             with _turn(stack):
-                if read_record(stack.home).get("state") == "on":  # by an `up` in the meantime
+                if read_record(stack.home).get("state") == "on":  # or by an `up` in the meantime
                     set_state({stack.home}, "down")
                 _end(stack, table)
             yield stack, None

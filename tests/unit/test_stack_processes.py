@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from hivepipe.cli.stack import down
 from hivepipe.errors import StackError
-from hivepipe.home import locate
+from hivepipe.home import locate, read_record, record_path
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack import registration
 from hivepipe.stack.lock import Stack
@@ -53,20 +53,36 @@ def test_a_view_of_many_stopped_stacks_reads_the_processes_once(
     assert len(reads) == 1
 
 
-def test_down_all_reads_the_processes_once_and_the_records_once_per_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def six_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The homes of six registered projects, whose stacks never ran."""
     monkeypatch.setattr(posix, "environ", {b"HOME": bytes(tmp_path)})
     monkeypatch.setenv("HOME", str(tmp_path))
-    for number in range(6):
-        home = tmp_path / f"home{number}"
+    homes = [tmp_path / f"home{number}" for number in range(6)]
+    for home in homes:
         home.mkdir()
-        stack = Stack(str(home), str(tmp_path / f"run{number}"))
-        registration.register(str(tmp_path / f"{number}"), stack, sys.executable)
+        stack = Stack(str(home), str(home / "run"))
+        registration.register(str(home / "project"), stack, sys.executable)
+    return [str(home) for home in homes]
+
+
+def test_down_all_reads_the_processes_and_the_records_once(
+    six_homes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     scans = counted(psutil, "process_iter", monkeypatch)
     reads = counted(registration, "read_small", monkeypatch)
     done = CliRunner().invoke(down, ["--all"])
-    assert done.output.split() == [str(tmp_path / f"home{number}") for number in range(6)]
+    assert done.output.split() == six_homes
     assert {each["state"] for each in records()} == {"down"}
     assert len(scans) == 1
     assert len(reads) == len(record_files()) == 12
+
+
+def test_a_bad_record_keeps_down_all_from_no_other_home(six_homes: list[str]) -> None:
+    bad = six_homes[2]
+    Path(record_path(bad)).write_text(f"home={bad}\nstate=on\njunk={'x' * 4096}\n")
+    done = CliRunner().invoke(down, ["--all"])
+    assert done.exit_code == 1
+    assert f"{bad}: too long for a record" in done.output
+    states = {read_record(home)["state"] for home in six_homes if home != bad}
+    assert states == {"down"}
