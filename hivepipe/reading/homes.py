@@ -1,10 +1,10 @@
 """The homes of the user, for pages that show several projects."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hivepipe import sender, settings
 from hivepipe.config import setting_table
@@ -19,14 +19,22 @@ from hivepipe.home import (
     locate,
     project_of,
     read_record,
+    record_path,
     short_hash,
 )
-from hivepipe.stack.project_records import records
+from hivepipe.stack.project_records import record_files, records
 
 if TYPE_CHECKING:
     from hivepipe.db.listings import Listings
 
-_SETTINGS: StateCache[dict[str, str]] = StateCache(4096)
+
+class _OfHome(NamedTuple):
+    settings: dict[str, str]
+    database: Path
+
+
+_OF_HOMES: StateCache[_OfHome] = StateCache(4096)
+_KNOWN: StateCache[list["KnownHome"]] = StateCache(16)
 
 
 @dataclass(frozen=True)
@@ -45,29 +53,43 @@ class KnownHome:
         return Place(self.project or self.home, self.home, record)
 
     def database(self) -> Path:
-        with settings_of(self.home):
-            return database_path(self.home)
+        return _of_home(self.home).database
 
     @contextmanager
     def store(self) -> Iterator["Listings"]:
         """Open its database read-only, with its settings; raise StoreError if that fails."""
         from hivepipe.db.listings import listings  # noqa: PLC0415  an idle page needs no SQLite
 
-        with settings_of(self.home), listings(database_path(self.home)) as store:
+        found = _of_home(self.home)
+        with _applied(found.settings), listings(found.database) as store:
             yield store
 
 
-@contextmanager
-def settings_of(home: str) -> Iterator[None]:
+def settings_of(home: str) -> AbstractContextManager[None]:
     """Apply the settings of a home in this thread, such as the path of its database."""
-    own = settings.of_one_home(sender.environment())
-    stamps = [stamp(path) for path in (*setting_table.files(home), f"{home}/environment")]
-    values = _SETTINGS.get(home, (own, stamps), lambda: _values(home, own))
+    return _applied(_of_home(home).settings)
+
+
+@contextmanager
+def _applied(values: dict[str, str]) -> Iterator[None]:
     before = settings.use_in_thread(values)
     try:
         yield
     finally:
         settings.use_in_thread(before)
+
+
+def _of_home(home: str) -> _OfHome:
+    """Return the settings and the database of a home, which are read again if a file changed."""
+
+    def read() -> _OfHome:
+        values = _values(home, own)
+        with _applied(values):
+            return _OfHome(values, database_path(home))
+
+    own = settings.of_one_home(sender.environment())
+    files = (*setting_table.files(home), f"{home}/environment", record_path(home))
+    return _OF_HOMES.get(home, (own, [stamp(path) for path in files]), read)
 
 
 def _values(home: str, own: dict[str, str]) -> dict[str, str]:
@@ -82,6 +104,11 @@ def _values(home: str, own: dict[str, str]) -> dict[str, str]:
 
 def known_homes(here: Place) -> list[KnownHome]:
     """Return the registered homes and the home of `here`, sorted by project."""
+    state = [(path, stamp(path)) for path in record_files()]
+    return _KNOWN.get(here.home, state, lambda: _read_homes(here))
+
+
+def _read_homes(here: Place) -> list[KnownHome]:
     paths = {record["home"] for record in records()} | {here.home}
     found = [KnownHome(short_hash(path), path, project_of(path)) for path in paths]
     return sorted(found, key=lambda known: (known.project or known.home, known.home))

@@ -25,7 +25,7 @@ from hivepipe.mcp_server.server import call
 from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading import session_lookup
-from hivepipe.reading.homes import KnownHome, settings_of
+from hivepipe.reading.homes import KnownHome, known_homes, settings_of
 from hivepipe.team import capture
 from hivepipe.times import stored_time
 from tests.store_scene import new_database
@@ -74,6 +74,28 @@ def test_each_session_of_the_page_is_of_its_own_database(
     costs = page.get("/costs.json?all=1").json()["costs"]
     assert sorted(each["tokens"]["input"] for each in costs) == [7, 1000]
     assert page.get(f"/session/{key}/s-garden.json").json()["id"] == "s-garden"
+
+
+def test_homes_are_read_again_only_after_a_change(
+    two: tuple[TestClient, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, other = two
+    here = locate(str(other))
+
+    def databases() -> list[Path]:
+        return [known.database() for known in known_homes(here)]
+
+    before = databases()
+    with monkeypatch.context() as patched:
+        for reader in ("database_path", "records", "project_of"):
+            patched.delattr(f"hivepipe.reading.homes.{reader}")
+        assert databases() == before
+    (other / "config.toml").write_text(f'db = "{tmp_path}/later.db"')
+    assert set(databases()) - set(before) == {tmp_path / "later.db"}
+    Path(record_path(str(tmp_path / "third"))).write_text(f"home={tmp_path}/third-home\n")
+    assert tmp_path / "third-home" / "hive.db" in databases()
+    Path(record_path(str(tmp_path / "third"))).unlink()
+    assert tmp_path / "third-home" / "hive.db" not in databases()
 
 
 def test_the_database_of_the_pages_own_home_is_not_that_of_other_homes(
