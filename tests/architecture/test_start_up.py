@@ -19,7 +19,7 @@ import pytest
 
 from hivepipe.events.claude_code import PROBE
 from hivepipe.home import short_hash
-from hivepipe.stack.hook_bundle import INDEX_BYTES
+from hivepipe.stack.hook_bundle import FIRST, INDEX_BYTES
 from tests import payloads
 from tests.hook_contract import checked
 from tests.payloads import changed, encoded
@@ -533,7 +533,13 @@ def test_the_watch_program_agrees_with_importtime(
         check=True,
     )
     lines = [line.rsplit("|", 1)[-1].strip() for line in done.stderr.decode().splitlines()[1:]]
-    assert set(lines) - bare(installation.python) == watched - STAND_INS
+    # The bundle does not import these modules, but executes them.
+    executed = set(FIRST) if installation.copy else set()
+    assert set(lines) - bare(installation.python) == watched - STAND_INS - executed
+
+
+def test_the_bundle_executes_what_every_event_loads() -> None:
+    assert set(FIRST) == FEWEST | ALWAYS
 
 
 # ---- with a damaged bundle, or that of another Python, hooks work as before
