@@ -102,7 +102,8 @@ class HomeOfTeam:
     share: Mapping[str, str] = field(default_factory=lambda: {"*": "everything"})
 
     def __post_init__(self) -> None:
-        new_database(self.path).close()
+        if not self.path.exists():
+            new_database(self.path).close()
 
     @property
     def home(self) -> str:
