@@ -1,12 +1,14 @@
 """Command `home`; scripts call it often, so it imports nothing else."""
 
+import os
+
 import click
 
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say_bytes
 from hivepipe.home import locate
 
 
 @click.command()
 def home() -> None:
     """Print the folder of this project's data."""
-    say(locate(".").home)
+    say_bytes(os.fsencode(f"{locate('.').home}\n"))

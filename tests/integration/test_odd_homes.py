@@ -66,6 +66,12 @@ def test_a_hook_spools_its_event_with_any_home(user: User) -> None:
         assert len(list((user.recorded / "spool").glob("*.json"))) == number
 
 
+def test_a_script_gets_the_path_of_the_home_unchanged(user: User) -> None:
+    user.env["HOME"] = f"{user.home}/\u5c71\u7530\u3000\u592a\u90ce\ttab \u0645\u06cc\u200c"
+    user.hivepipe("init")
+    assert Path(user.hivepipe("home").removesuffix("\n")).is_dir()
+
+
 # ---- ulimit -f
 
 
