@@ -160,7 +160,7 @@ def test_an_answer_without_a_status_is_quoted(scene: Scene) -> None:
     found = scene.row(worker)
     assert found["state"] == "error"
     run = json.loads((scene.state(worker) / "runs" / "2.json").read_text())
-    assert run["words"]
+    assert run["words"], (scene.folder(worker) / "stderr.log").read_text()
     assert found["fields"]["error"].endswith(run["words"])
 
 
