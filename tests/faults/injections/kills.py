@@ -57,8 +57,8 @@ def reaches_step(arena: Arena, step: str) -> bool:
     """Wait until the process has reached the step; return False after a while."""
     role = step.partition(":")[0]
     end = time.monotonic() + PATIENCE_SECS / 10
-    while arena.phase(role) != step:
-        if role == "llm":  # its work waits until a transcript has settled
+    while (phase := arena.phase(role)) != step:
+        if role == "llm" and not phase:  # its work waits until a transcript has settled
             arena.make_due()
         if time.monotonic() > end:
             return False
