@@ -136,7 +136,6 @@ class Server:
         signal(SIGALRM, _out_of_time)
         while self._goes_on():
             self._drop_silent()
-            _remove(self.hangs)
             _reap()
             self._take_in_until(time.monotonic() + _CHECK_SECS)
 
@@ -147,6 +146,7 @@ class Server:
                     self._accept()
                 else:
                     self._read(self.readers[descriptor])
+            _remove(self.hangs)
 
     def _goes_on(self) -> bool:
         is_current = _identity(__file__) in (self.code, _MISSING)
