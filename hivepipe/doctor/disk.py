@@ -66,11 +66,20 @@ def modes(facts: Facts) -> Iterator[Finding]:
 
 
 def runtime(facts: Facts) -> Iterator[Finding]:
-    """Find a folder of sockets that others can enter, so that it is not used."""
+    """Find a folder of sockets that is not used, because others can enter it, or that is full."""
     folder = facts.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
         yield Finding(f"{folder}, the folder of the sockets, is not private", f"chmod 700 {what}")
+    elif _is_on_full_disk(Path(folder)):
+        text = f"the disk of {folder}, the folder of the sockets, is full: no stack can start"
+        yield Finding(text)
+
+
+def _is_on_full_disk(folder: Path) -> bool:
+    """Tell whether no file can be made there; some file systems have no number of free inodes."""
+    disk = os.statvfs(next(path for path in (folder, *folder.parents) if path.is_dir()))
+    return (disk.f_blocks > 0 and not disk.f_bavail) or (disk.f_files > 0 and not disk.f_favail)
 
 
 def room(facts: Facts) -> Iterator[Finding]:

@@ -74,6 +74,14 @@ def test_a_full_disk_is_reported(private_home: Home, store: Path) -> None:
     assert (done.returncode, done.stderr) == (1, error)
 
 
+def test_doctor_names_a_full_disk_of_the_sockets(private_home: Home) -> None:
+    run_folder = Path(private_home.env["XDG_RUNTIME_DIR"])
+    with mounted(run_folder, "-t", "tmpfs", "-o", "size=64k", "tmpfs"):
+        assert "is full: no stack can start" not in hivepipe(private_home, "doctor").stdout
+        with full(run_folder):
+            assert "is full: no stack can start" in hivepipe(private_home, "doctor").stdout
+
+
 def test_rows_in_the_wal_are_not_omitted(store: Path) -> None:
     """After a kill the newest rows are in the -wal; a listing shows all rows or fails."""
     add(store, "second")
