@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.agents.memory.index import MemoryIndex, MemoryIndexError
+from hivepipe.agents.memory.index import MemoryIndex
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
-from hivepipe.errors import StoreError
+from hivepipe.errors import MemoryIndexError, StoreError
 from tests.conftest import COMMANDS, Home
 from tests.faults.injections.disks import mounted, run
 
