@@ -52,12 +52,13 @@ def events() -> dict[str, dict[str, Any]]:
     return {**payloads.ALL, **starts}
 
 
-# the events whose answer differs if their task was cancelled
-ASK = [label for label in events() if label.startswith(("PreToolUse", "UserPromptSubmit"))]
+# the events whose answer differs if their task was cancelled, and some that must stay silent
+ASK = ("PreToolUse", "UserPromptSubmit", "Stop", "Notification")
+ASKING = [label for label in events() if label.startswith(ASK)]
 
 
 @pytest.mark.parametrize(
-    ("label", "cancelled"), [*product(events(), [False]), *product(ASK, [True])]
+    ("label", "cancelled"), [*product(events(), [False]), *product(ASKING, [True])]
 )
 def test_every_answer_fits_the_contract(full_home: Home, label: str, cancelled: bool) -> None:
     if cancelled:
@@ -68,6 +69,7 @@ def test_every_answer_fits_the_contract(full_home: Home, label: str, cancelled: 
     env = full_home.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
     text = hook_answer(name, event, env)
     output = checked(name, text)
+    assert not (full_home.path / "logs" / "hook-errors.log").exists()
     assert name in TALKING or text == NEUTRAL
     if name == "SessionStart":
         context = output["additionalContext"]
