@@ -95,11 +95,16 @@ def start_intake(hook_home: HookHome, *words: str) -> Process:
     return made
 
 
-def test_a_signal_ends_the_wait_of_an_intake(hook_home: HookHome) -> None:
-    """Otherwise `down` would wait for it, half a second on average."""
+def start_patient_intake(hook_home: HookHome) -> Process:
+    """Start an intake that does nothing without a connection or a signal."""
     patient = "from hivepipe.hook import intake_server; intake_server._CHECK_SECS = 600"
     program = f"import sys; sys.path[:0] = sys.argv[1:]; {patient}; intake_server.main()"
-    intake = start_intake(hook_home, "-c", program, str(ROOT))
+    return start_intake(hook_home, "-c", program, str(ROOT))
+
+
+def test_a_signal_ends_the_wait_of_an_intake(hook_home: HookHome) -> None:
+    """Otherwise `down` would wait for it, half a second on average."""
+    intake = start_patient_intake(hook_home)
     send(hook_home, 1)
     until(lambda: psutil.Process(intake.pid).status() == psutil.STATUS_SLEEPING, "no wait")
     assert intake.end(signal.SIGTERM) == 0
@@ -338,7 +343,7 @@ def connections(listener: socket.socket) -> int:
 
 def test_an_intake_that_continues_is_used_at_once(hook_home: HookHome) -> None:
     hook_home.redis()
-    intake = hook_home.intake()
+    intake = start_patient_intake(hook_home)
     mark = hook_home.runtime / "intake-hangs"
     intake.signal(signal.SIGSTOP)
     send(hook_home, 1)
