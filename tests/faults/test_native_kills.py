@@ -376,8 +376,10 @@ Talk = Callable[[socket.socket], object]
 
 @contextmanager
 def someone(hook_home: HookHome, talk: Talk, backlog: int = 16) -> Iterator[None]:
-    """Listen in place of the intake."""
+    """Listen in place of the intake, and check that a hook connected."""
+    (hook_home.runtime / "intake-hangs").unlink(missing_ok=True)  # left by an earlier hook
     path = hook_home.runtime / "intake.sock"
+    accepted = threading.Event()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(backlog)
@@ -387,6 +389,7 @@ def someone(hook_home: HookHome, talk: Talk, backlog: int = 16) -> Iterator[None
                 connection, _ = listener.accept()
             except OSError:
                 return
+            accepted.set()
             with connection:
                 talk(connection)
 
@@ -398,6 +401,7 @@ def someone(hook_home: HookHome, talk: Talk, backlog: int = 16) -> Iterator[None
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
             path.unlink()
+        assert accepted.is_set(), "no hook connected"
 
 
 def frame_of(connection: socket.socket) -> bytes:
