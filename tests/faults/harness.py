@@ -201,7 +201,7 @@ class Bench:
         return made
 
     def stock_worker(self, *options: str, command: Sequence[str] = STOCK_RQ) -> Process:
-        """Return an `rq worker` as the README describes it, without a class of hivepipe."""
+        """Return an `rq worker` as docs/redis.md describes it, without a class of hivepipe."""
         words = [*command, "worker", "-u", self.server.url, *options, *QUEUES]
         made = Process(words, self.home.root / "stock.log", self.home.env, self.home.root)
         self.writers.append(made)
@@ -212,6 +212,7 @@ class Bench:
         worker = self.stock_worker("--burst")
         worker.start()
         until(lambda: not worker.is_running, "the stock worker works", 60)
+        assert worker.end() == 0, worker.text
 
     def plain_writer(self) -> Writer:
         made = Writer(self.home)
