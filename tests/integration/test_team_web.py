@@ -427,6 +427,8 @@ def test_a_hostile_token_signs_nobody_in(provider: Provider) -> None:
             assert refused.status_code == 403, what
             assert "not signed in" in refused.text
             assert browser.get("/now", headers={"Accept": "*/*"}).status_code == 401, what
+        provider.reset()
+        assert browser.get("/login").url.path == "/now"
 
 
 @pytest.mark.usefixtures("page")
@@ -435,6 +437,8 @@ def test_an_unverified_address_names_no_member(provider: Provider) -> None:
         for verified in (False, None, "true"):
             provider.claims = {"email_verified": verified}
             assert browser.get("/now").status_code == 403, verified
+        provider.reset()
+        assert browser.get("/login").url.path == "/now"
 
 
 @pytest.mark.usefixtures("page")
@@ -449,6 +453,8 @@ def test_a_provider_with_inconsistent_metadata_is_refused(provider: Provider) ->
         ):
             provider.metadata = metadata
             assert browser.get("/login").status_code == 502, metadata
+        provider.reset()
+        assert browser.get("/login").url.path == "/now"
 
 
 WRONG = [None, [], 7, "down for maintenance", {}, {"error": "try later"}, {"keys": None}]
