@@ -20,10 +20,16 @@ def _content() -> bytes:
 
 
 def new_database(path: Path, busy_timeout_secs: float = 5.0) -> Database:
-    """Create a database and open it. A copy takes much less time than all migrations."""
+    """Create a database and open it. A copy takes much less time than all migrations.
+
+    The database appears as a whole, and none may exist: a process may have opened it.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.write_bytes(_content())
+    made = path.with_name(f"{path.name}.made")
+    made.touch(mode=0o600)
+    made.write_bytes(_content())
+    path.hardlink_to(made)
+    made.unlink()
     return Database(path, busy_timeout_secs)
 
 
