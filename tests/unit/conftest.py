@@ -22,8 +22,13 @@ Environ = dict[bytes, bytes]
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder where homes are: in memory, if wanted, where no test waits for a sync."""
-    with TemporaryDirectory(prefix="hp-", dir=folder_of_homes()) as folder:
+    """A folder where homes are: in memory, if wanted, where no test waits for a sync.
+
+    A process that still ends may write into it while it is removed.
+    """
+    with TemporaryDirectory(
+        prefix="hp-", dir=folder_of_homes(), ignore_cleanup_errors=True
+    ) as folder:
         yield Path(folder)
 
 
