@@ -127,19 +127,29 @@ def day() -> Iterator[Day]:
         page = subprocess.Popen(
             command, cwd=sandbox.project, env=sandbox.env, text=True, stdout=subprocess.PIPE
         )
-        assert page.stdout
-        address = urlsplit(page.stdout.readline().strip())
-        (token,) = parse_qs(address.query)["token"]
-        made = Day(sandbox, f"http://{address.netloc}", token)
-        until(lambda: _is_settled(made), "the day is not written")
-        with made.redis() as client:
-            latencies.add_sample(client)
-            at = "2026-11-24T01:02:03.456789Z"
-            client.hset("rq:job:dead", mapping={"data": "?", "status": "failed", "ended_at": at})
-            client.zadd("rq:failed:medium", {"dead": -1})
-        yield made
-        page.terminate()
-        page.communicate(timeout=30)
+        try:
+            made = _day_of(page, sandbox)
+            until(lambda: _is_settled(made), "the day is not written")
+            _add_sample_and_failed_job(made)
+            yield made
+        finally:
+            page.terminate()
+            page.communicate(timeout=30)
+
+
+def _day_of(page: subprocess.Popen[str], sandbox: Sandbox) -> Day:
+    assert page.stdout
+    address = urlsplit(page.stdout.readline().strip())
+    (token,) = parse_qs(address.query)["token"]
+    return Day(sandbox, f"http://{address.netloc}", token)
+
+
+def _add_sample_and_failed_job(day: Day) -> None:
+    with day.redis() as client:
+        latencies.add_sample(client)
+        at = "2026-11-24T01:02:03.456789Z"
+        client.hset("rq:job:dead", mapping={"data": "?", "status": "failed", "ended_at": at})
+        client.zadd("rq:failed:medium", {"dead": -1})
 
 
 def _record_day(sandbox: Sandbox) -> None:
