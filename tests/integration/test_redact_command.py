@@ -166,7 +166,7 @@ def test_lines_are_streamed_with_constant_memory(private_home: Home) -> None:
         stdout=subprocess.DEVNULL,
     ) as process:
         assert process.stdin
-        block = (b"plain words of a person " * 40 + b"\n") * 1_000
+        block = (b"plain words of a person " * 40 + b"\n") * 1_000 + f"{TOKEN}\n".encode()
         sizes = []
         for _ in range(20):  # 19 MB
             process.stdin.write(block)
