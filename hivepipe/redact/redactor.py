@@ -34,8 +34,8 @@ _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
 _LEAVES_IN_MEMORY = 1000
 # An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
 _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")
-# Fields of a transcript line that sessions, projects, costs and days are told by, each in its exact
-# form
+# Fields of a transcript line from which sessions, projects, costs and days are read, each in its
+# exact form
 _OF_CLAUDE = re.compile(
     rb'"(?:timestamp"\s*:\s*"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}Z'
     rb'|(?:sessionId|uuid|parentUuid|logicalParentUuid|leafUuid)"\s*:\s*'
@@ -172,10 +172,9 @@ class Redactor:
         edits: list[Edit] = []
         spent_secs = 0.0
         for leaf, known in self._suspect_leaves(line, quoted, suspects):
-            if self._is_left_alone(line[leaf.start : leaf.end]):
-                continue
             begun = time.thread_time()
-            edits += self._edits_of_leaf(line, leaf, known)
+            if not self._is_left_alone(line[leaf.start : leaf.end]):
+                edits += self._edits_of_leaf(line, leaf, known)
             spent_secs += time.thread_time() - begun
             if spent_secs > LINE_SECS:
                 whole = _whole(line, 0, len(line.rstrip(b"\r\n")))
@@ -189,8 +188,14 @@ class Redactor:
         """
         if self.is_built_in or not _OF_CLAUDE(leaf):
             return False
-        is_known = self._learned is not None and self._learned.may_be_in(leaf)
-        return not is_known and not built_in().edits(leaf)
+        try:
+            return not (self._holds_known(leaf) or built_in().edits(leaf))
+        except OutOfTimeError:
+            return False
+
+    def _holds_known(self, text: bytes) -> bool:
+        deadline = time.thread_time() + LEAF_SECS
+        return self._learned is not None and any(self._learned.find(text, deadline))
 
     def _suspect_leaves(
         self, line: bytes, quoted: bytes, suspects: Sequence[int]

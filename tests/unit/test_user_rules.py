@@ -2,6 +2,9 @@
 
 import json
 import posix
+import random
+import string
+import uuid
 from pathlib import Path
 
 import pytest
@@ -245,3 +248,19 @@ def test_secrets_are_removed_from_a_folder_that_the_rules_of_the_user_leave(conf
     for each in (token, secret):
         line = json.dumps({"cwd": f"/srv/{each}/2024"}).encode()
         assert each.encode() not in session.redact_line(line)[0]
+
+
+def test_known_values_do_not_expose_ids_to_the_rules_of_the_user(config: Path) -> None:
+    """With many known values, a chance hit of their sketches is in most ids."""
+    digits = redactor(config, "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\n")
+    session = digits.of_home(lambda: b"k" * 32).of_session()
+    chance = random.Random(1)
+    for _ in range(100):
+        secret = "".join(chance.choices(string.ascii_letters + string.digits, k=12))
+        session.redact_line(json.dumps({"text": f"password={secret}"}).encode())
+    assert len(session.known) > 80
+    for number in range(50):
+        id = str(uuid.UUID(int=chance.getrandbits(128), version=4))
+        line = {"uuid": id, "sessionId": id, "cwd": f"/srv/shop {2000 + number}"}
+        kept = json.dumps(line).encode()
+        assert session.redact_line(kept) == (kept, ())
