@@ -56,22 +56,31 @@ def take_down(stack: Stack) -> None:
 def take_all_down(
     stacks: list[Stack], table: ProcessTable
 ) -> Iterator[tuple[Stack, HivepipeError | None]]:
-    """Do so with many stacks, one after the other; yield each stack, and why it was not stopped.
+    """Stop many stacks, one after the other; yield each stack, and why it was not stopped.
 
-    All records change in one pass, and `table` is read once. A stack that was started since then is
-    stopped too.
+    `table` is read once. The records of stacks that do not run change in one pass. A stack that was
+    started since then is stopped too.
     """
-    with suppress(HivepipeError):  # a bad record; the others are changed one by one
-        set_state({stack.home for stack in stacks}, "down")
+    are_down = _set_all_down({stack.home for stack in stacks if not table.of(stack)})
     for stack in stacks:
         try:
             with _turn(stack):
-                if read_record(stack.home).get("state") == "on":  # or by an `up` in the meantime
+                is_up = read_record(stack.home).get("state") == "on"  # by an `up` since then
+                if is_up or stack.home not in are_down:
                     set_state({stack.home}, "down")
                 _end(stack, table)
             yield stack, None
         except HivepipeError as error:
             yield stack, error
+
+
+def _set_all_down(homes: set[str]) -> set[str]:
+    """Return these homes if all of their records are changed, or none if one record is bad."""
+    try:
+        set_state(homes, "down")
+    except HivepipeError:
+        return set()
+    return homes
 
 
 def _end(stack: Stack, table: ProcessTable | None = None) -> None:

@@ -1,6 +1,8 @@
 """Listing the processes of stacks: how often they are read, and where /proc is missing."""
 
+import os
 import posix
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +14,10 @@ from click.testing import CliRunner
 
 from hivepipe.cli.stack import down
 from hivepipe.errors import StackError
-from hivepipe.home import locate, read_record, record_path
+from hivepipe.home import locate, record_path
 from hivepipe.reading.homes import KnownHome
-from hivepipe.stack import registration
-from hivepipe.stack.lock import Stack
+from hivepipe.stack import lifecycle, registration
+from hivepipe.stack.lock import Stack, acquire_lock, locked_folder, make_private
 from hivepipe.stack.project_records import record_files, records
 from hivepipe.stack.stack_processes import stack_processes
 from hivepipe.web import health_view
@@ -84,5 +86,24 @@ def test_a_bad_record_keeps_down_all_from_no_other_home(six_homes: list[str]) ->
     done = CliRunner().invoke(down, ["--all"])
     assert done.exit_code == 1
     assert f"{bad}: too long for a record" in done.output
-    states = {read_record(home)["state"] for home in six_homes if home != bad}
-    assert states == {"down"}
+    assert {each["state"] for each in records() if each["home"] != bad} == {"down"}
+
+
+def test_a_running_stack_whose_turn_does_not_come_is_not_recorded_as_down(
+    six_homes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Stack.of(locate(six_homes[2]))
+    make_private(running.folder)
+    lock = acquire_lock(running.lock("redis"), 0)
+    program = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
+    os.close(lock)
+    monkeypatch.setattr(lifecycle, "TURN_SECS", 0)
+    try:
+        with locked_folder(running.home, 0):  # as `up` does
+            done = CliRunner().invoke(down, ["--all"])
+    finally:
+        program.kill()
+        program.wait()
+    assert done.exit_code == 1
+    assert f"{running.home} is held by another process" in done.output
+    assert {each["home"] for each in records() if each["state"] == "on"} == {running.home}
