@@ -41,9 +41,10 @@ _OF_CLAUDE = re.compile(
     rb'|(?:sessionId|uuid|parentUuid|logicalParentUuid|leafUuid)"\s*:\s*'
     rb'"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}'
     rb'|(?:id|requestId)"\s*:\s*"(?:msg|req)_[0-9A-Za-z]{8,40}'
-    rb'|cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}'
     rb'|model"\s*:\s*"claude-[a-z0-9.-]{1,60}(?:\[1m\])?)"'
 ).fullmatch
+_FOLDER = re.compile(rb'"cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}"').fullmatch
+_FOLDER_DEPTH = 2  # in a line of Codex, `payload` has it; inputs of tools are deeper
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
@@ -173,7 +174,7 @@ class Redactor:
         spent_secs = 0.0
         for leaf, known in self._suspect_leaves(line, quoted, suspects):
             begun = time.thread_time()
-            if not self._is_left_alone(line[leaf.start : leaf.end]):
+            if not self._is_left_alone(line[leaf.start : leaf.end], leaf.depth):
                 edits += self._edits_of_leaf(line, leaf, known)
             spent_secs += time.thread_time() - begun
             if spent_secs > LINE_SECS:
@@ -181,12 +182,13 @@ class Redactor:
                 return [whole._replace(replacement=b'"%s"' % whole.replacement)]
         return edits
 
-    def _is_left_alone(self, leaf: bytes) -> bool:
+    def _is_left_alone(self, leaf: bytes, depth: int) -> bool:
         """Tell whether only a rule of the user, such as [0-9]{4}, can match this id, time or path.
 
         Built-in rules and values found earlier apply to it.
         """
-        if self.is_built_in or not _OF_CLAUDE(leaf):
+        is_folder = depth <= _FOLDER_DEPTH and _FOLDER(leaf)
+        if self.is_built_in or not (is_folder or _OF_CLAUDE(leaf)):
             return False
         try:
             return not (self._holds_known(leaf) or built_in().edits(leaf))

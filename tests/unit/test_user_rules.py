@@ -239,6 +239,16 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
         assert b"1234" not in digits.redact_line(json.dumps({name: value}).encode())[0], name
 
 
+def test_a_rule_of_the_user_applies_to_a_folder_in_a_tools_input(config: Path) -> None:
+    digits = redactor(config, "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\n")
+    content = [{"input": {"a": {}, "cwd": "/srv/1234"}}, {"cwd": "/srv/1234"}]
+    line = {"a": {}, "message": {"content": content}, "cwd": "/srv/5678"}
+    for each in (line, {"message": {"content": content}, "payload": {"cwd": "/srv/5678"}}):
+        redacted = digits.redact_line(json.dumps(each).encode())[0]
+        assert b"1234" not in redacted
+        assert b'"cwd": "/srv/5678"' in redacted
+
+
 def test_secrets_are_removed_from_a_folder_that_the_rules_of_the_user_leave(config: Path) -> None:
     digits = redactor(config, "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\n")
     token = "ghp_" + "a1B2c3D4e5F6" * 3
