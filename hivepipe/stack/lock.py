@@ -23,6 +23,7 @@ from hivepipe.home import (
     spare_runtime_folder,
 )
 from hivepipe.queue.spool import LOST, NOTES
+from hivepipe.settings import environment
 
 RETRY_SECS = 0.02
 # macOS allows 103 bytes, and supervisord binds a temporary name with its pid appended. Redis 6.2
@@ -64,6 +65,10 @@ class Stack(NamedTuple):
     @property
     def supervisor_socket(self) -> str:
         return f"{self.folder}/supervisor.sock"
+
+    def supervises_this_process(self) -> bool:
+        """Tell whether the stack's own supervisord started this process, even if it has ended."""
+        return environment("SUPERVISOR_SERVER_URL") == f"unix://{self.supervisor_socket}"
 
     @property
     def config(self) -> str:

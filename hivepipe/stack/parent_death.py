@@ -7,7 +7,6 @@ import sys
 
 from hivepipe.errors import StackError
 from hivepipe.home import read_small
-from hivepipe.settings import environment
 from hivepipe.stack.lock import Stack
 
 _PR_SET_PDEATHSIG = 1
@@ -20,8 +19,7 @@ def end_with_supervisor(stack: Stack) -> None:
     another parent, the signal would come when the thread that forked ends. Raise StackError if the
     supervisor has already ended.
     """
-    is_below = environment("SUPERVISOR_SERVER_URL") == f"unix://{stack.supervisor_socket}"
-    if sys.platform != "linux" or not is_below:
+    if sys.platform != "linux" or not stack.supervises_this_process():
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if not _is_supervised(stack):  # it ended before the call of prctl

@@ -83,7 +83,8 @@ class ClaimingWorker(SimpleWorker):
         self.connection = self._set_connection(connect(place.socket))
         runtime = runtime_for(place.home)
         acquire_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
-        self._home, self._address = place.home, place.socket
+        self._home, self._address, self._runtime = place.home, place.socket, runtime
+        self._is_supervised = Stack.of(place).supervises_this_process()
         self._box = BlackBox(f"{runtime}/{self.role}.job")
         self._beat_at = -math.inf
         self._logged_at: dict[str, float] = {}
@@ -315,7 +316,14 @@ class ClaimingWorker(SimpleWorker):
                 self._stop_requested = True
 
     def _replace_supervisor(self) -> None:
-        """Start the stack again if its supervisor was killed and can no longer restart programs."""
+        """Start the stack again if its supervisor was killed and can no longer restart programs.
+
+        If the stack's folder was deleted, nobody can reach this worker, and it stops.
+        """
+        if self._is_supervised and not os.path.exists(self._runtime):
+            logger.warning("%s was deleted: exiting", self._runtime)
+            self._stop_requested = True
+            return
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
             self._log_once_a_minute("supervisor", "the supervisor has ended: restarting the stack")

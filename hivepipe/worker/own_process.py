@@ -17,6 +17,7 @@ from hivepipe.jobs.process_log import set_up
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, acquire_lock, make_private
+from hivepipe.stack.parent_death import end_with_supervisor
 
 LOCK_WAIT_SECS = 10.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -32,13 +33,17 @@ def begin(name: str) -> tuple[Place, Config]:
 
 
 class SoleProcess:
-    """A process of which a home has one. It ends on a signal, or after an upgrade."""
+    """A process of which a home has one.
+
+    It ends on a signal, after an upgrade, and with its supervisor; the next stack starts another.
+    """
 
     name: ClassVar[str]  # of its lock and its log
 
     def __init__(self, stack: Stack) -> None:
         """Acquire the lock. Raise LockHeldError if the home already has such a process."""
         make_private(stack.folder)
+        end_with_supervisor(stack)
         acquire_lock(stack.lock(self.name), LOCK_WAIT_SECS)
         self._version = installed()
         self._is_stopped = False

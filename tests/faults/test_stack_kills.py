@@ -2,11 +2,14 @@
 
 import os
 import random
+import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
+from hivepipe.programs import process_exists
 from tests.rounds import SEED, rounds
 from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
@@ -105,3 +108,14 @@ def test_workers_start_the_stack_after_a_kill_of_its_supervisor(sandbox: Sandbox
     old = sandbox.pid("supervisord")
     os.kill(old, signal.SIGKILL)
     eventually(lambda: is_back(sandbox, "supervisord", old))
+
+
+@with_parent_death
+def test_workers_of_a_deleted_home_end_after_their_supervisor(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    workers = [sandbox.pid(kind) for kind in ("writer", "slow", "scheduler")]
+    runtime = Path(sandbox.run("url").strip().removeprefix("unix://")).parent
+    os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
+    for folder in (sandbox.home, runtime):
+        shutil.rmtree(folder, ignore_errors=True)
+    eventually(lambda: not any(map(process_exists, workers)))
