@@ -62,7 +62,7 @@ static char head[HEAD_BYTES];
 static size_t head_size;
 static int head_is_full;
 
-static char own_folder[PATH_BYTES]; /* of this program */
+static const char *own_folder = ""; /* of this program */
 static char here[4096];             /* the working directory at the start; PATH_MAX of Linux */
 static char home_[PATH_BYTES], runtime[PATH_BYTES];
 static char checkout[PATH_BYTES];     /* the registered folder, or that of the event */
@@ -122,11 +122,6 @@ static void limit_time(int ms) {
 
 /* ---- the Python hook */
 
-static int join(char *path, const char *first, const char *second) {
-    int size = snprintf(path, PATH_BYTES, "%s%s", first, second);
-    return size > 0 && size < PATH_BYTES;
-}
-
 static const char *variable(const char *name) {
     const char *value = getenv(name);
     return value ? value : "";
@@ -167,12 +162,13 @@ static void give_back_input(void) {
 static int spool(void);
 
 static void become_python(void) {
-    char program[PATH_BYTES];
+    char program[4096];
     limit_time(0);
     signal(SIGALRM, SIG_DFL);
     if (input_size) give_back_input();
     if (here[0] && chdir(here)) here[0] = 0;
-    if (join(program, own_folder, "/hook.py")) execv(program, arguments);
+    snprintf(program, sizeof program, "%s/hook.py", own_folder);
+    execv(program, arguments);
     /* Python was removed: the event waits until it is installed again. */
     limit_time(DISK_MS);
     int is_kept = frame_size && !is_status_line && spool();
@@ -183,13 +179,19 @@ static void become_python(void) {
     _exit(1);
 }
 
+/* Join two texts and return the path. A longer one is for the Python hook. */
+static char *join(char *path, const char *first, const char *second) {
+    if (snprintf(path, PATH_BYTES, "%s%s", first, second) >= PATH_BYTES) become_python();
+    return path;
+}
+
 /* ---- the registration record */
 
 /* Resolve an absolute path as the kernel does; a missing folder keeps its name. */
 static int real_path(const char *path, char *real) {
     if (path[0] != '/') return 0;
     if (chdir(path) == 0) return getcwd(real, PATH_BYTES) != NULL && real[0] == '/';
-    if (!join(real, path, "")) return 0;
+    join(real, path, "");
     for (size_t end = strlen(real); end > 1 && real[end - 1] == '/';) real[--end] = 0;
     return 1;
 }
@@ -213,62 +215,59 @@ static void field(const char *name, char *value, size_t limit) {
 static char state_folder[PATH_BYTES];
 
 static int read_record(const char *folder) {
-    char path[PATH_BYTES], hash[17];
-    blake2b_hex(folder, strlen(folder), hash);
-    if (!join(path, state_folder, "/projects/") || strlen(path) + 17 > PATH_BYTES) return 0;
-    strcat(path, hash);
-    return read_small(path, record, sizeof record) > 0 && strchr(record, '=') != NULL;
+    char path[PATH_BYTES], name[10 + 17] = "/projects/";
+    blake2b_hex(folder, strlen(folder), name + 10);
+    return read_small(join(path, state_folder, name), record, sizeof record) > 0 && strchr(record, '=') != NULL;
 }
 
 /* Read the nearest record of a folder and the folders above it, up to `top`. */
 static int nearest_record(const char *folder, const char *top) {
     char path[PATH_BYTES];
-    if (!join(path, folder, "")) return 0;
-    while (path[0]) {
-        if (read_record(path)) return join(checkout, path, "");
+    join(path, folder, "");
+    for (; path[0]; *strrchr(path, '/') = 0) {
+        if (read_record(path)) return join(checkout, path, "") != NULL;
         if (!strcmp(path, top)) return 0;
-        *strrchr(path, '/') = 0;
     }
     return 0;
 }
 
 /* Resolve a path in git's form: absolute, or relative to a folder. */
-static int joined(const char *folder, char *link, char *real) {
-    char path[PATH_BYTES];
+static char *resolve(const char *folder, char *link, char *real) {
+    char base[PATH_BYTES], path[PATH_BYTES];
     for (size_t end = strlen(link); end && strchr(" \t\r\n", link[end - 1]);) link[--end] = 0;
-    if (link[0] == '/') return real_path(link, real);
-    return join(path, folder, "/") && strlen(path) + strlen(link) < PATH_BYTES &&
-           real_path(strcat(path, link), real);
+    join(path, link[0] == '/' ? "" : join(base, folder, "/"), link);
+    if (!real_path(path, real)) become_python();
+    return real;
 }
 
 /* Find the linked worktree of a folder: its top and its main checkout. The link is trusted only if
    the main checkout points back. */
 static int linked_worktree(const char *root, char *top, char *main_checkout) {
     char path[PATH_BYTES], link[RECORD_BYTES + 1], inner[PATH_BYTES], back[PATH_BYTES];
-    if (!join(top, root, "")) return 0;
+    join(top, root, "");
     for (; top[0]; *strrchr(top, '/') = 0) {
-        if (!join(path, top, "/.git") || read_small(path, link, sizeof link) <= 8) continue;
+        if (read_small(join(path, top, "/.git"), link, sizeof link) <= 8) continue;
         if (strncmp(link, "gitdir: ", 8)) continue;
         char *end = NULL;
-        if (!joined(top, link + 8, inner)) return 0;
+        resolve(top, link + 8, inner);
         for (char *at = inner; (at = strstr(at, "/.git/worktrees/")); at++) end = at;
-        if (!end || !join(path, inner, "/gitdir") || read_small(path, link, sizeof link) <= 5) return 0;
+        if (!end || read_small(join(path, inner, "/gitdir"), link, sizeof link) <= 5) return 0;
         for (size_t size = strlen(link); size && link[size - 1] == '\n';) link[--size] = 0;
         size_t size = strlen(link);
         if (size > 5 && !strcmp(link + size - 5, "/.git")) link[size - 5] = 0;
-        if (!joined(inner, link, back) || strcmp(back, top)) return 0;
+        if (strcmp(resolve(inner, link, back), top)) return 0;
         *end = 0;
-        return join(main_checkout, inner, "");
+        return join(main_checkout, inner, "")[0] != 0;
     }
     return 0;
 }
 
 static int find_record(const char *root) {
     char top[PATH_BYTES], main_checkout[PATH_BYTES];
-    if (read_record(root)) return join(checkout, root, ""); /* of a linked worktree, too */
-    int is_linked = linked_worktree(root, top, main_checkout);
-    join(checkout, is_linked ? main_checkout : root, "");
-    if (!is_linked) return nearest_record(root, "");
+    join(checkout, root, "");
+    if (read_record(root)) return 1; /* of a linked worktree, too */
+    if (!linked_worktree(root, top, main_checkout)) return nearest_record(root, "");
+    join(checkout, main_checkout, "");
     return nearest_record(root, top) || nearest_record(main_checkout, "") || nearest_record(top, "");
 }
 
@@ -295,7 +294,7 @@ static int locate(void) {
     if (named[0]) {
         if (!real_path(named, path) || !read_record(path)) return 0;
     } else if (!is_known) {
-        if (!join(path, state_folder, "/default") || !read_record(path)) return 0;
+        if (!read_record(join(path, state_folder, "/default"))) return 0;
     } else {
         path[0] = 0;
     }
@@ -510,18 +509,18 @@ static int reach(const char *path) {
 
 static int reach_intake(void) {
     char path[PATH_BYTES];
-    return is_ours(runtime) && join(path, runtime, "/intake.sock") ? reach(path) : -1;
+    return is_ours(runtime) ? reach(join(path, runtime, "/intake.sock")) : -1;
 }
 
 /* The mark that a hook without an answer leaves for the next ones; a running intake removes it. */
-static int join_mark(char *path) {
+static char *mark(char *path) {
     return join(path, runtime, "/intake-hangs");
 }
 
 static int hangs(void) {
     char path[PATH_BYTES];
     struct stat status;
-    if (!join_mark(path) || stat(path, &status)) return 0;
+    if (stat(mark(path), &status)) return 0;
     int64_t age = now_ns(CLOCK_REALTIME) / 1000000000 - status.st_mtime;
     return age >= 0 && age < HANGS_SECS;
 }
@@ -529,7 +528,7 @@ static int hangs(void) {
 static void mark_as_hanging(void) {
     char path[PATH_BYTES];
     int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    int file = join_mark(path) ? open(path, flags, 0600) : -1;
+    int file = open(mark(path), flags, 0600);
     if (file >= 0) close(file);
 }
 
@@ -599,15 +598,14 @@ static int mentions(const char *name) {
     static char text[HEAD_BYTES];
     static int is_read;
     char path[PATH_BYTES];
-    if (!is_read && join(path, home_, "/hook-settings.json")) read_small(path, text, sizeof text);
+    if (!is_read) read_small(join(path, home_, "/hook-settings.json"), text, sizeof text);
     is_read = 1;
     return variable(name)[0] || contains(text, name) || strlen(text) == sizeof text - 1;
 }
 
 static int has_entries(const char *name) {
     char path[PATH_BYTES];
-    if (!join(path, home_, name)) return 1;
-    DIR *folder = opendir(path);
+    DIR *folder = opendir(join(path, home_, name));
     if (!folder) return 0;
     int count = 0;
     while (count < 3 && readdir(folder)) count++;
@@ -626,8 +624,9 @@ static int needs_python(void) {
     char path[PATH_BYTES], text[512];
     for (int i = 0; i < 4; i++)
         if (!strcmp(event, answered[i]) || mentions(settings[i]) || variable(variables[i])[0]) return 1;
-    if (!redis_socket[0] || has_redis() || !is_ours(runtime) || !join(path, runtime, "/starting")) return 1;
+    if (!redis_socket[0] || has_redis() || !is_ours(runtime)) return 1;
     if (has_entries("/tasks/cancelled")) return 1;
+    join(path, runtime, "/starting");
     char *failures = read_small(path, text, sizeof text) > 0 ? strchr(text, ' ') : NULL;
     return failures && atoi(failures) > 0;
 }
@@ -636,7 +635,7 @@ static int needs_python(void) {
 static void start_stack(void) {
     char path[PATH_BYTES], text[512];
     if (has_redis()) return;
-    if (join(path, runtime, "/starting") && read_small(path, text, sizeof text) > 0) {
+    if (read_small(join(path, runtime, "/starting"), text, sizeof text) > 0) {
         int64_t wait = atoll(text) - now_ns(CLOCK_REALTIME) / 1000000000;
         if (wait > 0 && wait <= 3600) return;
     }
@@ -653,9 +652,9 @@ static void start_stack(void) {
 
 /* Write the event to the spool; return 0 on failure. */
 static int spool(void) {
-    char folder[PATH_BYTES], final[PATH_BYTES + 64], path[PATH_BYTES + 72];
+    char folder[PATH_BYTES + 8], final[PATH_BYTES + 72], path[PATH_BYTES + 80];
     char *stamp = strchr(head + 12, '=') + 1;
-    if (!join(folder, home_, "/spool")) return 0;
+    snprintf(folder, sizeof folder, "%s/spool", home_);
     snprintf(final, sizeof final, "%s/%020lld_%d.raw", folder, atoll(stamp), (int)getpid());
     snprintf(path, sizeof path, "%s.tmp", final);
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
@@ -681,18 +680,18 @@ static int is_yes(const char *word) {
 /* Find the folder of this program; the records are beside it, even if a session changes HOME. */
 static int find_itself(void) {
 #ifdef __linux__
-    const char *path = (const char *)getauxval(AT_EXECFN);
+    char *path = (char *)getauxval(AT_EXECFN);
 #else
-    char called[PATH_BYTES];
+    static char called[4096];
     uint32_t limit = sizeof called;
-    const char *path = _NSGetExecutablePath(called, &limit) ? NULL : called;
+    char *path = _NSGetExecutablePath(called, &limit) ? NULL : called;
 #endif
     if (path && (path[0] != '/' || !strstr(path, "/hivepipe/hooks/"))) path = realpath(path, NULL);
-    if (!path || !join(own_folder, path, "")) return 0;
-    *strrchr(own_folder, '/') = 0;
+    if (!path) return 0;
+    *strrchr(path, '/') = 0;
+    own_folder = path;
     char *end = NULL;
-    memcpy(state_folder, own_folder, PATH_BYTES);
-    for (char *at = state_folder; (at = strstr(at, "/hivepipe/hooks/")); at++) end = at;
+    for (char *at = join(state_folder, path, ""); (at = strstr(at, "/hivepipe/hooks/")); at++) end = at;
     if (end) end[9] = 0;
     return end != NULL;
 }

@@ -4,6 +4,7 @@ import json
 import platform
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -53,6 +54,44 @@ def test_the_python_hook_handles_events_with_output_and_all_if_it_is_set(
         hook_home.fire(hook_home.native, event, encoded(payloads.EVENTS[event]), **env)
         assert hook_home.raw() == []
         assert len(hook_home.home.spool) == 1
+
+
+def long_folder(top: Path, size: int = 1020) -> Path:
+    """Return a path below `top` of this many bytes; the native hook reads paths up to 1,023."""
+    parts = [str(top)]
+    while (left := size - len("/".join(parts)) - 1) > 0:
+        parts.append("d" * min(left, 200))
+    return Path(*parts)
+
+
+def test_a_hook_with_a_long_path_records(hook_home: HookHome) -> None:
+    """Its state folder is long."""
+    state = long_folder(hook_home.home.root)
+    shutil.copytree(hook_home.home.root / "state", state)
+    program = state / hook_home.native.relative_to(hook_home.home.root / "state")
+    hook_home.fire(program, "Stop", encoded(payloads.STOP), XDG_STATE_HOME=str(state))
+    assert len(hook_home.home.spool) == 1
+
+
+@pytest.mark.parametrize("is_main_long", [True, False])
+def test_a_worktree_with_a_long_path_records(hook_home: HookHome, is_main_long: bool) -> None:
+    """Its main checkout is the registered project, and a folder above both of them is off."""
+    root = hook_home.home.root
+    main, linked = hook_home.home.project, root / "linked"
+    if is_main_long:
+        main = long_folder(root)
+    else:
+        linked = long_folder(root)
+    inner = main / ".git" / "worktrees" / "linked"
+    for folder in (linked, inner):
+        folder.mkdir(parents=True)
+    (linked / ".git").write_text(f"gitdir: {inner}\n")
+    (inner / "gitdir").write_text(f"{linked}/.git\n")
+    records = root / "state/hivepipe/projects"
+    (records / short_hash(str(hook_home.home.project))).rename(records / short_hash(str(main)))
+    (records / short_hash(str(root))).write_text("state=off\n")
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP), CLAUDE_PROJECT_DIR=str(linked))
+    assert len(hook_home.home.spool) == 1
 
 
 def test_without_an_intake_the_event_goes_to_redis_and_starts_no_stack(hook_home: HookHome) -> None:
