@@ -41,9 +41,12 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
     table = table or ProcessTable()
     alive = answers(stack.address)
     processes = _processes(stack)
-    found, alerts = _figures_and_alerts(place, stack, alive)
+    is_stopping = not processes and supervisor.is_stopping(stack)
+    # The first programs have ended while Redis still answers, which is no alert.
+    found, alerts = _figures_and_alerts(place, stack, alive and not is_stopping)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
-    condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts, table))
+    facts = _seen(place, stack, processes, found, in_redis, alerts, table, is_stopping)
+    condition = condition_of(facts)
     spool = Path(place.home, "spool")
     waiting = waiting_events(place.home)
     return {
@@ -88,14 +91,12 @@ def _seen(
     in_redis: dict[str, Any],
     alerts: list[Alert],
     table: ProcessTable,
+    is_stopping: bool,
 ) -> StackFacts:
     trouble = in_redis["store_trouble"]
     workers = in_redis["workers"]
     answers_of_its_own = workers is not None and not stack.url
-    is_stopping = not processes and supervisor.is_stopping(stack)
-    runs = not is_stopping and (
-        bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
-    )
+    runs = bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
     return StackFacts(
         state=place.state,
         is_registered=bool(place.python),
