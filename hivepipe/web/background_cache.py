@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from hivepipe.web.memory import release_memory
 
 KEPT_SECS = 20.0
+MOST_KEPT_SECS = 300.0  # a computation that waited, such as for a hanging Redis, takes long, too
 _SHARE = 20  # values are kept 20 s longer per second of computing: at most 5 % of a CPU
 MOST_AT_ONCE = 4  # more would keep the requests from the interpreter
 WAIT_SECS = 10.0
@@ -90,7 +91,8 @@ class BackgroundCache(Generic[Value]):
         callbacks: set[Callable[[], None]] = set()
         with self._lock:
             competing = max(1.0, len(self._slots) / MOST_AT_ONCE)
-            slot.expires = ended + KEPT_SECS + _SHARE * competing * (ended - began)
+            kept_secs = KEPT_SECS + _SHARE * competing * (ended - began)
+            slot.expires = ended + min(kept_secs, MOST_KEPT_SECS)
             slot.is_computing = False
             slot.is_done.set()
             if not self._pending:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from starlette.testclient import TestClient
 
 from hivepipe.home import short_hash
 from hivepipe.queue import connection
-from hivepipe.web import health_view
+from hivepipe.web import background_cache, health_view
 from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.health_view import LATER
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
@@ -102,6 +103,27 @@ def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
     may_end.set()
     assert notified.wait(30)
     assert search() == 7
+
+
+def test_a_value_that_took_long_is_computed_again_after_some_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as findings of a home whose Redis hung, among forty homes."""
+    clock = SimpleNamespace(secs=0.0)
+    monkeypatch.setattr(background_cache, "time", SimpleNamespace(monotonic=lambda: clock.secs))
+    values = BackgroundCache[int]()
+    for number in range(40):
+        values.get(f"home {number}", lambda: 0)
+
+    def hang() -> int:
+        clock.secs += 1000
+        return 1
+
+    assert values.get("home", hang) == 1
+    clock.secs += 299
+    assert values.get("home", lambda: 2) == 1
+    clock.secs += 2
+    assert values.get("home", lambda: 2) == 2
 
 
 def test_all_waiting_requests_get_the_error() -> None:
