@@ -88,7 +88,7 @@ def forget(
             else:
                 _forget(forgetting, wanted, dry_run)
             if forgetting.unread_hives:
-                raise HivepipeError(f"{_NOT_YET}: {'; '.join(forgetting.unread_hives)}")
+                raise HivepipeError(f"{_NOT_YET}: {'; '.join(sorted(forgetting.unread_hives))}")
         except (OSError, sqlite3.Error) as error:
             raise HivepipeError(f"{_NOT_YET}: {error}") from error
 

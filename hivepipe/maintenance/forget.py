@@ -37,6 +37,7 @@ from hivepipe.operations.recall import prepare_recall
 from hivepipe.operations.search import index_path
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.orchestrator.retire import remove_workers, workers_of
+from hivepipe.orchestrator.worker import Worker
 from hivepipe.queue import forget as queued
 from hivepipe.queue.connection import connect
 from hivepipe.queue.spooled import own_folders
@@ -67,7 +68,7 @@ class Forgetting:
         self._spools = [Path(folder, "spool") for folder in own_folders(place.home)]
         self._db = db
         self._archives: Archives = archives_of(place.home)
-        self._workers, self.unread_hives = workers_of(place.home)
+        self.unread_hives: set[str] = set()
 
     # ---- selection
 
@@ -118,7 +119,7 @@ class Forgetting:
         }
         found |= {
             session
-            for worker in self._workers
+            for worker in self._workers()
             if (session := worker.card().session)
             and any(_holds(path, wanted) for path in _files_of(worker.folders))
         }
@@ -129,6 +130,12 @@ class Forgetting:
 
     def _entries(self) -> list[Entry]:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
+
+    def _workers(self) -> list[Worker]:
+        """Return the workers as they are now; while the user is asked, one may be archived."""
+        found, obstacles = workers_of(self._place.home)
+        self.unread_hives.update(obstacles)
+        return found
 
     def transcripts(self, sessions: Collection[str]) -> list[str]:
         """Return the transcripts of these sessions kept by Claude Code or a predecessor."""
@@ -175,7 +182,7 @@ class Forgetting:
             self._archives.remove_sessions(wanted.sessions)
             self._archives.manifest.clear_metadata()
         yield Deleted("archives", len(entries), "transcript")
-        workers = [each for each in self._workers if each.card().session in wanted.sessions]
+        workers = [each for each in self._workers() if each.card().session in wanted.sessions]
         if not dry_run:
             remove_workers(self._place.home, workers)
         yield Deleted("hive workers", len(workers), "folder")
@@ -213,7 +220,7 @@ class Forgetting:
     def files_with(self, wanted: ForgetQuery) -> list[str]:
         """Return hivepipe's files that still contain the text, to check the result."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
-        folders |= {str(path) for each in self._workers for path in each.folders}
+        folders |= {str(path) for each in self._workers() for path in each.folders}
         folders.update(map(str, self._spools))
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))

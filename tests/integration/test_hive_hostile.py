@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.cli import forget
 from hivepipe.errors import HiveError
 from hivepipe.files import known_hives
 from hivepipe.jobs.origin import Origin
@@ -22,6 +23,7 @@ from hivepipe.operations.prune_files import drop_outdated
 from hivepipe.orchestrator import folder
 from hivepipe.orchestrator.folder import Hive, running_workers
 from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.retire import archive
 from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
@@ -145,6 +147,22 @@ def test_a_hive_that_cannot_be_migrated_keeps_no_session_of_another(scene: Scene
     assert not any(session in log.read_text() for log in logs)
     shutil.rmtree(scene.records.with_name(f"{scene.records.name}.lock"))
     assert f"session {session}" in scene.hivepipe("forget", session, "--yes").stdout
+
+
+def test_a_worker_archived_while_forgetting_is_confirmed_is_forgotten(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scene.finish()
+    hive = Hive(scene.hive, str(scene.home.path))
+
+    def archive_it(_question: str) -> None:
+        assert archive(hive, hive.worker(worker)).is_dir()
+
+    monkeypatch.setattr(forget, "confirm_or_end", archive_it)
+    done = scene.hivepipe("forget", worker.removeprefix("project-a-"))
+    assert "deleted: hive workers: 1 folder" in done.stdout
+    assert not scene.folder(worker).exists()
+    assert not hive.archived()
 
 
 def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
