@@ -22,6 +22,7 @@ from hivepipe.maintenance.forget import Deleted, Forgetting
 from hivepipe.text.plurals import counted
 
 SHORTEST_TEXT = 4
+_NOT_READ = "not all data can be read"
 _NOT_YET = "some data is not deleted yet, run it again"
 
 
@@ -72,6 +73,7 @@ def forget(
     place = locate(".")
     if not os.path.isdir(place.home):
         raise HivepipeError(f"nothing is recorded here: {place.home} does not exist")
+    problem = _NOT_READ if dry_run else _NOT_YET
     with opened(place.home) as db:
         try:
             forgetting = Forgetting(place, db)
@@ -88,9 +90,9 @@ def forget(
             else:
                 _forget(forgetting, wanted, dry_run)
             if forgetting.unread_hives:
-                raise HivepipeError(f"{_NOT_YET}: {'; '.join(sorted(forgetting.unread_hives))}")
+                raise HivepipeError(f"{problem}: {'; '.join(sorted(forgetting.unread_hives))}")
         except (OSError, sqlite3.Error) as error:
-            raise HivepipeError(f"{_NOT_YET}: {error}") from error
+            raise HivepipeError(f"{problem}: {error}") from error
 
 
 def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> None:

@@ -95,7 +95,10 @@ class Forgetting:
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:
-        """Return the sessions whose latest data is older than a time (UTC, ISO 8601)."""
+        """Return the sessions whose latest data is older than a time (UTC, ISO 8601).
+
+        Forgotten sessions whose workers still exist are among them.
+        """
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
             entry["session_id"]: str(
@@ -106,7 +109,9 @@ class Forgetting:
         for found in (archived, queued.last_spooled(self._spools)):
             for session, last in found.items():
                 seen[session] = max(seen.get(session, ""), last)
-        return {session for session, last in seen.items() if last and last < time}
+        old = {session for session, last in seen.items() if last and last < time}
+        forgotten = stored.forgotten_sessions(self._db.path)
+        return old | forgotten & {worker.card().session for worker in self._workers()}
 
     def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
         """Return the sessions whose data contains the text; a dry run starts no Redis."""

@@ -149,6 +149,21 @@ def test_a_hive_that_cannot_be_migrated_keeps_no_session_of_another(scene: Scene
     assert f"session {session}" in scene.hivepipe("forget", session, "--yes").stdout
 
 
+def test_forgetting_old_sessions_again_deletes_what_an_unread_hive_kept(scene: Scene) -> None:
+    kept = scene.finish()
+    hive_beside_one_that_cannot_be_migrated(scene, [DONE])
+    until(lambda: not scene.processes(), "its runner still runs")
+    before = ("forget", "--before", "2999-01-01")
+    done = scene.hivepipe(*before, "--dry-run", expect=1)
+    assert f"not all data can be read: {scene.hive}: {scene.records} cannot" in done.stderr
+    assert "run it again" in scene.hivepipe(*before, "--yes", expect=1).stderr
+    assert scene.folder(kept).is_dir()
+    shutil.rmtree(scene.records.with_name(f"{scene.records.name}.lock"))
+    assert "deleted: hive workers: 1 folder" in scene.hivepipe(*before, "--yes").stdout
+    assert not scene.folder(kept).exists()
+    assert scene.hivepipe(*before, "--yes").stdout == "no session is that old\n"
+
+
 def test_a_worker_archived_while_forgetting_is_confirmed_is_forgotten(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
