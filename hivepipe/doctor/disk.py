@@ -77,9 +77,14 @@ def runtime(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_on_full_disk(folder: Path) -> bool:
-    """Tell whether no file can be made there; some file systems have no number of free inodes."""
+    """Tell whether no file can be made there; some file systems have no number of free inodes.
+
+    Root may also use what is reserved.
+    """
     disk = os.statvfs(next(path for path in (folder, *folder.parents) if path.is_dir()))
-    return (disk.f_blocks > 0 and not disk.f_bavail) or (disk.f_files > 0 and not disk.f_favail)
+    is_root = os.geteuid() == 0
+    blocks, inodes = (disk.f_bfree, disk.f_ffree) if is_root else (disk.f_bavail, disk.f_favail)
+    return (disk.f_blocks > 0 and not blocks) or (disk.f_files > 0 and not inodes)
 
 
 def room(facts: Facts) -> Iterator[Finding]:

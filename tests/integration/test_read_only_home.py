@@ -1,6 +1,8 @@
 """While no stack runs, a home on a full or read-only disk can be read."""
 
 import json
+import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -80,6 +82,19 @@ def test_doctor_names_a_full_disk_of_the_sockets(private_home: Home) -> None:
         assert "is full: no stack can start" not in hivepipe(private_home, "doctor").stdout
         with full(run_folder):
             assert "is full: no stack can start" in hivepipe(private_home, "doctor").stdout
+
+
+@pytest.mark.skipif(not shutil.which("mkfs.ext4"), reason="no program makes such a disk")
+def test_doctor_counts_blocks_reserved_for_root_as_free_for_root(private_home: Home) -> None:
+    run_folder, disk = Path(private_home.env["XDG_RUNTIME_DIR"]), private_home.root / "disk"
+    disk.write_bytes(bytes(4_000_000))
+    assert run("mkfs.ext4", "-q", "-m", "50", str(disk))
+    with mounted(run_folder, "-o", "loop", str(disk)):
+        with (run_folder / "filler").open("wb", buffering=0) as filler:
+            while os.statvfs(run_folder).f_bavail:
+                filler.write(bytes(4096))
+                os.fsync(filler.fileno())
+        assert "is full: no stack can start" not in hivepipe(private_home, "doctor").stdout
 
 
 def test_rows_in_the_wal_are_not_omitted(store: Path) -> None:
