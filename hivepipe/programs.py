@@ -18,6 +18,7 @@ from hivepipe import settings
 
 LOOK_EVERY_SECS = 0.1
 _ERRORS_BYTES = 2_000
+_SUPERVISORD = "supervisor.supervisord"  # a word of its command line
 _ROUNDS = 20  # a process that cannot be killed must not hold up the caller
 
 
@@ -43,16 +44,18 @@ def process_exists(pid: int) -> bool:
 def end_group(process: "subprocess.Popen[Any]") -> None:
     """Kill a process that leads its own group, with its children, and close its pipes.
 
-    While it runs, its children in other groups are found and killed too.
+    While it runs, its children in other groups are found and killed too, except stacks.
     """
-    if process.poll() is None:
-        _end_children(process.pid)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            pipe.close()
-    process.wait()
+    try:
+        if process.poll() is None:
+            _end_children(process.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+        process.wait()
 
 
 def _end_children(pid: int) -> None:
@@ -65,9 +68,22 @@ def _end_children(pid: int) -> None:
         parent = psutil.Process(pid)
         parent.suspend()
         for _ in range(_ROUNDS):  # a killed one may have started another
-            found = [each for each in parent.children(recursive=True) if _kill(each)]
-            if not found:
+            children = parent.children(recursive=True)
+            stacks = {process for each in children for process in _stack_of(each)}
+            if not [each for each in children if each not in stacks and _kill(each)]:
                 return
+
+
+def _stack_of(process: Any) -> list[Any]:
+    """Return a supervisor of a stack and its programs, or [] for another process.
+
+    A stack serves all sessions of a project, not only the program that started it.
+    """
+    try:
+        is_supervisor = _SUPERVISORD in process.cmdline()
+        return [process, *process.children(recursive=True)] if is_supervisor else []
+    except import_module("psutil").Error:
+        return []
 
 
 def _kill(process: Any) -> bool:

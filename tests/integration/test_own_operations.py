@@ -13,9 +13,11 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hivepipe.programs import running
 from hivepipe.stack.stack_processes import value_or
-from tests.conftest import ROOT, until
+from tests.conftest import CLI, ROOT, until
 from tests.installed import Installation, User, give
+from tests.sandbox import Sandbox
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 PROJECT, MODULE = re.findall(r"```(?:toml|python)\n(.*?)```", PAGE, re.DOTALL)
@@ -100,6 +102,12 @@ def user(folder: Path, with_packages: Installation) -> Iterator[User]:
     made.end_all()
 
 
+def left_processes() -> list[psutil.Process]:
+    """Return the background process that a function started, if it runs."""
+    found = psutil.process_iter()
+    return [each for each in found if value_or(each.cmdline, []) == LEFT.split()]
+
+
 def failed(user: User) -> dict[str, str]:
     """Return operation -> reason of the failed jobs."""
     jobs = json.loads(user.hivepipe("failed", "list", "--json"))["failed"]
@@ -120,8 +128,7 @@ def test_the_example_runs_and_faults_only_fail_their_jobs(user: User) -> None:
     for name, (_, reason) in FAULTS.items():
         assert not reason or reason in reasons[name]
     assert "hunter2" not in str(reasons)
-    lines = [value_or(process.cmdline, []) for process in psutil.process_iter()]
-    assert LEFT.split() not in lines
+    assert not left_processes()
     assert "@hivepipe.operation" in reasons["plain"]
     assert "no_such_module" in reasons["missing"]
     (session,) = user.sessions()
@@ -143,3 +150,24 @@ def test_drain_runs_operations_without_a_stack(user: User) -> None:
     assert done.stderr.count("an installed operation failed: run_custom: ") == 6 + 2 * len(EVENTS)
     assert (user.project.parent / "session-notes.txt").read_text().split()[1:] == ["s1", "other"]
     assert "0 events applied" in user.hivepipe("drain")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+def test_a_stack_that_an_operation_starts_outlives_the_operation(sandbox: Sandbox) -> None:
+    """As does `claude` in another project, whose hook starts the stack there."""
+    up = f"[*{CLI!r}, 'up', '-d'], cwd={str(sandbox.project)!r}, env={sandbox.env!r}, check=True"
+    code = (
+        "import os, subprocess, time\n"
+        "from hivepipe.operations import custom_child as child\n"
+        "def run(*_):\n"
+        f"    subprocess.run({up})\n"
+        f"    os.system('setsid {LEFT} &')\n"
+        "    time.sleep(600)\n"
+        "child._run = run\n"
+        "child.main()"
+    )
+    with running([sys.executable, "-I", "-c", code], b'{"name": "", "event": null}'):
+        until(left_processes, "the operation did not start its processes")
+        pids = sandbox.pids()
+    assert not left_processes()
+    assert sandbox.pids() == pids

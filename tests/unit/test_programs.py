@@ -1,16 +1,17 @@
 """Programs are found in absolute folders of PATH only, and git runs none of a repository."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from hivepipe import git
+from hivepipe import git, programs
 from hivepipe.install import claude_code, git_exclude
 from hivepipe.operations.identity_files import is_tracked
 from hivepipe.orchestrator.command import claude
-from hivepipe.programs import find_program
+from hivepipe.programs import find_program, running
 from hivepipe.settings import inherited
 from hivepipe.stack.redis_server import find_server
 
@@ -112,3 +113,16 @@ def test_the_variables_of_a_git_hook_are_ignored(
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     settings = str(clone / ".claude" / "settings.local.json")
     assert git_exclude.exclude_file(settings) == f"{clone}/.git/info/exclude"
+
+
+@pytest.mark.parametrize("error", [ImportError, KeyboardInterrupt])  # an upgrade, a second Ctrl-C
+def test_a_program_is_ended_even_if_its_children_cannot_be_found(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(name: str) -> None:
+        raise error(name)
+
+    monkeypatch.setattr(programs, "import_module", interrupt)
+    with pytest.raises(error), running(["sleep", "600"]) as child:
+        assert child.code is None
+    assert child.code == -signal.SIGKILL
