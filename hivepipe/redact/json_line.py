@@ -29,13 +29,11 @@ class Leaf(NamedTuple):
     """A string, with its key if it has one. Both are searched together.
 
     The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
-    `depth` is the number of objects around it.
     """
 
     start: int
     end: int
     strings: tuple[Range, ...]
-    depth: int = 0
 
 
 def plainly_quoted(line: bytes) -> bytes | None:
@@ -51,27 +49,23 @@ def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
     """Yield the strings of a JSON line, except image data."""
     images = _images(line) if b'"base64"' in line else frozenset()
     key: Range | None = None
-    depth = 0
     for token in _TOKEN.finditer(quoted):
         if token.lastindex == 2:
             if key:
-                yield _leaf(depth, key)
+                yield _leaf(key)
             key = token.span(1)
         elif token.lastindex == 1:
             string = token.span(1)
             if string[0] not in images:
-                yield _leaf(depth, key, string) if key else _leaf(depth, string)
+                yield _leaf(key, string) if key else _leaf(string)
             key = None
-        else:
-            if key:
-                yield _leaf(depth, key)
-                key = None
-            depth += token[0].count(b"{") - token[0].count(b"}")
+        elif key:
+            yield _leaf(key)
+            key = None
 
 
-def _leaf(depth: int, *quoted: Range) -> Leaf:
-    strings = tuple((start + 1, end - 1) for start, end in quoted)
-    return Leaf(quoted[0][0], quoted[-1][1], strings, depth)
+def _leaf(*quoted: Range) -> Leaf:
+    return Leaf(quoted[0][0], quoted[-1][1], tuple((start + 1, end - 1) for start, end in quoted))
 
 
 def _images(line: bytes) -> frozenset[int]:

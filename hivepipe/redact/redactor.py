@@ -44,6 +44,7 @@ _OF_CLAUDE = re.compile(
     rb'|model"\s*:\s*"claude-[a-z0-9.-]{1,60}(?:\[1m\])?)"'
 ).fullmatch
 _FOLDER = re.compile(rb'"cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}"').fullmatch
+_STRING = re.compile(rb'"[^"]*+"')
 _FOLDER_DEPTH = 2  # in a line of Codex, `payload` has it; inputs of tools are deeper
 
 Redacted = tuple[bytes, tuple[str, ...]]
@@ -174,7 +175,7 @@ class Redactor:
         spent_secs = 0.0
         for leaf, known in self._suspect_leaves(line, quoted, suspects):
             begun = time.thread_time()
-            if not self._is_left_alone(line[leaf.start : leaf.end], leaf.depth):
+            if not self._is_left_alone(line, quoted, leaf):
                 edits += self._edits_of_leaf(line, leaf, known)
             spent_secs += time.thread_time() - begun
             if spent_secs > LINE_SECS:
@@ -182,16 +183,16 @@ class Redactor:
                 return [whole._replace(replacement=b'"%s"' % whole.replacement)]
         return edits
 
-    def _is_left_alone(self, leaf: bytes, depth: int) -> bool:
+    def _is_left_alone(self, line: bytes, quoted: bytes, leaf: Leaf) -> bool:
         """Tell whether only a rule of the user, such as [0-9]{4}, can match this id, time or path.
 
         Built-in rules and values found earlier apply to it.
         """
-        is_folder = depth <= _FOLDER_DEPTH and _FOLDER(leaf)
-        if self.is_built_in or not (is_folder or _OF_CLAUDE(leaf)):
+        text = line[leaf.start : leaf.end]
+        if self.is_built_in or not (_OF_CLAUDE(text) or _is_folder(text, quoted, leaf.start)):
             return False
         try:
-            return not (self._holds_known(leaf) or built_in().edits(leaf))
+            return not (self._holds_known(text) or built_in().edits(text))
         except OutOfTimeError:
             return False
 
@@ -311,6 +312,14 @@ class Redactor:
         assert self._tags is not None
         kind = self._learned.all[number].kind
         return Edit(start, end, self._tags.placeholder(kind, text[start:end]), FOUND_BEFORE)
+
+
+def _is_folder(leaf: bytes, quoted: bytes, start: int) -> bool:
+    """Tell whether a leaf, which starts there in a line, is the folder of the line's session."""
+    if not _FOLDER(leaf):
+        return False
+    outside = _STRING.sub(b"", quoted[:start])
+    return outside.count(b"{") - outside.count(b"}") <= _FOLDER_DEPTH
 
 
 def _whole(text: bytes, start: int, end: int) -> Edit:
