@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -103,7 +104,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     With a `table` that was read before, they are looked for only if the stack ran then or was
     started since.
     """
-    if table and not table.of(stack) and not _is_held(stack.lock("supervisor")):
+    if table and not table.of(stack) and not any(map(_is_held, _locks(stack))):
         return
     found = stack_processes(stack)
     supervisors = found.get(SUPERVISOR, [])
@@ -125,13 +126,18 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         _end_survivors(stack)
 
 
+def _locks(stack: Stack) -> Iterator[str]:
+    """Yield the lock files of the supervisor and the programs. A Procfile has no supervisor."""
+    return map(str, Path(stack.folder).glob("*.lock"))
+
+
 def _is_held(lock: str) -> bool:
     try:
         with locked_file(lock, 0):
             return False
     except LockHeldError:
         return True
-    except FileNotFoundError:  # without a runtime folder nothing starts
+    except FileNotFoundError:  # the runtime folder was deleted at logout
         return False
 
 

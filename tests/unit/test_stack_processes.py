@@ -2,9 +2,11 @@
 
 import os
 import posix
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +21,7 @@ from hivepipe.reading.homes import KnownHome
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.lock import Stack, acquire_lock, locked_folder, make_private
 from hivepipe.stack.project_records import record_files, records
-from hivepipe.stack.stack_processes import stack_processes
+from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 from hivepipe.web import health_view
 from hivepipe.web.health_view import health
 from hivepipe.web.queues_view import queues
@@ -68,6 +70,20 @@ def six_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [str(home) for home in homes]
 
 
+@contextmanager
+def started(stack: Stack, name: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a process with the lock of a program, as a Procfile starts it, without a supervisor."""
+    make_private(stack.folder)
+    lock = acquire_lock(stack.lock(name), 0)
+    process = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
+    os.close(lock)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_down_all_reads_the_processes_and_the_records_once(
     six_homes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,17 +109,20 @@ def test_a_running_stack_whose_turn_does_not_come_is_not_recorded_as_down(
     six_homes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = Stack.of(locate(six_homes[2]))
-    make_private(running.folder)
-    lock = acquire_lock(running.lock("redis"), 0)
-    program = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
-    os.close(lock)
     monkeypatch.setattr(lifecycle, "TURN_SECS", 0)
-    try:
-        with locked_folder(running.home, 0):  # as `up` does
-            done = CliRunner().invoke(down, ["--all"])
-    finally:
-        program.kill()
-        program.wait()
+    with started(running, "redis"), locked_folder(running.home, 0):  # as `up` does
+        done = CliRunner().invoke(down, ["--all"])
     assert done.exit_code == 1
     assert f"{running.home} is held by another process" in done.output
     assert {each["home"] for each in records() if each["state"] == "on"} == {running.home}
+
+
+@pytest.mark.parametrize("name", ["redis", "writer"])
+def test_a_program_that_starts_after_the_processes_were_read_is_stopped_too(
+    six_homes: list[str], name: str
+) -> None:
+    stack, table = Stack.of(locate(six_homes[2])), ProcessTable()
+    assert not table.of(stack)
+    with started(stack, name) as program:
+        assert list(lifecycle.take_all_down([stack], table)) == [(stack, None)]
+        assert program.wait(1) == -signal.SIGTERM
