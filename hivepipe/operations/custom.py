@@ -11,7 +11,14 @@ The package names the function in its entry points (docs/operations.md).
 import logging
 from collections.abc import Callable, Collection
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, distribution, distributions
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    EntryPoints,
+    PackageNotFoundError,
+    distribution,
+    distributions,
+)
 from typing import Any, NamedTuple, TypeVar
 
 GROUP = "hivepipe.operations"
@@ -84,12 +91,20 @@ def installed_points() -> list[EntryPoint]:
     for package in distributions():
         try:
             if package.entry_points.select(group=GROUP):
-                imported = distribution(package.name)
-                found[imported.name] = imported.entry_points.select(group=GROUP)
+                imported = _imported(package)
+                found.setdefault(imported.name, imported.entry_points.select(group=GROUP))
         except Exception as error:  # noqa: BLE001  importlib raises what its parser raises
             place = getattr(package, "_path", package)
             logger.warning("the entry points in %s cannot be read: %s", place, error)
     return [point for points in found.values() for point in points]
+
+
+def _imported(package: Distribution) -> Distribution:
+    """Return the copy of a package that Python imports."""
+    try:
+        return distribution(package.name)
+    except PackageNotFoundError:  # the folder of its metadata has another name
+        return package
 
 
 @cache

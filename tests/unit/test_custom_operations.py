@@ -126,8 +126,19 @@ def test_of_two_copies_of_a_package_only_the_one_that_is_imported_counts(
         assert [point.name for point in custom.installed_points()] == expected
 
 
-def _install(path: Path, name: str, points: bytes) -> None:
-    folder = path / f"{name}-1.0.dist-info"
+def test_a_package_whose_folder_has_another_name_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two copies of it, too, only the first one counts."""
+    for copy in ("old", "new"):
+        points = f"[{custom.GROUP}]\n{copy} = m:f\n".encode()
+        _install(tmp_path / copy, "reports", points, folder_name="checkout")
+        monkeypatch.syspath_prepend(str(tmp_path / copy))
+    assert [point.name for point in custom.installed_points()] == ["new"]
+
+
+def _install(path: Path, name: str, points: bytes, folder_name: str = "") -> None:
+    folder = path / f"{folder_name or name}-1.0.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_bytes(points)
