@@ -16,17 +16,21 @@ from hivepipe.operations.prune import prune
 from hivepipe.operations.prune_files import prune_files
 from tests.store_scene import new_database
 
-DAY = int(time.time() // 86_400)
+
+@pytest.fixture
+def today() -> int:
+    """Today, as a number: the tests may have been collected yesterday."""
+    return int(time.time() // 86_400)
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, today: int) -> Path:
     """A home that was used until today, with an event that waits and an ended alert."""
     manifest = Manifest(str(tmp_path))
     manifest.begin()
     with new_database(tmp_path / "hive.db") as db:
         for name in ("prune", "prune_files"):
-            for day in (DAY - 3, DAY):
+            for day in (today - 3, today):
                 record_slot(db, name, day, day * 86_400 * 10**9)
         ended = {"name": "disk", "raised_at": "2026-01-01", "ended_at": "2026-01-02"}
         db.insert("alerts", ended)
@@ -57,9 +61,9 @@ def run(home: Path, day: int) -> tuple[bool, bool]:
 
 
 def test_nothing_is_deleted_on_the_day_to_which_the_clock_jumps(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, today: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hivepipe.operations.prune._horizon", lambda _context, before: before)
-    assert run(home, DAY + 3650) == (True, True)
-    assert run(home, DAY + 2) == (True, False)  # the clock is right again
-    assert run(home, DAY + 3651) == (False, False)  # it was right before
+    assert run(home, today + 3650) == (True, True)
+    assert run(home, today + 2) == (True, False)  # the clock is right again
+    assert run(home, today + 3651) == (False, False)  # it was right before
