@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-from operator import or_
 from pathlib import Path
 
 import pytest
@@ -94,11 +93,8 @@ def test_a_stack_with_such_a_file_does_not_start_and_logs_the_reason(user: User)
     user.own(user.recorded)
     reasons = [user.hivepipe("up", "-d", expect=1)]
     reasons += [user.hivepipe("status", expect=1) for _ in range(5)]
-    # It is restarted again and again, and loads the file for a moment.
-    ended = ["Redis does not stay up" in reason for reason in reasons]
-    loads = ["Redis is loading its file" in reason for reason in reasons]
-    assert any(ended)
-    assert all(map(or_, ended, loads))
+    # It is restarted again and again. For a moment it loads the file, or accepts a connection.
+    assert sum("Redis does not stay up" in reason for reason in reasons) >= 3, reasons
     output = (user.recorded / "logs" / "redis.log").read_text()
     assert "nknown command 'MODULE'" in output
 
