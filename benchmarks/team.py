@@ -133,14 +133,16 @@ def copy_texts(connection: Any, found: sqlite3.Cursor) -> float:
 # ---- lag
 
 
-def lags_of(
-    folder: str, url: str, homes: range, secs: float, found: "multiprocessing.Queue[list[float]]"
-) -> None:
-    """Run the homes of one process; put the lags of all rows in seconds."""
+def lags_of(folder: str, url: str, homes: range, secs: float, ready: Any, found: Any) -> None:
+    """Run the homes of one process; put the lags of all rows in seconds into a queue.
+
+    The time starts when all homes of all processes have reached the barrier `ready`.
+    """
     lags: list[float] = []
-    end = time.monotonic() + secs
     threads = [
-        threading.Thread(target=one_home, args=(Path(folder, str(number)), parse(url), end, lags))
+        threading.Thread(
+            target=one_home, args=(Path(folder, str(number)), parse(url), secs, ready, lags)
+        )
         for number in homes
     ]
     for thread in threads:
@@ -150,11 +152,13 @@ def lags_of(
     found.put(lags)
 
 
-def one_home(folder: Path, login: Address, end: float, lags: list[float]) -> None:
+def one_home(folder: Path, login: Address, secs: float, ready: Any, lags: list[float]) -> None:
     """Ship the rows of a home while its writer writes."""
     home = HomeOfTeam(folder / "hive.db", login)
     home.work("one", 0)
     home.ship()
+    ready.wait()
+    end = time.monotonic() + secs
     writer = threading.Thread(target=write_until, args=(home.path, end))
     writer.start()
     time.sleep(random.random() * GATHER_SECS)
@@ -184,10 +188,13 @@ def write_until(path: Path, end: float) -> None:
 def lag_p95(login: Address, folder: Path, homes: int, secs: float) -> float:
     """Return the lag of rows in seconds, p95, over all homes."""
     found: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
-    parts = [range(at, homes, 4) for at in range(4)]
+    ready = multiprocessing.Barrier(homes)
     workers = [
-        multiprocessing.Process(target=lags_of, args=(str(folder), login.url, part, secs, found))
-        for part in parts
+        multiprocessing.Process(
+            target=lags_of,
+            args=(str(folder), login.url, range(at, homes, 4), secs, ready, found),
+        )
+        for at in range(4)
     ]
     for worker in workers:
         worker.start()

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ import orjson
 import pytest
 
 from hivepipe.cli.forget import forget
+from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.db.forget import (
     FORGOTTEN,
@@ -134,8 +136,10 @@ def test_stdin_is_read_by_the_command_alone(monkeypatch: pytest.MonkeyPatch) -> 
     """Neither the shell's completion nor wrong usage waits for a text."""
     monkeypatch.setattr(sys, "stdin", None)  # reading it fails
     words = ["--matching", "-"]
-    assert forget.make_context("forget", [*words], resilient_parsing=True).params["matching"] == "-"
+    parent = click.Context(main, **main.context_settings)
+    called = partial(forget.make_context, "forget", parent=parent)
+    assert called([*words], resilient_parsing=True).params["matching"] == "-"
     with pytest.raises(click.UsageError, match="one of SESSION"):
-        forget.make_context("forget", ["a-session", *words])
+        called(["a-session", *words])
     with pytest.raises(click.UsageError, match="at least 4 characters"):
-        forget.make_context("forget", ["--matching", "abc"])
+        called(["--matching", "abc"])
