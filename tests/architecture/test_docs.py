@@ -107,20 +107,23 @@ ROWS = [(title, row) for title in GROUPS for row in items(REFERENCE, f"## {title
 def row_of(path: str) -> list[str]:
     """Return the row of one command."""
     asked = re.compile(rf"`{path}( [A-Z\[(-].*)?`")
-    (row,) = [row for _, row in ROWS if asked.fullmatch(row[0])]
-    return row
+    found = [row for _, row in ROWS if asked.fullmatch(row[0])]
+    assert len(found) == 1, f"docs/commands.md has {len(found)} rows of `{path}`"
+    return found[0]
 
 
 def test_every_command_has_a_row_in_the_group_of_the_help() -> None:
     for path in CALLABLE:
         row = row_of(path)
         (title,) = [title for title, each in ROWS if each == row]
-        assert path.partition(" ")[0] in GROUPS[title]
+        assert path.partition(" ")[0] in GROUPS[title], f"`{path}` is below `{title}`"
         assert row[1], path
 
 
 def test_no_row_names_a_removed_command() -> None:
-    assert len(ROWS) == len(CALLABLE)
+    rows = [row_of(path) for path in CALLABLE]
+    others = [row[0] for _, row in ROWS if row not in rows]
+    assert others == [], "docs/commands.md: hivepipe/cli/command_table.py has no such command"
 
 
 @pytest.mark.parametrize("page", OURS)

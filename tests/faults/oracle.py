@@ -659,9 +659,12 @@ def without_times(value: Any, name: str = "") -> Any:
 
 
 def differences(wanted: Rows, found: Rows) -> list[str]:
-    """Return every missing and every unexpected row."""
-    said = []
+    """Return every missing and every unexpected row, below the columns of one side only."""
+    columns, said = [], []
     for table in wanted:
+        if found.get(table) and wanted[table]:
+            odd = wanted[table][0].keys() ^ found[table][0].keys()
+            columns += [f"{table}: only one of oracle and database has {name}" for name in odd]
         left = [json.dumps(row, sort_keys=True) for row in found.get(table, [])]
         for row in wanted[table]:
             text = json.dumps(row, sort_keys=True)
@@ -670,7 +673,7 @@ def differences(wanted: Rows, found: Rows) -> list[str]:
             else:
                 said.append(f"{table} - {text}")
         said += [f"{table} + {text}" for text in left]
-    return sorted(said)
+    return sorted(columns) + sorted(said)
 
 
 # ---- the input

@@ -41,9 +41,9 @@ def test_every_command_has_a_sentence_an_example_and_explained_options() -> None
         result = CliRunner().invoke(main, [*path.split(), "--help"], terminal_width=200)
         assert result.exit_code == 0, path
         sentence = (command.help or "").split("\n\n")[0]
-        assert re.match(r"[A-Z].*\.$", sentence, re.DOTALL), sentence
+        assert re.match(r"[A-Z].*\.$", sentence, re.DOTALL), f"`{path}` has no docstring"
         examples = examples_of(command, path)
-        assert examples, path
+        assert examples, f"hivepipe/cli/examples.py has no `{path}`"
         for example in examples:
             assert f"\n    {example}\n" in result.output
         for option in command.params:
@@ -94,7 +94,8 @@ def test_no_command_of_a_module_is_missing_from_the_table() -> None:
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         found = vars(import_module(name)).values()
         forgotten = [each for each in found if isinstance(each, click.Command)]
-        assert [each.name for each in forgotten if id(each) not in held | {id(main)}] == [], name
+        missing = [each.name for each in forgotten if id(each) not in held | {id(main)}]
+        assert missing == [], "add it to hivepipe/cli/command_table.py"
 
 
 @pytest.mark.parametrize("path", GROUPS_OF_COMMANDS)
