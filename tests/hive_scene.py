@@ -21,9 +21,9 @@ from click.testing import CliRunner, Result
 from hivepipe import settings
 from hivepipe.cli.main import main
 from hivepipe.config.config_file import load_and_use
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations import hive as product
-from hivepipe.operations.families.hives import CheckHives
 from hivepipe.operations.job_context import JobContext
 from tests.conftest import ROOT, Home, until
 
@@ -239,7 +239,7 @@ def tick(scene: Scene, **asked: str) -> str:
         product.logger.addHandler(handler)
         try:
             context = JobContext(place.home, place.socket, lambda parent, jobs: None)
-            product.check_hives(context, job, CheckHives())
+            product.check_hives(context, job, Args())
         finally:
             product.logger.removeHandler(handler)
     return said.getvalue()

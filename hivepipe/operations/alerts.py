@@ -12,9 +12,10 @@ from hivepipe.db import alerts as stored
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.monitor.snapshot import effectless, vitals, zero_rows
-from hivepipe.operations.families.alerts import RaiseAlerts, RecordAlert, SendAlert
+from hivepipe.operations.families.alerts import RecordAlert, SendAlert
 from hivepipe.operations.follow_up import enqueue_or_spool
 from hivepipe.operations.job_context import JobContext
 from hivepipe.queue import alert_counts, hook_times, latencies
@@ -26,7 +27,7 @@ from hivepipe.settings import variable
 logger = logging.getLogger("hivepipe.alerts")
 
 
-def raise_alerts(context: JobContext, job: Origin, _args: RaiseAlerts) -> None:
+def raise_alerts(context: JobContext, job: Origin, _args: Args) -> None:
     """Check the stack; log, record and send the changes."""
     with connect(context.address) as connection:
         found = figures(connection)

@@ -6,8 +6,9 @@ import time
 from hivepipe.db import hive as store
 from hivepipe.db.database import Database
 from hivepipe.errors import HiveError
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.families.hives import CheckHives, RecordStatus
+from hivepipe.operations.families.hives import RecordStatus
 from hivepipe.operations.job_context import JobContext
 from hivepipe.orchestrator import policy_steps
 from hivepipe.orchestrator.command import unset_variables
@@ -26,7 +27,7 @@ def record_status(db: Database, job: Origin, args: RecordStatus) -> None:
     store.record_status(db, {"session_id": job.session, **args.payload()})
 
 
-def check_hives(context: JobContext, _job: Origin, _args: CheckHives) -> None:
+def check_hives(context: JobContext, _job: Origin, _args: Args) -> None:
     """Check every worker of a home: record dead ones, and take the steps of the policy."""
     policy, unset = Policy.of_settings(), unset_variables()
     obstacle = ""

@@ -12,9 +12,10 @@ from hivepipe.db.home_database import open_database
 from hivepipe.db.short_writes import write_shortly
 from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.files.deletion_log import record
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.deletion_day import may_delete
-from hivepipe.operations.families.retention import DeleteOutdated, Prune
+from hivepipe.operations.families.retention import DeleteOutdated
 from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.deduplication import oldest_job_time
@@ -27,7 +28,7 @@ DAY_NS = 86_400 * 10**9
 logger = logging.getLogger("hivepipe.prune")
 
 
-def prune(context: JobContext, job: Origin, _args: Prune) -> None:
+def prune(context: JobContext, job: Origin, _args: Args) -> None:
     """Delete all rows that are outdated at the time of the event."""
     if not may_delete(context.home, job):
         return

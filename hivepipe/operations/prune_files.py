@@ -21,10 +21,11 @@ from hivepipe.files.deletion_log import record
 from hivepipe.files.logs import AUDIT_LOG, is_own
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder, logs_folder
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.deletion_day import DAY_SECS, first_deletion, may_delete
-from hivepipe.operations.families.retention import CountDropped, PruneFiles
+from hivepipe.operations.families.retention import CountDropped
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.search import index_path
 from hivepipe.orchestrator.folder import known_hives
@@ -63,7 +64,7 @@ class Pruned(NamedTuple):
     workers: int
 
 
-def prune_files(context: JobContext, job: Origin, _args: PruneFiles) -> None:
+def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
     """Delete the files that are outdated at the time of the event.
 
     Nothing is deleted on the first day after an installation; until then `hivepipe status`

@@ -28,9 +28,10 @@ from hivepipe.home import read_small
 from hivepipe.hook.alive import UNKNOWN, liveness_of
 from hivepipe.hook.instance import Instance, forget, remembered, this_machine
 from hivepipe.jobs.agent_expiry import moment
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
+from hivepipe.operations.families.sessions import ConcludeSession
 from hivepipe.operations.interrupted import interrupted
 from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
@@ -45,7 +46,7 @@ MESSAGES_AT_A_TIME = 500
 logger = logging.getLogger("hivepipe.reaper")
 
 
-def reap_sessions(context: JobContext, job: Origin, _args: ReapSessions) -> None:
+def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
     """End the sessions whose processes are gone, mark the instances, and remove their files."""
     machine = this_machine()
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db:

@@ -18,9 +18,10 @@ from hivepipe.db.location import database_path
 from hivepipe.db.summaries import Summary
 from hivepipe.errors import BadEnvelopeError, StoreError
 from hivepipe.home import read_record
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
-from hivepipe.operations.families.summaries import RecordSummary, SummariseIdle, SummariseSession
+from hivepipe.operations.families.summaries import RecordSummary, SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult, of_compaction
@@ -68,7 +69,7 @@ def _keep_compaction(context: JobContext, job: Origin, summary_input: SummaryInp
     rate_memories(context.home, job.session, result)
 
 
-def summarise_idle(context: JobContext, job: Origin, _args: SummariseIdle) -> None:
+def summarise_idle(context: JobContext, job: Origin, _args: Args) -> None:
     """Enqueue summaries of open sessions that are idle for half an hour."""
     until = stored_time(job.event_time_ns - IDLE_NS)
     since = stored_time(job.event_time_ns - LONGEST_IDLE_NS)

@@ -12,9 +12,9 @@ from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcri
 from hivepipe.config.retention import limits_of
 from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
 from hivepipe.home import kept_folder
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of, callbacks_of
-from hivepipe.operations.families.archive import CompressArchives, SweepTranscripts
 from hivepipe.operations.found_archives import import_found
 from hivepipe.operations.found_exports import REFUSED
 from hivepipe.operations.job_context import JobContext
@@ -38,7 +38,7 @@ class SweepResult:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def sweep_transcripts(context: JobContext, job: Origin, _args: SweepTranscripts) -> None:
+def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
     """Archive transcripts of this project whose hooks did not run, and rebuild the index."""
     result = sweep(context, job, scope.claude_folders(context.home))
     for row in import_found(context, job, kept_folder(context.home)):
@@ -137,7 +137,7 @@ def _typed(archives: Archives, source: Source) -> Source:
     return source
 
 
-def compress_archives(context: JobContext, _job: Origin, _args: CompressArchives) -> None:
+def compress_archives(context: JobContext, _job: Origin, _args: Args) -> None:
     compressed = upkeep.compress(archives_of(context.home), context.check_stop)
     if compressed:
         logger.info("compressed %d archives", compressed)

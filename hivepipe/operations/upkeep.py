@@ -9,17 +9,9 @@ from pathlib import Path
 
 from hivepipe.db.home_database import open_database
 from hivepipe.db.location import database_path
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.briefing_files import BriefingFiles
-from hivepipe.operations.families.upkeep import (
-    BringBackStrays,
-    DrainSpool,
-    DropDeadWorkers,
-    ExportSkills,
-    PromoteRetries,
-    RecordActivity,
-    WriteBriefings,
-)
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.late_notes import replay_notes
@@ -33,18 +25,18 @@ from hivepipe.queue.stock_jobs import promote_due
 logger = logging.getLogger("hivepipe.upkeep")
 
 
-def drop_dead_workers(context: JobContext, _job: Origin, _args: DropDeadWorkers) -> None:
+def drop_dead_workers(context: JobContext, _job: Origin, _args: Args) -> None:
     with connect(context.address) as connection:
         for name, reason in drop_dead(connection):
             logger.warning("worker %s died without unregistering: %s", name, reason)
 
 
-def promote_retries(context: JobContext, _job: Origin, _args: PromoteRetries) -> None:
+def promote_retries(context: JobContext, _job: Origin, _args: Args) -> None:
     with connect(context.address) as connection:
         promote_due(connection)
 
 
-def drain_spool(context: JobContext, _job: Origin, _args: DrainSpool) -> None:
+def drain_spool(context: JobContext, _job: Origin, _args: Args) -> None:
     with connect(context.address) as connection:
         replay_notes(connection, context.home)
         keeper = Housekeeper(connection, Path(context.home), context.address)
@@ -52,12 +44,12 @@ def drain_spool(context: JobContext, _job: Origin, _args: DrainSpool) -> None:
             context.check_stop()
 
 
-def bring_back_strays(context: JobContext, _job: Origin, _args: BringBackStrays) -> None:
+def bring_back_strays(context: JobContext, _job: Origin, _args: Args) -> None:
     with connect(context.address) as connection:
         Housekeeper(connection, Path(context.home), context.address).maintain()
 
 
-def record_activity(context: JobContext, _job: Origin, _args: RecordActivity) -> None:
+def record_activity(context: JobContext, _job: Origin, _args: Args) -> None:
     with (
         connect(context.address) as connection,
         open_database(context.home) as db,
@@ -65,12 +57,12 @@ def record_activity(context: JobContext, _job: Origin, _args: RecordActivity) ->
         Heartbeats(connection).flush(db)
 
 
-def write_briefings(context: JobContext, _job: Origin, _args: WriteBriefings) -> None:
+def write_briefings(context: JobContext, _job: Origin, _args: Args) -> None:
     path = database_path(context.home)
     open_database(context.home).close()  # creates the database if it is missing
     BriefingFiles(context.home).write(path)
 
 
-def export_skills(context: JobContext, _job: Origin, _args: ExportSkills) -> None:
+def export_skills(context: JobContext, _job: Origin, _args: Args) -> None:
     SkillExports(context.home).finish()
     SessionExport(context.home).finish()

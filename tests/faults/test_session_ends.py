@@ -20,10 +20,11 @@ from hivepipe.errors import MissingParentError
 from hivepipe.events import job_plan, parse_event
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.hook.alive import Liveness
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations import reaper, session_end
 from hivepipe.operations.declared import slow_queue
-from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
+from hivepipe.operations.families.sessions import ConcludeSession
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import execute
 from tests.payloads import CWD, SESSION, TRANSCRIPT
@@ -184,7 +185,7 @@ class Product:
             self.reaped.clear()
             self.time_ns += 120 * 10**9
             slot = job_of("reap_sessions", self.time_ns)
-            reaper.reap_sessions(JobContext(str(self.home), "", self._follow), slot, ReapSessions())
+            reaper.reap_sessions(JobContext(str(self.home), "", self._follow), slot, Args())
             if not self.reaped:
                 assert turn < 5
                 return

@@ -13,10 +13,9 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
+from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import compose
 from hivepipe.monitor.snapshot import hive_states
-from hivepipe.operations.families.hives import CheckHives
-from hivepipe.operations.families.retention import Prune, PruneFiles
 from hivepipe.queue import client
 from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
 from tests.hive_scene import DONE, Scene, played, script
@@ -69,7 +68,7 @@ def test_the_periodic_check_finds_an_unobserved_end(
     for pid in (run["runner_pid"], run["pid"]):
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
-    client.push(redis_server.address, [compose("hives-1", CheckHives().job("hives"), 1)], 5.0)
+    client.push(redis_server.address, [compose("hives-1", Job("check_hives", {}, "hives"), 1)], 5.0)
     assert accepted(redis_server) > 0
     writer.start()
     slow_worker.start()
@@ -105,7 +104,7 @@ def test_old_workers_are_deleted_with_their_rows(
     # a worker whose files were changed since then is kept
     for path in (archive, *archive.rglob("*")):
         os.utime(path, (time.time() - 367 * 86_400,) * 2)
-    ticks = [PruneFiles().job("files"), Prune().job("rows")]
+    ticks = [Job("prune_files", {}, "files"), Job("prune", {}, "rows")]
     now = time.time_ns()
     jobs = [compose(f"{job.operation}-1", job, now) for job in ticks]
     client.push(redis_server.address, jobs, 5.0)

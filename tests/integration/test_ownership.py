@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.files.manifest import Manifest
-from hivepipe.operations.families.retention import PruneFiles
+from hivepipe.jobs.args import Args
 from hivepipe.operations.prune_files import prune_files
 from hivepipe.operations.slow import at_once, manual_origin
 from tests import predecessor_logs as old
@@ -177,11 +177,11 @@ def test_deletions_are_announced_on_the_first_day_and_logged(private_home: Home)
 
     home = str(private_home.path)
     with at_once(home) as context:
-        prune_files(context, manual_origin("prune_files"), PruneFiles())
+        prune_files(context, manual_origin("prune_files"), Args())
     assert path.exists()
     private_home.installed_long_ago()
     with at_once(home) as context:
-        prune_files(context, manual_origin("prune_files"), PruneFiles())
+        prune_files(context, manual_origin("prune_files"), Args())
     assert not path.exists()
     (deleted,) = json.loads(private_home.command("disk", "--log", "--json"))["deletions"]
     assert (deleted["kind"], deleted["path"]) == ("archive", str(path))

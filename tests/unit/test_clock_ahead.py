@@ -9,8 +9,8 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.db.slots import record_slot
 from hivepipe.files.manifest import Manifest
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.families.retention import Prune, PruneFiles
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.prune import prune
 from hivepipe.operations.prune_files import prune_files
@@ -44,17 +44,18 @@ def home(tmp_path: Path, today: int) -> Path:
 def run(home: Path, day: int) -> tuple[bool, bool]:
     """Run both deletions on a day; tell whether event and alert are left."""
     context = JobContext(str(home), "", lambda _job, _jobs: None)
-    for handler, args in ((prune_files, PruneFiles()), (prune, Prune())):
+    for handler in (prune_files, prune):
+        name = handler.__name__
         job = Origin(
-            id=f"{args.operation}-{day}",
-            operation=args.operation,
+            id=f"{name}-{day}",
+            operation=name,
             event_time_ns=day * 86_400 * 10**9,
-            periodic=args.operation,
+            periodic=name,
             slot=day,
         )
-        handler(context, job, args)  # type: ignore[arg-type]
+        handler(context, job, Args())
         with Database(home / "hive.db") as db:
-            record_slot(db, args.operation, day, job.event_time_ns)
+            record_slot(db, name, day, job.event_time_ns)
     with Database(home / "hive.db") as db:
         alerts = db.rows("SELECT 1 FROM alerts")
     return bool([*(home / "spool").glob("*.json")]), bool(alerts)

@@ -30,6 +30,7 @@ from hivepipe.db.summaries import Summary, record_summary
 from hivepipe.db.tasks import add_task, set_task_state
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.agent_expiry import moment
+from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS, handler_of
@@ -46,7 +47,7 @@ def test_a_handler_takes_the_args_of_its_operation() -> None:
         place, origin, takes, _ = get_type_hints(handler).values()
         assert place is (Database if args.queue is None else JobContext), operation
         assert origin is Origin
-        assert takes is args
+        assert takes is args or (takes is Args and not args._types)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,7 @@
 """Operations of alerts."""
 
-from hivepipe.jobs.args import HERE, Args, Every
+from hivepipe.jobs.args import Args
 from hivepipe.queue.names import SLOW
-
-
-class RaiseAlerts(
-    Args,
-    handler="alerts.raise_alerts",
-    priority=6,
-    queue=HERE,
-    every=Every(60, "alerts", "no alert is raised"),
-):
-    """Check the stack."""
 
 
 class Change(Args):

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from hivepipe.jobs.args import Args, Every
+from hivepipe.jobs.args import Args
 from hivepipe.queue.names import SLOW
-
-DAY_SECS = 86_400
 
 
 class ArchiveTranscript(Args, handler="archive.archive_transcript", queue=SLOW):
@@ -31,23 +29,3 @@ class RecordUsage(Args, handler="usage.record_usage", priority=8, without_sessio
 
     messages: list[Any]
     said: dict[str, Any] | None = None
-
-
-class SweepTranscripts(
-    Args,
-    handler="sweep.sweep_transcripts",
-    priority=8,
-    queue=SLOW,
-    every=Every(DAY_SECS, "sweep", "transcripts without hooks are not archived"),
-):
-    """Archive the transcripts whose hooks did not run."""
-
-
-class CompressArchives(
-    Args,
-    handler="sweep.compress_archives",
-    priority=9,
-    queue=SLOW,
-    every=Every(DAY_SECS, "compress", "old archives are not compressed"),
-):
-    """Compress the archives that have not grown for a month."""

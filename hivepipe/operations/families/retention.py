@@ -4,34 +4,12 @@ from hivepipe.jobs.args import HERE, Args, Every
 from hivepipe.jobs.schedule_table import CLEANUP
 from hivepipe.queue.names import SLOW
 
-DAY_SECS = 86_400
-
-
-class PruneFiles(
-    Args,
-    handler="prune_files.prune_files",
-    priority=9,
-    queue=SLOW,
-    every=Every(DAY_SECS, "prune_files", "archives and logs grow without limit"),
-):
-    """Delete outdated files."""
-
 
 class CountDropped(Args, handler="prune_files.count_dropped", priority=9, without_session=True):
     """Count events that are about to be dropped."""
 
     what: str
     number: int
-
-
-class Prune(
-    Args,
-    handler="prune.prune",
-    priority=8,
-    queue=SLOW,
-    every=Every(DAY_SECS, "prune", "the database grows without limit"),
-):
-    """Delete outdated rows."""
 
 
 class DeleteOutdated(Args, handler="prune.delete_outdated", priority=9, without_session=True):

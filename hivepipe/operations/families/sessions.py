@@ -1,6 +1,6 @@
 """Operations of sessions: start, activity, pause, end, checkpoints."""
 
-from hivepipe.jobs.args import HERE, Args, Every
+from hivepipe.jobs.args import HERE, Args
 from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRIGGER
 
 
@@ -84,13 +84,3 @@ class ConcludeSession(Args, handler="session_end.conclude_session", queue=HERE):
 
     path: str = ""
     claude: str = ""
-
-
-class ReapSessions(
-    Args,
-    handler="reaper.reap_sessions",
-    priority=4,
-    queue=HERE,
-    every=Every(60, "reaper", "sessions whose Claude Code was killed stay open"),
-):
-    """End the sessions whose processes are gone."""

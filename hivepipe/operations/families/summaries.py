@@ -1,6 +1,6 @@
 """Operations of summaries."""
 
-from hivepipe.jobs.args import HERE, Args, Every
+from hivepipe.jobs.args import Args
 from hivepipe.queue.names import LLM
 
 
@@ -9,16 +9,6 @@ class SummariseSession(Args, handler="summaries.summarise_session", priority=10,
 
     compacted: bool | None = None
     silent_since: str | None = None
-
-
-class SummariseIdle(
-    Args,
-    handler="summaries.summarise_idle",
-    priority=8,
-    queue=HERE,
-    every=Every(600, "idle_summaries", "sessions left open have no summary"),
-):
-    """Enqueue summaries of idle open sessions."""
 
 
 class RecordSummary(Args, handler="summaries.record_summary", priority=8):
