@@ -40,6 +40,7 @@ class Vitals(NamedTuple):
     spooled: int = 0
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
+    full_disk: str = ""  # the folder of the home or of its sockets whose disk takes no file
     lost: tuple[int, str, str] | None = None  # lost in the last week: number, first, last time
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
     clock_stands_still: bool = False  # no scheduler is active
@@ -103,6 +104,9 @@ def _of_store(vitals: Vitals) -> Iterator[Alert]:
     if vitals.free_bytes is not None and vitals.free_bytes < ROOM_BYTES:
         free = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk"
         yield Alert("disk", f"{free}: a full disk loses events", is_urgent=True)
+    elif vitals.full_disk:
+        text = f"no file can be made on the disk of {vitals.full_disk}"
+        yield Alert("disk", text, is_urgent=True)
     if vitals.lost:
         count, first, last = vitals.lost
         when = f"between {first[:19]} and {last[:19]} UTC"

@@ -111,11 +111,10 @@ def _reason(error: OSError) -> str:
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     if error.errno == errno.ENOSPC:  # of a write, which knows no name
-        from hivepipe.monitor.snapshot import free_bytes  # noqa: PLC0415  of a fault only
+        from hivepipe.files.disk_room import free_bytes  # noqa: PLC0415  of a fault only
 
         for folder in (locate(".").home, state_folder()):
-            free = free_bytes(folder)
-            if free is not None and free < FULL_BYTES:
+            if free_bytes(folder) < FULL_BYTES:
                 return f"the disk of {folder} is full"
     return str(error)
 

@@ -3,7 +3,6 @@
 import os
 import pwd
 import shlex
-import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from hivepipe.db.location import SUFFIXES, database_path, is_on_shared_file_syst
 from hivepipe.db.tree import replaced
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import StoreError, TreeError
+from hivepipe.files.disk_room import free_bytes, is_full
 from hivepipe.files.file_size import ENOUGH_BYTES, small_limit
 from hivepipe.files.known_hives import known
 from hivepipe.home import (
@@ -71,29 +71,19 @@ def runtime(facts: Facts) -> Iterator[Finding]:
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
         yield Finding(f"{folder}, the folder of the sockets, is not private", f"chmod 700 {what}")
-    elif _is_on_full_disk(Path(folder)):
+    elif is_full(folder):
         text = f"the disk of {folder}, the folder of the sockets, is full: no stack can start"
         yield Finding(text)
 
 
-def _is_on_full_disk(folder: Path) -> bool:
-    """Tell whether no file can be made there; some file systems have no number of free inodes.
-
-    Root may also use what is reserved.
-    """
-    disk = os.statvfs(next(path for path in (folder, *folder.parents) if path.is_dir()))
-    is_root = os.geteuid() == 0
-    blocks, inodes = (disk.f_bfree, disk.f_ffree) if is_root else (disk.f_bavail, disk.f_favail)
-    return (disk.f_blocks > 0 and not blocks) or (disk.f_files > 0 and not inodes)
-
-
 def room(facts: Facts) -> Iterator[Finding]:
-    """Find a disk that is nearly full: events are lost when it is full."""
-    folder = next(path for path in (facts.home, *facts.home.parents) if path.is_dir())
-    free = shutil.disk_usage(folder).free
+    """Find a disk that is nearly full or has no free inode: events are lost when it is full."""
+    free = free_bytes(facts.home)
     if free < ROOM_BYTES:
-        text = f"{free / 1e6:.0f} MB are free on the disk of {folder}: a full one loses events"
+        text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}: a full one loses events"
         yield Finding(text)
+    elif is_full(facts.home):
+        yield Finding(f"the disk of {facts.home} has no free inode: delete files there")
 
 
 def wal(facts: Facts) -> Iterator[Finding]:

@@ -1,6 +1,5 @@
 """Collects the figures for alerts from Redis, the disk and the database."""
 
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from hivepipe.db.location import database_path
 from hivepipe.db.spending import spending, spending_path
 from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import utc
+from hivepipe.files.disk_room import free_bytes, is_full
+from hivepipe.home import Place, read_record
 from hivepipe.queue.figures import Figures, shares
 from hivepipe.queue.lost_events import lost_events
 from hivepipe.queue.rq_workers import have_settled, unserved
@@ -52,6 +53,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         "oldest_spooled_secs": max(map(age_secs, spooled), default=0.0),
         "lost": lost(home),
         "free_bytes": free_bytes(home),
+        "full_disk": full_disk(home),
         "hive": hive_states(home),
         "budget": budget(),
         **_uplink(home),
@@ -99,10 +101,10 @@ def hive_states(home: str) -> dict[str, int]:
         return {}
 
 
-def free_bytes(home: str) -> int | None:
-    """Return the free bytes on the disk of the home, or None."""
-    folder = next((path for path in (Path(home), *Path(home).parents) if path.is_dir()), None)
-    return shutil.disk_usage(folder).free if folder else None
+def full_disk(home: str) -> str:
+    """Return the folder of the home or of its sockets whose disk takes no file, or ""."""
+    folders = (home, Place("", home, read_record(home)).runtime)
+    return next((folder for folder in folders if is_full(folder)), "")
 
 
 def budget() -> str:

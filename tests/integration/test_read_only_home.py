@@ -1,5 +1,6 @@
 """While no stack runs, a home on a full or read-only disk can be read."""
 
+import itertools
 import json
 import os
 import shutil
@@ -82,6 +83,33 @@ def test_doctor_names_a_full_disk_of_the_sockets(private_home: Home) -> None:
         assert "is full: no stack can start" not in hivepipe(private_home, "doctor").stdout
         with full(run_folder):
             assert "is full: no stack can start" in hivepipe(private_home, "doctor").stdout
+
+
+@contextmanager
+def without_inodes(folder: Path) -> Iterator[None]:
+    with suppress(OSError):
+        for number in itertools.count():
+            (folder / f"filler-{number}").touch()
+    yield
+
+
+@pytest.mark.parametrize("fill", [full, without_inodes])
+@pytest.mark.parametrize("of_sockets", [True, False], ids=["sockets", "home"])
+def test_status_and_doctor_report_a_disk_that_takes_no_file(
+    private_home: Home, fill: object, of_sockets: bool
+) -> None:
+    """A resting stack cannot start without its sockets; a home without inodes takes no event."""
+    assert hivepipe(private_home, "init", "--no-probe").returncode == 0
+    folder = Path(private_home.env["XDG_RUNTIME_DIR"]) if of_sockets else private_home.path
+    size = "size=300m" if fill is without_inodes else "size=64k"
+    with (
+        mounted(folder, "-t", "tmpfs", "-o", f"{size},nr_inodes=50", "tmpfs"),
+        fill(folder),  # type: ignore[operator]
+    ):
+        status, doctor = hivepipe(private_home, "status"), hivepipe(private_home, "doctor")
+    assert (status.returncode, doctor.returncode) == (1, 1), status.stdout
+    assert "alert     disk: " in status.stdout
+    assert f"the disk of {folder}" in doctor.stdout
 
 
 @pytest.mark.skipif(not shutil.which("mkfs.ext4"), reason="no program makes such a disk")

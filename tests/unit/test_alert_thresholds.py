@@ -37,6 +37,7 @@ RAISED: list[tuple[dict[str, Any], str, str]] = [
     ({"oldest_spooled_secs": 7200.0}, "spool", "3 events wait on disk, the oldest for 2 h"),
     ({"free_bytes": 199_999_999}, "disk",
      "200 MB are free on the disk: a full disk loses events"),
+    ({"full_disk": "/tmp/x"}, "disk", "no file can be made on the disk of /tmp/x"),
     ({"ratings": "HTTP 401"}, "memory_server",
      "the memory server did not take ratings: HTTP 401"),
     ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),

@@ -1,0 +1,26 @@
+"""Room on the disk of a folder, which may not exist yet."""
+
+import os
+import shutil
+from pathlib import Path
+
+
+def free_bytes(folder: str | Path) -> int:
+    """Return the free bytes on the disk."""
+    return shutil.disk_usage(_existing(folder)).free
+
+
+def is_full(folder: str | Path) -> bool:
+    """Tell whether no file can be made there; some file systems have no number of free inodes.
+
+    Root may also use what is reserved.
+    """
+    disk = os.statvfs(_existing(folder))
+    is_root = os.geteuid() == 0
+    blocks, inodes = (disk.f_bfree, disk.f_ffree) if is_root else (disk.f_bavail, disk.f_favail)
+    return (disk.f_blocks > 0 and not blocks) or (disk.f_files > 0 and not inodes)
+
+
+def _existing(folder: str | Path) -> Path:
+    """Return the folder or its nearest existing parent."""
+    return next(path for path in (Path(folder), *Path(folder).parents) if path.is_dir())
