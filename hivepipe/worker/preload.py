@@ -82,7 +82,11 @@ def run_script(words: list[str], environ: dict[str, str]) -> NoReturn:
     os.environ.update(environ)  # noqa: TID251
     _set_command_line(words)
     sys.argv = words[-1:]
-    os._exit(_exit_code_of(words[-1]))
+    code = 1
+    try:
+        code = _exit_code_of(words[-1])
+    finally:  # even if a supervisor that was killed no longer reads the output
+        os._exit(code)
 
 
 def _reset_signals() -> None:

@@ -25,6 +25,21 @@ if not pid:
     preload.run_script([sys.executable, "-I", sys.argv[1]], {"OF_THE_PROGRAM": "yes"})
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
+# The standard error of the child is a pipe that nobody reads.
+PARENT_THAT_CLOSED_ITS_PIPE = """
+import os, sys
+from hivepipe.worker import preload
+pid = os.fork()
+if not pid:
+    read, write = os.pipe()
+    os.close(read)
+    os.dup2(write, 2)
+    try:
+        preload.run_script([sys.executable, "-I", sys.argv[1]], {})
+    finally:
+        os.write(1, b"returned\\n")
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
 SCRIPT = """
 import json, os, signal, sys
 print(json.dumps({
@@ -50,6 +65,15 @@ def test_the_script_has_environment_signals_and_command_line_of_its_own(tmp_path
     assert found["argv"] == [str(script)]
     assert [word for word in found["line"] if word] == [sys.executable, "-I", "workers/writer.py"]
     assert code == "75"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems execute")
+def test_a_script_without_a_supervisor_for_its_output_ends(tmp_path: Path) -> None:
+    """It must not return into the supervisor's code, which deletes the socket of the next one."""
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint('lost', file=sys.stderr)")
+    parent = [sys.executable, "-I", "-c", PARENT_THAT_CLOSED_ITS_PIPE, str(script)]
+    assert subprocess.check_output(parent, text=True) == "1\n"
 
 
 @pytest.mark.parametrize(
