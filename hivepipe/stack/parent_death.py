@@ -22,11 +22,11 @@ def end_with_supervisor(stack: Stack) -> None:
     if sys.platform != "linux" or not stack.supervises_this_process():
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if not _is_supervised(stack):  # it ended before the call of prctl
+    if not is_child_of_supervisor(stack):  # it ended before the call of prctl
         raise StackError("the supervisor was killed")
 
 
-def _is_supervised(stack: Stack) -> bool:
+def is_child_of_supervisor(stack: Stack) -> bool:
     """Tell whether the parent is the stack's supervisor, or True if /proc cannot be read."""
     words = read_small(f"/proc/{os.getppid()}/cmdline").split("\0")
     return words == [""] or stack.config in words

@@ -22,6 +22,7 @@ from rq import Queue, SimpleWorker
 from rq.worker import WorkerStatus
 
 from hivepipe.errors import LockHeldError
+from hivepipe.files.regular_file import is_open_as
 from hivepipe.home import Place, locate
 from hivepipe.hook.autostart import start_stack
 from hivepipe.jobs.retry import is_store_error
@@ -33,6 +34,7 @@ from hivepipe.queue.rq_workers import ROLE_FIELD
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, acquire_lock, runtime_for
+from hivepipe.stack.parent_death import is_child_of_supervisor
 from hivepipe.text.plurals import counted
 from hivepipe.worker.crash_marker import BlackBox
 from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin, starting_thread
@@ -82,14 +84,16 @@ class ClaimingWorker(SimpleWorker):
         # The connection of RQ's command line retries commands, so a claim might be made twice.
         self.connection = self._set_connection(connect(place.socket))
         runtime = runtime_for(place.home)
-        acquire_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
-        self._home, self._address, self._runtime = place.home, place.socket, runtime
+        self._lock_path = f"{runtime}/{self.role}.lock"
+        self._lock = acquire_lock(self._lock_path, LOCK_WAIT_SECS)
+        self._home, self._address = place.home, place.socket
         self._is_supervised = Stack.of(place).supervises_this_process()
         self._box = BlackBox(f"{runtime}/{self.role}.job")
         self._beat_at = -math.inf
         self._logged_at: dict[str, float] = {}
         self._version = installed()
-        self._parent = os.getppid()
+        is_orphan = self._is_supervised and not is_child_of_supervisor(Stack.of(place))
+        self._parent = 0 if is_orphan else os.getppid()
         self._worked = False
         self._is_held_up = True  # an earlier worker may have left jobs with `held_up`
         self._is_busy = False
@@ -168,6 +172,7 @@ class ClaimingWorker(SimpleWorker):
             except redis.RedisError as error:  # Redis may be starting at the same time
                 if not is_away(error):
                     raise
+                self._check_supervisor()
                 if self._stop_requested or isinstance(error, redis.ResponseError):
                     break  # a heartbeat registers the worker when Redis accepts writes again
                 time.sleep(wait)
@@ -305,9 +310,7 @@ class ClaimingWorker(SimpleWorker):
     def _heartbeat_if_due(self) -> None:
         now = time.monotonic()
         if now - self._beat_at > HEARTBEAT_SECS:
-            # This comes before the heartbeat, because Redis ends with the supervisor.
-            if os.getppid() != self._parent:
-                self._replace_supervisor()
+            self._check_supervisor()  # before the heartbeat, because Redis ends with it
             self.heartbeat()
             self._beat_at = now
             self._beside_jobs("heartbeat", self._on_heartbeat)
@@ -315,17 +318,20 @@ class ClaimingWorker(SimpleWorker):
                 logger.warning("hivepipe was upgraded: exiting to be restarted")
                 self._stop_requested = True
 
-    def _replace_supervisor(self) -> None:
+    def _check_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed and can no longer restart programs.
 
-        If the stack's folder was deleted, nobody can reach this worker, and it stops.
+        If the stack's folder was deleted, nobody can reach this worker, and it stops. Another
+        process may have made the folder again, but without this worker's lock or without a socket.
         """
-        if self._is_supervised and not os.path.exists(self._runtime):
-            logger.warning("%s was deleted: exiting", self._runtime)
-            self._stop_requested = True
+        if os.getppid() == self._parent:
             return
         place = locate(".")
-        if os.path.exists(Stack.of(place).supervisor_socket):
+        is_reachable = os.path.exists(Stack.of(place).supervisor_socket)
+        if self._is_supervised and not (is_reachable and is_open_as(self._lock, self._lock_path)):
+            logger.warning("the supervisor has ended and its folder was deleted: exiting")
+            self._stop_requested = True
+        elif is_reachable:
             self._log_once_a_minute("supervisor", "the supervisor has ended: restarting the stack")
             try:
                 start_stack(place)

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from hivepipe.programs import process_exists
 from tests.rounds import SEED, rounds
-from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
+from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually
 
 with_parent_death = pytest.mark.skipif(
     sys.platform != "linux", reason="no signal at a parent's death"
@@ -114,8 +115,38 @@ def test_workers_start_the_stack_after_a_kill_of_its_supervisor(sandbox: Sandbox
 def test_workers_of_a_deleted_home_end_after_their_supervisor(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     workers = [sandbox.pid(kind) for kind in ("writer", "slow", "scheduler")]
-    runtime = Path(sandbox.run("url").strip().removeprefix("unix://")).parent
+    runtime = runtime_of(sandbox)
     os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
     for folder in (sandbox.home, runtime):
         shutil.rmtree(folder, ignore_errors=True)
     eventually(lambda: not any(map(process_exists, workers)))
+
+
+def runtime_of(sandbox: Sandbox) -> Path:
+    return Path(sandbox.run("url").strip().removeprefix("unix://")).parent
+
+
+@with_parent_death
+def test_workers_end_though_their_deleted_folder_was_made_again(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    workers = [sandbox.pid(kind) for kind in ("writer", "slow")]
+    runtime = runtime_of(sandbox)
+    os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
+    shutil.rmtree(runtime, ignore_errors=True)
+    runtime.mkdir(mode=0o700, exist_ok=True)  # as a hook does
+    eventually(lambda: not any(map(process_exists, workers)))
+
+
+@with_parent_death
+@pytest.mark.parametrize("kind", ["writer", "slow"])
+def test_a_worker_whose_supervisor_ended_before_its_start_ends(sandbox: Sandbox, kind: str) -> None:
+    sandbox.run("up", "-d")
+    runtime = runtime_of(sandbox)
+    sandbox.run("down")
+    shutil.rmtree(sandbox.home)
+    supervisor = {"SUPERVISOR_SERVER_URL": f"unix://{runtime}/supervisor.sock"}
+    env = sandbox.env | supervisor | {"HIVEPIPE_HOME": str(sandbox.home)}
+    worker = [sys.executable, "-I", f"{ROOT}/workers/{kind}.py"]
+    done = subprocess.run(worker, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert "was deleted: exiting" in done.stderr
+    assert done.returncode == 0

@@ -27,8 +27,8 @@ def test_a_failed_restart_of_the_stack_is_logged(
     monkeypatch.setattr(os.path, "exists", lambda _: True)  # the supervisor's socket
     worker: Any = object.__new__(ClaimingWorker)
     worker._logged_at = {}
-    worker._is_supervised = False
-    worker._replace_supervisor()
+    worker._parent, worker._is_supervised = 0, False
+    worker._check_supervisor()
     assert os.strerror(errno.EROFS) in caplog.text
 
 
