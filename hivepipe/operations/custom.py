@@ -11,15 +11,10 @@ The package names the function in its entry points (docs/operations.md).
 import logging
 from collections.abc import Callable, Collection
 from functools import cache
-from importlib.metadata import (
-    Distribution,
-    EntryPoint,
-    EntryPoints,
-    PackageNotFoundError,
-    distribution,
-    distributions,
-)
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint, EntryPoints
 
 GROUP = "hivepipe.operations"
 MOST_RETRIES = 20
@@ -81,12 +76,14 @@ def declaration_of(function: object) -> Declaration:
     return found
 
 
-def installed_points() -> list[EntryPoint]:
+def installed_points() -> "list[EntryPoint]":
     """Return the entry points of operations, without packages whose metadata are damaged.
 
     Of several copies of a package, Python imports the first one on its path. Only packages with
     operations are asked for their name, because importlib reads all metadata for it.
     """
+    from importlib.metadata import distributions  # noqa: PLC0415  most direct events need none
+
     found: dict[str, EntryPoints] = {}
     for package in distributions():
         try:
@@ -99,8 +96,10 @@ def installed_points() -> list[EntryPoint]:
     return [point for points in found.values() for point in points]
 
 
-def _imported(package: Distribution) -> Distribution:
+def _imported(package: "Distribution") -> "Distribution":
     """Return the copy of a package that Python imports."""
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
+
     try:
         return distribution(package.name)
     except PackageNotFoundError:  # the folder of its metadata has another name
