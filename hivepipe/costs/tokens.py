@@ -1,5 +1,6 @@
 """The token counts of a message, and the rate that decides its price."""
 
+from operator import add
 from typing import NamedTuple
 
 # Prompts longer than one of these sizes may have different prices.
@@ -28,7 +29,7 @@ class Tokens(NamedTuple):
 
     def plus(self, other: "Tokens") -> "Tokens":
         """Return the sum, count by count."""
-        return Tokens(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Tokens(*map(add, self, other))
 
 
 class Rate(NamedTuple):

@@ -5,7 +5,8 @@ its data. The total of a session is the sum of its rows. Totals only rise, and t
 forward.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings
@@ -35,20 +36,23 @@ def record_activity(
     db.insert("activity", row, merge, ahead=stored_time(ahead_ns()))
 
 
-def activity_of(store: Listings, session: str) -> Entry:
-    """Return the activity of a session, or {} if it has none.
+def activities(store: Listings, sessions: Collection[str]) -> dict[str, Entry]:
+    """Return the activity of each of these sessions that has one.
 
     Totals are the sums of its rows; other columns are those of its newest row.
     """
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,
           task_id, profile, last_active_at
-        FROM activity WHERE session_id = :id ORDER BY last_active_at
+        FROM activity WHERE session_id IN (SELECT value FROM json_each(:sessions))
+        ORDER BY last_active_at
     """
-    rows = store.rows(sql, {"id": session})
-    return (
-        {**rows[-1], **{name: sum(row[name] for row in rows) for name in _TOTALS}} if rows else {}
-    )
+    found: dict[str, Entry] = {}
+    for row in store.rows(sql, {"sessions": json.dumps([*sessions])}):
+        before = found.get(row["session_id"])
+        sums = {name: before[name] + row[name] for name in _TOTALS} if before else {}
+        found[row["session_id"]] = row | sums
+    return found
 
 
 def has_worked_since(db: Database, session: str, time_ns: int) -> bool:

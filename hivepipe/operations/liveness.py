@@ -12,10 +12,10 @@ status of Claude Code's process is used.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from hivepipe import settings
-from hivepipe.db.activity import activity_of, processes_of
+from hivepipe.db.activity import activities, processes_of
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.hook.alive import lives
 from hivepipe.operations.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
@@ -28,15 +28,16 @@ _NO_ACTIVITY = {
 }
 
 
-def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
+def with_activity(store: Listings, sessions: Collection[Entry]) -> list[Entry]:
     """Return the sessions with condition, activity, task and profile, last active first."""
+    of = activities(store, [session["id"] for session in sessions])
     found = []
     for session in sessions:
         is_open = session["status"] in _OPEN
         processes = processes_of(store, session["id"]) if is_open else []
         alive = _any_lives(processes)
         client = _status_by_client(session, processes) if alive else None
-        own = activity_of(store, session["id"])
+        own = of.get(session["id"], {})
         found.append(with_own_activity(session, own, alive=alive, client=client))
     return sorted(found, key=lambda entry: str(entry["last_active_at"]), reverse=True)
 
@@ -44,7 +45,7 @@ def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
 def with_own_activity(
     session: Entry, own: Entry, *, alive: bool | None, client: ClientStatus | None = None
 ) -> Entry:
-    """Return a session with condition and activity; `own` is the result of `activity_of`."""
+    """Return a session with condition and activity; `own` is that of `activities`."""
     last = max(session["updated_at"] or "", own.get("last_active_at", ""))
     entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
     state = condition(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 
-from hivepipe.db.activity import activity_of
+from hivepipe.db.activity import activities
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
@@ -23,9 +23,10 @@ class WorkerSignals:
         self._foreign = ForeignProcesses(home)
         self._heartbeats: dict[str, str] = {}
         with suppress(StoreError), listings(database_path(home)) as store:
-            for worker in workers:
-                known = activity_of(store, worker.card().session)
-                self._heartbeats[worker.id] = known.get("last_active_at", "")
+            sessions = {worker.id: worker.card().session for worker in workers}
+            known = activities(store, sessions.values())
+            for worker, session in sessions.items():
+                self._heartbeats[worker] = known.get(session, {}).get("last_active_at", "")
 
     def foreign_pid(self, worker: Worker) -> int:
         """Return the pid of a process on a worker's session that hivepipe did not start, or 0."""

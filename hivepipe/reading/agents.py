@@ -1,6 +1,6 @@
 """The subagents of several homes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -71,7 +71,7 @@ class AgentsOfSession:
     name: str
     title: str
     project: str
-    agents: list[Agent]
+    agents: tuple[Agent, ...]
 
     @property
     def cost_usd(self) -> float | None:
@@ -134,7 +134,7 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
     ]
 
 
-def nested(found: list[Agent]) -> list[Agent]:
+def nested(found: Sequence[Agent]) -> tuple[Agent, ...]:
     """Return agents, oldest first, each after its parent, with their depths."""
     ids = {agent.id for agent in found}
     of: dict[str | None, list[Agent]] = {}
@@ -147,7 +147,7 @@ def nested(found: list[Agent]) -> list[Agent]:
         placed.append(replace(agent, depth=depth) if depth else agent)
         left += [(each, depth + 1) for each in of.pop(agent.id, [])]
     # Agents whose parents form a cycle, in metadata that another program wrote, come last.
-    return placed + [agent for each in of.values() for agent in each]
+    return (*placed, *(agent for each in of.values() for agent in each))
 
 
 def _began(agent: Agent) -> str:

@@ -18,8 +18,9 @@ _WORDS = {"active": "works", "paused": "idle", "waiting": "waits for you", "stal
 _OPEN = {*_WORDS.values(), "lost"}
 _MORE = """
     SELECT id, CASE WHEN status IN ('active', 'paused') THEN transcript_path END AS transcript_path,
-      (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id AND completed_at IS NULL
-        AND status IN ('spawned', 'running', 'active') AND deleted_at IS NULL) AS agents_at_work,
+      CASE WHEN status IN ('active', 'paused') THEN (SELECT COUNT(*) FROM agents
+        WHERE session_id = sessions.id AND completed_at IS NULL AND deleted_at IS NULL
+        AND status IN ('spawned', 'running', 'active')) ELSE 0 END AS agents_at_work,
       COALESCE(open.number, 0) AS open_tasks
     FROM sessions LEFT JOIN (SELECT session_id, COUNT(*) AS number FROM tasks
       WHERE status = 'open' GROUP BY session_id) AS open ON open.session_id = sessions.id

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from markupsafe import Markup
@@ -17,11 +18,11 @@ from starlette.testclient import TestClient
 from hivepipe.db.database import Database
 from hivepipe.files.state_cache import StateCache
 from hivepipe.home import short_hash
-from hivepipe.web import background_cache, fragment_cache, view_cache
+from hivepipe.web import background_cache, clock, fragment_cache, view_cache
 from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.fragment_cache import FragmentCache
 from hivepipe.web.view_cache import Answer, ViewCache
-from tests.web_scene import SESSION, insert
+from tests.web_scene import AT, SESSION, insert
 
 
 def test_a_result_is_computed_again_when_its_state_differs() -> None:
@@ -207,6 +208,18 @@ def test_a_part_is_cached_by_object_and_filters() -> None:
     assert [once(one, {"piece": "2"}, render), once(one, {}, render)] == ["2", "0"]
 
 
+def test_a_part_of_an_equal_value_is_not_rendered_again() -> None:
+    once, render = FragmentCache(), counting_renderer()
+    values = [("a", 1), ("a", 1), ("a", 2), ("a", 1)]
+    assert [once(value, {}, render) for value in values] == ["0", "0", "1", "0"]
+
+
+def test_values_with_one_hash_have_their_own_parts() -> None:
+    once, render = FragmentCache(), counting_renderer()
+    assert hash(-1) == hash(-2)
+    assert [once(value, {}, render) for value in (-1, -2, -1)] == ["0", "1", "2"]
+
+
 def test_the_oldest_parts_are_evicted_and_a_part_that_is_too_large_is_not_cached() -> None:
     once, render = FragmentCache(), counting_renderer(fragment_cache.MOST_BYTES // 2)
     parts = [["a"], ["b"], ["c"]]
@@ -222,6 +235,28 @@ def test_parts_without_text_are_bounded_too() -> None:
     for number in range(3 * fragment_cache.MOST_PARTS):
         once([number], {}, lambda: Markup(""))
     assert len(once._parts) == fragment_cache.MOST_PARTS
+
+
+@pytest.mark.parametrize(("path", "table"), [("/agents", "agents"), ("/now?all=1", "sessions")])
+def test_only_rows_that_changed_are_rendered_again(
+    client: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch, path: str, table: str
+) -> None:
+    with closing(Database(home / "hive.db")) as db:
+        for name in ("one", "two", "three"):
+            own = {"id": name, "created_at": AT, "swarm_id": "swarm"}
+            ended = {"status": "ended", "updated_at": AT, "project": f"shop {name}"}
+            insert(db, "sessions", **own, **ended)
+            insert(db, "agents", **own, session_id=name, status="completed", name=f"agent {name}")
+    client.get(path)
+    write = Mock(wraps=clock._written)
+    monkeypatch.setattr(clock, "_written", write)
+    with closing(Database(home / "hive.db")) as db:
+        db.execute(f"UPDATE {table} SET model = 'renamed' WHERE id = :id", {"id": "two"})
+    page = client.get(path).text
+    open_cards = page.count('<li class="card">')
+    assert page.count("renamed") == 1
+    assert page.count("three") > 1
+    assert write.call_count == 1 + open_cards
 
 
 def test_new_rows_are_shown_beside_cached_parts(

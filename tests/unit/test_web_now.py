@@ -3,11 +3,13 @@
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.db.database import Database
+from hivepipe.db.listings import Listings
 from hivepipe.reading.latest import TAIL_BYTES, Latest, context_window, latest
 from tests.archive_scene import SESSION, line
 from tests.web_scene import AT, HOSTILE, call, insert
@@ -90,6 +92,23 @@ def test_a_card_shows_the_tool_the_context_and_the_tasks(
     page = client.get("/now").text
     assert "25% of 200k" in page
     assert "<img" not in page
+
+
+def test_sessions_are_read_by_as_many_queries_whatever_their_number(
+    client: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Mock(wraps=Listings.rows)
+    monkeypatch.setattr(Listings, "rows", lambda *of: rows(*of))
+    made = []
+    for number in range(1, 21):
+        with closing(Database(home / "hive.db")) as db:
+            row = {"status": "ended", "created_at": AT, "updated_at": AT}
+            insert(db, "sessions", id=f"ended-{number}", **row)
+        if number in (1, 20):
+            rows.reset_mock()
+            assert len(client.get("/now.json?all=1").json()["sessions"]) == number + 1
+            made.append(rows.call_count)
+    assert made[0] == made[1]
 
 
 def test_ended_sessions_are_in_a_table(client: TestClient, home: Path) -> None:

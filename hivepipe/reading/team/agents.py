@@ -1,6 +1,6 @@
 """The subagents of a team, in the form of the subagents of one machine."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import Entry, with_metadata
@@ -29,6 +29,7 @@ _AGENTS = f"""
 """
 _TIMES = ("created_at", "began_at", "last_active", "completed_at", "deleted_at")
 _OF_AGENT = {each.name for each in fields(Agent)}
+_Dollars = dict[tuple[str, ...], float | None]
 
 
 @dataclass(frozen=True)
@@ -73,33 +74,35 @@ def team_agents_by_session(
     sessions = sorted({(each["home"], each["session_id"] or "") for each in shown})
     titles = source.texts("sessions", sessions, "sessions")
     costs = _costs(source, sessions, home)
-    of: dict[tuple[int, str], TeamAgents] = {}
+    of: dict[tuple[int, str], list[Entry]] = {}
     for entry in shown:
-        key = (entry["home"], entry["session_id"] or "")
-        agent = Agent(**{name: entry[name] for name in _OF_AGENT & {*entry}})
-        agent = replace(agent, home=f"{key[0]}", cost_usd=costs.get((*key, agent.id)))
-        if key not in of:
-            of[key] = _session(entry, titles.get(key, {}))
-        of[key].agents.insert(0, agent)
-    return [replace(each, agents=nested(each.agents)) for each in of.values()], len(found) > limit
+        of.setdefault((entry["home"], entry["session_id"] or ""), []).append(entry)
+    by_session = [_session(each, titles.get(key, {}), costs) for key, each in of.items()]
+    return by_session, len(found) > limit
 
 
-def _session(entry: Entry, about: Entry) -> TeamAgents:
+def _session(entries: list[Entry], about: Entry, costs: _Dollars) -> TeamAgents:
+    """Return the agents of one session, which are given newest first."""
+    entry = entries[0]
+    session = entry["session_id"] or ""
     return TeamAgents(
         home=f"{entry['home']}",
-        session_id=entry["session_id"] or "",
-        name=name_of(entry["session_id"] or "", about),
+        session_id=session,
+        name=name_of(session, about),
         title=about.get("objective") or "",
         project=entry["project"],
-        agents=[],
+        agents=nested([_agent(each, costs) for each in reversed(entries)]),
         person=entry["person"],
         machine=entry["machine"],
     )
 
 
-def _costs(
-    source: Source, sessions: list[tuple[int, str]], home: str
-) -> dict[tuple[str, ...], float | None]:
+def _agent(entry: Entry, costs: _Dollars) -> Agent:
+    own = {name: entry[name] for name in _OF_AGENT & {*entry}} | {"home": f"{entry['home']}"}
+    return Agent(**own, cost_usd=costs.get((entry["home"], entry["session_id"] or "", entry["id"])))
+
+
+def _costs(source: Source, sessions: list[tuple[int, str]], home: str) -> _Dollars:
     if not sessions:
         return {}
     prices = prices_in_force(home)
