@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,16 +37,20 @@ def can_build(wanted: str) -> bool:
 
 
 def build(wanted: str, path: Path) -> None:
-    """Compile; raise CalledProcessError on failure, with the reason on stderr."""
+    """Compile; raise CalledProcessError on failure, with the reason on stderr.
+
+    In "/", because zig names its C library relative to the working folder if it is below, and
+    compiles it again, half a minute, under each name.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", wanted, "-Werror"]
     static = ["-static"] if "linux" in wanted else []
-    command = [*(zig if has_ziglang() else ["cc"]), *FLAGS, "-o", str(path), str(HERE / "hook.c")]
-    done = subprocess.run(
-        [*command, *static], check=has_ziglang(), capture_output=not has_ziglang()
-    )
+    made = str(path.absolute())
+    command = [*(zig if has_ziglang() else ["cc"]), *FLAGS, "-o", made, str(HERE / "hook.c")]
+    run = partial(subprocess.run, cwd="/")
+    done = run([*command, *static], check=has_ziglang(), capture_output=not has_ziglang())
     if done.returncode:  # the system has no static libraries
-        subprocess.run(command, check=True)
+        run(command, check=True)
     path.chmod(0o755)
 
 

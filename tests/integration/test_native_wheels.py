@@ -5,11 +5,13 @@ import platform
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.integration import test_installation_forms as forms
 from tests.integration.test_installation_forms import Account, assert_records
 from tests.native import BUILT
@@ -54,6 +56,12 @@ def test_the_pure_wheel_has_no_program(wheels: Wheels) -> None:
     wheel = wheels.built(BUILD="pure")
     assert wheel.name == "hivepipe-1.0.0-py3-none-any.whl"
     assert program_in(wheel) == b""
+
+
+def test_a_build_is_the_same_from_any_folder(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "native/build.py"), HERE, "made"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "made").read_bytes() == BUILT.read_bytes()
 
 
 def doctor_of(account: Account) -> dict[str, str]:
