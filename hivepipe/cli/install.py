@@ -4,6 +4,7 @@ import difflib
 import os
 import shlex
 import sys
+import textwrap
 
 import click
 
@@ -150,11 +151,12 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         say(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
     if plan.is_committed:
         say("         git tracks this file, but its paths are valid on this machine only")
-    say(f"data     is stored in {short(plan.home)}, which only you can read")
+    say(f"data     {short(plan.home)}")
+    say("         only you can read it")
     if plan.tree:
         say("         database, archives and exports are in the work tree; git can delete them;")
         say("         `hivepipe move-home` moves them out of it")
-    say(f"record   the project is registered in {short(record_path(plan.project))}")
+    say(f"record   of the project: {short(record_path(plan.project))}")
     if plan.form is Form.SHELL and scope is not Scope.CODEX:
         say("form     the hooks run through a shell, because their path needs quotes")
     if scope is Scope.PROJECT:
@@ -181,11 +183,17 @@ def _show_left_out(claude: Version | None) -> None:
     known = events_of(claude)
     names = ", ".join(event.name for event in EVENTS if event not in known)
     if names and claude:
-        say(f"         Claude Code {version_text(claude)} does not know {names};")
-        say("         after an upgrade of Claude Code, `hivepipe init` adds these hooks")
+        _say_below(f"Claude Code {version_text(claude)} does not know {names};")
+        say("         after its upgrade, `hivepipe init` adds these hooks")
     elif names:
-        say(f"         there are no hooks for {names},")
+        _say_below(f"there are no hooks for {names},")
         say("         which only newer versions know, and `claude` is not on PATH")
+
+
+def _say_below(text: str) -> None:
+    """Print a text below a label in lines of at most 80 columns."""
+    for line in textwrap.wrap(text, 71):
+        say(f"         {line}")
 
 
 def _offer_to_move(plan: installation.Plan) -> None:
@@ -219,8 +227,9 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
         say("  codex              in this folder: it asks whether you trust the hooks")
     else:
         say(f"  claude             {where}: its first event starts the stack")
-        say("                     (it asks whether you trust a new folder, and names these hooks)")
-    say("  hivepipe sessions  shows what was recorded; hivepipe doctor checks the installation")
+        say("                     (of a new folder, it asks whether you trust its hooks)")
+    say("  hivepipe sessions  shows what was recorded")
+    say("  hivepipe doctor    checks the installation")
     say()
     say("`hivepipe what` shows what is recorded, `hivepipe off` pauses recording,")
     say("`hivepipe uninstall` removes the hooks.")

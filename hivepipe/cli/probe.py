@@ -56,7 +56,7 @@ def summary(found: list[Probe]) -> str:
         return "there are no hooks to test"
     text = f"{len(recorded)} of {len(found)} hooks recorded an event"
     if any(each.by_hand for each in recorded):
-        text += " (spooled and applied from disk: the stack is not running)"
+        text += " (from disk: no stack runs)"
     others = Counter(each.verdict for each in found if not each.recorded)
     return ", ".join([text, *(f"{count} {verdict}" for verdict, count in others.items())])
 
