@@ -47,9 +47,10 @@ class Limits:
         polls: str | None = None,
         waiting: str | None = None,
     ) -> None:
-        """Parse two counts, one count, or patterns separated by ";"; None is the default.
+        """Parse the values of settings; None stands for the default.
 
-        Of two counts, the first warns and the second denies.
+        Loop and alternation are two counts: the first warns, the second denies. The number of
+        empty polls is one count. The others are patterns, separated by ";".
         """
         self.loop_warn, self.loop_deny = _counts(loop, "HIVEPIPE_GUARD_LOOP")
         self.alternation_warn, self.alternation_deny = _counts(

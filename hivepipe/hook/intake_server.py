@@ -234,7 +234,7 @@ class Exchange:
         posix.sched_yield()  # the hook may have been woken on this processor
 
     def end(self, taken: intake.Taken | None) -> None:
-        """Empty the slot, and answer if that was not done; a failed event stays in the spool."""
+        """Empty the slot, and answer if `_answer` did not; without `taken` it keeps the event."""
         if taken is None:
             self.slot.leave()
             return
