@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from hivepipe.db.tree import refuse_replaced
-from hivepipe.errors import HivepipeError, StoreError
+from hivepipe.errors import HivepipeError, StackError, StoreError, os_error_as
 from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
@@ -49,8 +49,7 @@ def start_for_hook(stack: Stack) -> None:
 def take_down(stack: Stack) -> None:
     """Stop a stack and remove its runtime files but not its data. Hooks do not start it again."""
     with _turn(stack):
-        set_state({stack.home}, "down")
-        _end(stack)
+        _record_and_end(stack)
 
 
 def take_all_down(
@@ -67,8 +66,9 @@ def take_all_down(
             with _turn(stack):
                 is_up = read_record(stack.home).get("state") == "on"  # by an `up` since then
                 if is_up or stack.home not in are_down:
-                    set_state({stack.home}, "down")
-                _end(stack, table)
+                    _record_and_end(stack, table)
+                else:
+                    _end(stack, table)
             yield stack, None
         except HivepipeError as error:
             yield stack, error
@@ -78,9 +78,19 @@ def _set_all_down(homes: set[str]) -> set[str]:
     """Return these homes if all of their records are changed, or none if one record is bad."""
     try:
         set_state(homes, "down")
-    except HivepipeError:
+    except (HivepipeError, OSError):
         return set()
     return homes
+
+
+def _record_and_end(stack: Stack, table: ProcessTable | None = None) -> None:
+    """Stop a stack, even if its disk is full or read-only, which raises StackError afterwards."""
+    text = f"{stack.home} was stopped, but the next event may start it, as no file can be written"
+    try:
+        with os_error_as(StackError, text):
+            set_state({stack.home}, "down")
+    finally:
+        _end(stack, table)
 
 
 def _end(stack: Stack, table: ProcessTable | None = None) -> None:

@@ -22,6 +22,7 @@ from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lifecycle import take_all_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.stack_processes import ProcessTable
+from tests.faults.injections.disks import mounted, run
 from tests.rounds import rounds
 from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
@@ -182,6 +183,18 @@ def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) 
     assert listed_stacks(sandbox)[0]["state"] == "stopped"
     shutil.rmtree(sandbox.home)
     assert listed_stacks(sandbox)[0]["state"] == "gone"
+
+
+@pytest.mark.parametrize("options", [[], ["--all"]], ids=["one", "all"])
+def test_down_stops_a_stack_on_a_read_only_disk(sandbox: Sandbox, options: list[str]) -> None:
+    """Else nobody could unmount or check the disk."""
+    sandbox.run("up", "-d")
+    state = sandbox.env["XDG_STATE_HOME"]
+    with mounted(Path(state), "--bind", state):
+        assert run("mount", "-o", "remount,ro,bind", state)
+        sandbox.run("down", *options, expect=1)
+        assert sandbox.processes() == {}
+        assert "may start it" in sandbox.run("down", *options, expect=1)
 
 
 def test_down_all_also_stops_the_stack_of_a_deleted_project(sandbox: Sandbox) -> None:
