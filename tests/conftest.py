@@ -259,6 +259,12 @@ def hashed(path: Path) -> str:
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 
+def remove_events_in_memory(uid: int, *homes: Path) -> None:
+    """Remove the events that hooks of a user kept in memory because these homes took none."""
+    for home in homes:
+        shutil.rmtree(MEMORY / f"hivepipe-{uid}" / hashed(home), ignore_errors=True)
+
+
 def repeat_until_in_time(home: "Home", wave: Callable[[str], None], attempts: int = 10) -> str:
     """Run a wave of hooks in new sessions until Redis has answered all hooks of a session in time.
 

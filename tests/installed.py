@@ -20,7 +20,15 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.conftest import NEUTRAL, ROOT, find_server, hashed, home_name, until
+from tests.conftest import (
+    NEUTRAL,
+    ROOT,
+    find_server,
+    hashed,
+    home_name,
+    remove_events_in_memory,
+    until,
+)
 from tests.forked import Forker
 
 UID = 65534 if os.geteuid() == 0 else os.geteuid()
@@ -317,11 +325,12 @@ class User:
         return [line for line in lines if str(self.run_folder.parent) in line]
 
     def end_all(self) -> None:
-        """Kill the processes that a failed test left behind, by pid."""
+        """Kill the processes that a failed test left behind, by pid; remove events in memory."""
         for _ in range(3):
             for process in self._running():
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
+        remove_events_in_memory(UID, self.recorded, self.home / ".local/state/hivepipe/default")
 
 
 def _command_of(process: psutil.Process) -> str:

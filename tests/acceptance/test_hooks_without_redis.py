@@ -18,7 +18,7 @@ import pytest
 
 from hivepipe import home as homes
 from tests import payloads
-from tests.conftest import until
+from tests.conftest import remove_events_in_memory, until
 from tests.payloads import SESSION, changed, encoded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -574,8 +574,10 @@ def test_a_broken_installation_does_not_stop_claude_code(tmp_path: Path, broken:
 
 # ---- a home that cannot be written, for a user without root's rights
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-AS_USER = NOBODY if os.geteuid() == 0 else []
+USER = os.geteuid() or 65534
+AS_USER = (
+    [] if os.geteuid() else ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+)
 
 
 @contextmanager
@@ -595,6 +597,7 @@ def reachable() -> Iterator[Path]:
     """Return a folder that every user can enter."""
     with folder_for_all() as folder:
         yield folder
+        remove_events_in_memory(USER, folder / "data", folder / "state/hivepipe/default")
 
 
 @pytest.fixture(scope="session")
