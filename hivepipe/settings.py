@@ -174,8 +174,10 @@ def inherited() -> dict[bytes, bytes]:
     path = absolute_entries(kept.pop(b"PATH", b"").decode("utf-8", "surrogateescape"))
     if path:
         kept[b"PATH"] = path.encode("utf-8", "surrogateescape")
-    ours = {name: environment(name) for name in _INHERITED_OURS}
-    return kept | {name.encode(): value.encode() for name, value in ours.items() if value}
+    for name in _INHERITED_OURS:
+        if value := environment(name):
+            kept[name.encode()] = value.encode("utf-8", "surrogateescape")
+    return kept
 
 
 def folder_variables() -> dict[bytes, bytes]:

@@ -4,6 +4,7 @@ The rows are deleted first, and the sessions are recorded as forgotten. From the
 or heartbeat writes them again. If a later step is interrupted, a second call completes it.
 """
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
@@ -327,7 +328,7 @@ class Forgetting:
 
 def _is_named(path: Path, wanted: ForgetQuery) -> bool:
     return path.is_file() and (
-        wanted.names(path.name.encode()) or wanted.names(read_bytes(path, ANY_SIZE))
+        wanted.names(os.fsencode(path.name)) or wanted.names(read_bytes(path, ANY_SIZE))
     )
 
 

@@ -105,7 +105,7 @@ def _set_command_line(words: list[str]) -> None:
     fields = read_small("/proc/self/stat").rpartition(")")[2].split()
     begin, end = map(int, fields[_ADDRESSES])
     script = PurePath(words[-1])
-    line = "\0".join([*words[:-1], f"{script.parent.name}/{script.name}"]).encode()
+    line = os.fsencode("\0".join([*words[:-1], f"{script.parent.name}/{script.name}"]))
     ctypes.memmove(begin, line[: end - begin - 1].ljust(end - begin, b"\0"), end - begin)
 
 

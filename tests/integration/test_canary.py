@@ -81,7 +81,7 @@ def files_with(folder: Path, wanted: list[bytes]) -> dict[str, bytes]:
             data = path.read_bytes() if path.is_file() else b""
         except FileNotFoundError:
             continue
-        for text in (str(path).encode(), data, *unpacked(data)):
+        for text in (bytes(path), data, *unpacked(data)):
             for needle in wanted:
                 at = text.find(needle)
                 if at >= 0:

@@ -214,6 +214,7 @@ def test_forget_works_with_the_stack_down(scene: tuple[Scene, Server]) -> None:
     scene, server = scene
     server.end(signal.SIGTERM)
     assert any("appendonly" in path for path in scene.shown())
+    (scene.home.path / "context" / "\udcff").touch()  # a name that is not UTF-8
     output = command(scene.home, "forget", "--yes", SESSION)
     assert "deleted: Redis" in output
     assert scene.shown() == {}

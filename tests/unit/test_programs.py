@@ -70,6 +70,11 @@ def test_without_any_absolute_folder_there_is_no_path(
     assert find_program("sh") is None
 
 
+def test_a_folder_that_is_not_utf_8_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIVEPIPE_HOME", "/tmp/\udcff")
+    assert inherited()[b"HIVEPIPE_HOME"] == b"/tmp/\xff"
+
+
 def repository(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     plain = ["git", "-c", "init.defaultBranch=main", "-C", str(folder)]
