@@ -357,6 +357,9 @@ def _claim(folder: str) -> None:
     status = os.lstat(folder)
     ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     # A folder with another name may be a home directory or /tmp, whose mode must not change.
-    if not ours or (os.path.basename(folder) not in _FOLDERS and os.listdir(folder)):
+    in_tree = os.path.basename(folder) in _FOLDERS
+    if not ours or (not in_tree and os.listdir(folder)):
         raise RegistrationError(f"{folder} must be a folder of yours with mode 0700")
     os.chmod(folder, 0o700)
+    if not in_tree and not is_private_folder(folder):
+        raise RegistrationError(f"the file system of {folder} cannot close it to other users")

@@ -194,6 +194,18 @@ def test_a_path_with_a_line_break_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_system_that_keeps_no_modes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path / "state"))
+    monkeypatch.setattr(os, "chmod", lambda *_: None)  # as NTFS without a map of users does
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    with pytest.raises(RegistrationError, match="cannot close it"):
+        registration.register(str(tmp_path / "project"), Stack(str(home), "/s"), "/p")
+    assert not registration.read_record(str(home))
+
+
 # ---- one table
 
 
