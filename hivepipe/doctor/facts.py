@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from psutil import Process
+
 from hivepipe.config.config_file import Config
 from hivepipe.errors import NoRedisServerError, SettingsError
 from hivepipe.files.regular_file import read_text
@@ -21,6 +23,7 @@ from hivepipe.stack import supervisor
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import find_server
+from hivepipe.stack.stack_processes import stack_processes
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,11 @@ class Facts:
     def programs(self) -> list[dict[str, Any]]:
         """Return the supervisor's information on its programs, or [] without a supervisor."""
         return supervisor.processes(self.stack)
+
+    @cached_property
+    def processes(self) -> dict[str, list[Process]]:
+        """Return program name -> processes of the stack, supervised or not."""
+        return stack_processes(self.stack)
 
     @cached_property
     def redis_server(self) -> tuple[str, str]:

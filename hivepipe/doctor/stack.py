@@ -25,7 +25,7 @@ from hivepipe.stack.listening import listens
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import install_command, version_of
-from hivepipe.stack.stack_processes import SUPERVISOR, stack_processes, value_or
+from hivepipe.stack.stack_processes import SUPERVISOR, value_or
 from hivepipe.stack.starter import read_starting
 from hivepipe.text.plurals import counted
 
@@ -69,7 +69,7 @@ def state(facts: Facts) -> Iterator[Finding]:
 
 def supervised(facts: Facts) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
-    found = stack_processes(facts.stack)
+    found = facts.processes
     if SUPERVISOR in found and not facts.programs:
         yield Finding("the supervisor runs but its socket is missing", facts.up)
     if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
@@ -104,7 +104,7 @@ def answering(facts: Facts) -> Iterator[Finding]:
 
 def _unsupervised(facts: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes that its manager does not detect."""
-    found = stack_processes(facts.stack)
+    found = facts.processes
     if facts.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
         return  # `supervised` reports these
     if "redis" in found:

@@ -6,6 +6,7 @@ import time
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -41,6 +42,13 @@ def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude, "_MANAGED", (str(path),))
     return path
+
+
+def test_the_processes_are_read_once(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Mock(return_value=[])
+    monkeypatch.setattr("hivepipe.stack.stack_processes.users_processes", read)
+    assert [*findings_of("supervisor", facts), *findings_of("redis", facts)] == []
+    assert read.call_count == 1
 
 
 @pytest.mark.parametrize("file", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
