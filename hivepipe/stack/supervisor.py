@@ -29,7 +29,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.listening import listens
 from hivepipe.stack.lock import RETRY_SECS, Stack, acquire_lock, locked_file, make_private
-from hivepipe.stack.ping import answers, ping
+from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import PROCESSES, identity, processes_with, render
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import owner_id
@@ -203,22 +203,27 @@ def redis_trouble(stack: Stack) -> str:
     """Return why the Redis of a stack takes no jobs, or "" if it does."""
     if stack.url:
         return other_redis.trouble(stack.url)
-    if answers(stack.address):
-        return ""
-    entry = next((entry for entry in processes(stack) if entry["name"] == "redis"), None)
-    if not listens(stack.socket):
-        if entry and entry["pid"] and entry["now"] - entry["start"] > REDIS_LISTENS_SECS:
-            return "Redis runs but its socket is missing: it is restarted within 20 s"
-        if entry:
-            return "Redis does not stay up (`hivepipe logs redis` says why)"
-        return "Redis does not answer (`hivepipe logs redis` may say why)"
     answer = ping(stack.socket)
+    if not answer and not listens(stack.socket):
+        return _why_redis_is_away(stack)
+    answer = answer or ping(stack.socket)  # it may have just started
+    if answer.startswith(b"+PONG"):
+        return ""
     if answer.startswith(b"-LOADING"):
         return "Redis is loading its file: events wait on disk until it has"
     if answer.startswith(b"-"):
         reason = answer[1:].decode(errors="backslashreplace").strip()
         return f"Redis takes no jobs: {reason}"
     return "Redis is stopped or busy: it accepts connections and does not answer"
+
+
+def _why_redis_is_away(stack: Stack) -> str:
+    entry = next((entry for entry in processes(stack) if entry["name"] == "redis"), None)
+    if entry and entry["pid"] and entry["now"] - entry["start"] > REDIS_LISTENS_SECS:
+        return "Redis runs but its socket is missing: it is restarted within 20 s"
+    if entry:
+        return "Redis does not stay up (`hivepipe logs redis` says why)"
+    return "Redis does not answer (`hivepipe logs redis` may say why)"
 
 
 def is_unreachable(stack: Stack, processes: ProcessTable) -> bool:
