@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -44,8 +45,8 @@ def port(team: Team) -> Iterator[int]:
     team.server.own(settings)
     shutil.chown(folder, unprivileged().pw_uid, unprivileged().pw_gid)
     bouncer = subprocess.Popen([program, settings], **team.server.as_user())
+    log = folder / "log"
     try:
-        log = folder / "log"
         until(
             lambda: log.exists() and "listening" in log.read_text(), "pgbouncer does not listen", 10
         )
@@ -53,6 +54,7 @@ def port(team: Team) -> Iterator[int]:
     finally:
         bouncer.terminate()
         bouncer.wait()
+        print(log.read_text())  # shown if the test fails
         shutil.rmtree(folder)
 
 
@@ -69,11 +71,12 @@ def test_machines_share_one_connection(team: Team, port: int, tmp_path: Path) ->
     ]
     for number, home in enumerate(homes):
         home.work(f"session-{number}", 250)
-    shipments = [Shipment(home.home, home.login, home.share) for home in homes]
-    while any([shipment.ship_next() for shipment in shipments]):
-        pass
-    for shipment in shipments:
-        shipment.__exit__(None, None, None)
+    with ExitStack() as opened:
+        shipments = [
+            opened.enter_context(Shipment(home.home, home.login, home.share)) for home in homes
+        ]
+        while any([shipment.ship_next() for shipment in shipments]):
+            pass
     assert same_rows(team, *homes)
     with connected(through_pgbouncer(joined.reads, port)) as connection:
         assert one(connection, "SELECT count(*) FROM hivepipe.sessions") == 3
