@@ -12,6 +12,7 @@ from hivepipe.cli.main import main
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.db.database import Database
 from hivepipe.db.spending import spending_path
+from hivepipe.home import short_hash
 from hivepipe.reading.costs import GroupCost
 from hivepipe.web.trend import DAYS, trend_of
 from tests.web_scene import SESSION, insert_usage
@@ -58,6 +59,19 @@ def test_shares_of_the_cache_and_filters(client: TestClient, home: Path) -> None
         assert "Back to the queues" not in refused.text
     assert "No message matches" in client.get("/costs?since=2030-01-01").text
     assert '<svg class="trend"' in client.get("/costs").text
+
+
+def test_numbers_of_messages_have_separators(client: TestClient, home: Path) -> None:
+    with closing(Database(home / "hive.db")) as db:
+        for number in range(1500):
+            insert_usage(db, message_id=f"many-{number}", session_id=SESSION)
+    messages = client.get("/costs.json").json()["costs"][0]["messages"]
+    cell = f'<td class="number">{messages:,}</td>'
+    path = f"/session/{short_hash(str(home))}/{SESSION}"
+    assert cell in client.get("/costs").text
+    session = client.get(path).text
+    assert cell in session
+    assert f"tokens in {messages:,} messages" in session
 
 
 def test_own_spending_equals_that_of_the_command(client: TestClient) -> None:
