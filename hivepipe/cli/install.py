@@ -183,11 +183,11 @@ def _show_left_out(claude: Version | None) -> None:
     known = events_of(claude)
     names = ", ".join(event.name for event in EVENTS if event not in known)
     if names and claude:
-        _say_below(f"Claude Code {version_text(claude)} does not know {names};")
-        say("         after its upgrade, `hivepipe init` adds these hooks")
+        text = f"Claude Code {version_text(claude)} does not know {names};"
+        _say_below(f"{text} after its upgrade, `hivepipe init` adds these hooks")
     elif names:
-        _say_below(f"there are no hooks for {names},")
-        say("         which only newer versions know, and `claude` is not on PATH")
+        why = "which only newer versions know, and `claude` is not on PATH"
+        _say_below(f"there are no hooks for {names}, {why}")
 
 
 def _say_below(text: str) -> None:
