@@ -57,6 +57,19 @@ def test_a_page_says_that_no_answer_comes(page: Any) -> None:
     is_live(page)
 
 
+def test_a_reload_announces_no_state_that_is_the_same(page: Any) -> None:
+    page.evaluate(
+        """() => {
+          window.announced = 0;
+          const count = (found) => (window.announced += found.length);
+          const all = { childList: true, characterData: true, subtree: true };
+          new MutationObserver(count).observe(document.getElementById("live"), all);
+        }"""
+    )
+    assert page.evaluate("load().then(() => announced)") == 0
+    assert page.evaluate("hear('lost'), Promise.resolve().then(() => announced)") == 1
+
+
 def test_an_older_answer_replaces_no_newer_one(page: Any) -> None:
     held: list[Any] = []
     page.route("**/now", lambda route: held.append(route))

@@ -129,7 +129,8 @@ function hear(message) { // "changed", or the state of the connection
 }
 
 function show() {
-  state.textContent = trouble || connection;
+  const text = trouble || connection;
+  if (state.textContent !== text) state.textContent = text; // a screen reader announces each change
 }
 
 function listen() {
