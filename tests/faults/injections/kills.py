@@ -58,7 +58,7 @@ def reaches_step(arena: Arena, step: str) -> bool:
     role = step.partition(":")[0]
     end = time.monotonic() + PATIENCE_SECS / 10
     while (phase := arena.phase(role)) != step:
-        if role == "llm" and not phase:  # its work waits until a transcript has settled
+        if role in ("slow", "llm") and not phase:  # its work waits until a transcript has settled
             arena.make_due()
         if time.monotonic() > end:
             return False
