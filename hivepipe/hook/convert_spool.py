@@ -66,7 +66,7 @@ def _take_in(path: Path, frame: Frame) -> None:
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     frame.act_as_sender()
-    if intake.is_wanted(frame.name):
+    if not intake.is_left_to_settings(frame.name):
         intake.take_in(frame.name, frame.event, frame.began_ns)
 
 

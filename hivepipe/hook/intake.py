@@ -42,15 +42,13 @@ keep: "Callable[[], object] | None" = None  # spools the event; None once the ev
 place_of_event: "home.Place | None" = None  # once known
 
 
-def is_wanted(name: str) -> bool:
-    """Tell whether the hook does anything at all in this environment."""
-    if settings.switched_on("HIVEPIPE_DISABLED") or settings.switched_on("HIVEPIPE_NESTED"):
-        return False
+def is_left_to_settings(name: str) -> bool:
+    """Tell whether this is the plugin's hook, and hooks of the settings take this event."""
     if not is_plugins():
-        return True
+        return False
     from hivepipe.hook.plugin import has_nothing_to_do
 
-    return not has_nothing_to_do(name)
+    return has_nothing_to_do(name)
 
 
 def is_plugins() -> bool:

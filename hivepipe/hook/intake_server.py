@@ -137,6 +137,7 @@ class Server:
         while self._goes_on():
             self._drop_silent()
             _reap()
+            _remove(self.hangs)
             self._take_in_until(time.monotonic() + _CHECK_SECS)
 
     def _take_in_until(self, end: float) -> None:
@@ -146,7 +147,6 @@ class Server:
                     self._accept()
                 else:
                     self._read(self.readers[descriptor])
-            _remove(self.hangs)
 
     def _goes_on(self) -> bool:
         is_current = _identity(__file__) in (self.code, _MISSING)
@@ -196,6 +196,7 @@ class Server:
         del self.readers[reader.connection]
         posix.close(reader.connection)
         self.poller.modify(self.listener, select.POLLIN)
+        _remove(self.hangs)
 
     def _drop_silent(self) -> None:
         now = time.monotonic()
@@ -283,7 +284,7 @@ def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
         from hivepipe.hook.status_line import line  # noqa: PLC0415  optional
 
         return line(frame.event.data).encode("utf-8", "replace"), ""
-    if not intake.is_wanted(frame.name):
+    if intake.is_left_to_settings(frame.name):
         return intake.NOTHING
     return intake.take_in(frame.name, frame.event, frame.began_ns, exchange)
 

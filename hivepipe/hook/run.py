@@ -8,7 +8,7 @@ import posix
 import time
 from _signal import ITIMER_REAL, SIG_IGN, SIGALRM, SIGHUP, SIGINT, SIGTERM, setitimer, signal
 
-from hivepipe import sender
+from hivepipe import sender, settings
 from hivepipe.events import claude_code
 from hivepipe.hook import instance as instances
 from hivepipe.hook import intake, stdin
@@ -30,11 +30,15 @@ def run(name: str) -> None:
     claude_code.scan_without_json()
     posix.umask(0o077)  # a mask that excludes the owner would make an unreadable spool
     try:
-        if intake.is_wanted(name):
+        if not (_is_disabled() or intake.is_left_to_settings(name)):
             answer, direct = intake.take_in(name, _read(), began_ns)
     except BaseException as error:  # noqa: BLE001  a hook fails open, and the log says how
         _keep_after(name, intake.kind_of(error))
     _answer_and_end(answer, name, direct)
+
+
+def _is_disabled() -> bool:
+    return settings.switched_on("HIVEPIPE_DISABLED") or settings.switched_on("HIVEPIPE_NESTED")
 
 
 def _answer_and_end(answer: bytes, name: str, direct: str) -> None:
