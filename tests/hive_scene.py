@@ -110,6 +110,9 @@ class Scene:
         """Spawn a worker, wait until it is done and its processes have ended; return its id."""
         worker = self.spawn(script([*actions, DONE]))
         self.wait_for_state(worker, "done")
+        run = self.state(worker) / "runs/1.json"
+        # While the runner executes after_run, its environment is empty for a moment.
+        until(lambda: json.loads(run.read_text())["cost_usd"], "no cost was recorded")
         until(lambda: not self.processes(), "a process still runs")
         return worker
 
