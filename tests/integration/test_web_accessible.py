@@ -15,7 +15,7 @@ from tests.archive_scene import SESSION
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
 from tests.real.fetch import NotFetchedError, fetched_axe
-from tests.web_scene import AT, insert, record_hostile
+from tests.web_scene import AT, archive_hostile_session, insert, record_hostile
 
 SERIOUS = ("serious", "critical")
 TARGET = 24  # pixels: the least height of a link
@@ -43,6 +43,7 @@ def test_no_view_has_a_serious_violation(
     axe: Path, address: str, chromium: Any, private_home: Home, redis_server: Server
 ) -> None:
     record_hostile(private_home.database.parent)
+    archive_hostile_session(private_home.root)
     record_summary(private_home.database)
     add_failed_job(redis_server, "dead", b"rubbish", description="insert_agent a1")
     base = address.partition("/?")[0]
@@ -61,9 +62,29 @@ def test_no_view_has_a_serious_violation(
                 for each in page.evaluate(CHECK)["violations"]
                 if each["impact"] in SERIOUS
             ]
-    assert page.locator(".found").bounding_box()["height"] >= TARGET
+    assert page.locator(".found").first.bounding_box()["height"] >= TARGET
     page.close()
     assert {case: faults for case, faults in found.items() if faults} == {}
+
+
+def test_a_keyboard_passes_over_the_bars_of_a_time_line(
+    address: str, chromium: Any, private_home: Home
+) -> None:
+    record_hostile(private_home.database.parent)
+    archive_hostile_session(private_home.root)
+    page = chromium.new_page()
+    page.goto(address)
+    base = address.partition("/?")[0]
+    home = page.request.get(f"{base}/now.json").json()["sessions"][0]["home"]
+    page.goto(f"{base}/session/{home}/{SESSION}")
+    assert page.locator(".lanes a").count()
+    link = page.locator("section .skip")
+    link.focus()
+    assert link.bounding_box()["x"] > 0
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.lanes, header') === null")
+    page.close()
 
 
 def test_a_printed_page_cuts_no_table(address: str, chromium: Any, private_home: Home) -> None:
