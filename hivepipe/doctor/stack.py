@@ -70,8 +70,10 @@ def state(facts: Facts) -> Iterator[Finding]:
 def supervised(facts: Facts) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
     found = facts.processes
-    if SUPERVISOR in found and not facts.programs:
-        yield Finding("the supervisor runs but its socket is missing", facts.up)
+    if not facts.programs and (
+        why := supervisor.why_silent(facts.stack, found.get(SUPERVISOR, []))
+    ):
+        yield Finding(why, facts.up)
     if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
         names = ", ".join(sorted(found))
         yield Finding(f"these processes run without their supervisor: {names}", facts.up)
@@ -134,7 +136,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 def reduced(facts: Facts) -> Iterator[Finding]:
     """Find stock RQ workers or a missing scheduler, with which some work is delayed or not done."""
-    if facts.programs:  # `programs` covers this case
+    if SUPERVISOR in facts.processes:  # `programs` and `supervised` cover this case
         return
     found = _query(facts, lambda client: (rq_workers(client), scheduler_runs(client)))
     for reduction in reductions_of(*found) if found else ():

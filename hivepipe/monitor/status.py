@@ -23,7 +23,7 @@ from hivepipe.stack.condition import HEALTHY, StackFacts, condition_of
 from hivepipe.stack.idle_policy import may_shut_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
-from hivepipe.stack.stack_processes import ProcessTable
+from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable
 from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report
 
@@ -76,11 +76,7 @@ def _trouble(stack: Stack, is_supervised: bool, table: ProcessTable) -> str | No
     """Return a problem of the running processes as text, or None."""
     if is_supervised:
         return supervisor.redis_trouble(stack) or None
-    if supervisor.is_unreachable(stack, table):
-        return (
-            "the supervisor runs but its socket is missing: the stack is restarted within a minute"
-        )
-    return None
+    return supervisor.why_silent(stack, table.of(stack).get(SUPERVISOR, [])) or None
 
 
 def _seen(

@@ -40,12 +40,14 @@ from hivepipe.stack.stack_processes import (
     process_tree,
     signal_all,
     stack_processes,
+    value_or,
     wait_for_end,
 )
 
 READY_SECS = 15
 ANSWER_SECS = 2
 DEAF_SECS = 5
+ENDING_SECS = 0.5  # without a socket, at the end and at the start
 KILL_SECS = 10
 REDIS_LISTENS_SECS = 1  # after its start
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
@@ -226,9 +228,27 @@ def _why_redis_is_away(stack: Stack) -> str:
     return "Redis does not answer (`hivepipe logs redis` may say why)"
 
 
-def is_unreachable(stack: Stack, processes: ProcessTable) -> bool:
-    """Tell whether a supervisor of this home runs but cannot be reached at its socket."""
-    return not listens(stack.supervisor_socket) and SUPERVISOR in processes.of(stack)
+def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
+    """Return why a running supervisor does not answer, or "" if none runs or it is ending."""
+    for process in supervisors:
+        if value_or(process.status, "") == psutil.STATUS_STOPPED:
+            return f"the supervisor (pid {process.pid}) is suspended: it restarts no program"
+    if not wait_for_end(supervisors, ENDING_SECS) or _answers(stack):
+        return ""
+    if listens(stack.supervisor_socket):
+        return "the supervisor accepts connections and does not answer"
+    return "the supervisor runs but its socket is missing: the stack is restarted within a minute"
+
+
+def _answers(stack: Stack) -> bool:
+    """Tell whether supervisord answers, if only that it is ending the programs."""
+    try:
+        _call(stack, "getState")
+    except Fault:
+        return True
+    except (OSError, RpcError):
+        return False
+    return True
 
 
 def _unregistered(stack: Stack) -> list[str]:

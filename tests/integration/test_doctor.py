@@ -365,6 +365,12 @@ RUNNING: dict[str, tuple[str, Cause, str, bool]] = {
         "without their supervisor",
         True,
     ),
+    "a suspended supervisor": (
+        "supervisor",
+        lambda u: signal_process(u, "supervisord", "STOP"),
+        "is suspended",
+        True,
+    ),
     "Redis hangs": ("redis", lambda u: signal_process(u, "-server", "STOP"), "not answer", True),
     "no writer": ("programs", stop_writer, "the writer does not run", True),
     "a large log of the database": (

@@ -96,6 +96,9 @@ def test_a_stack_that_is_stopping_is_resting(sandbox: Sandbox) -> None:
     eventually(lambda: not sandbox.processes().keys() & {"scheduler", "writer"})
     report = sandbox.report()
     assert (report["condition"], report["processes"]) == ("resting", [])
+    assert report["trouble"] is None
+    findings = json.loads(sandbox.done("doctor", "--json").stdout)["findings"]
+    assert not {"supervisor", "reduced"} & {finding["check"] for finding in findings}
     with suppress(ProcessLookupError):  # on a busy machine it was killed before
         os.kill(slow, signal.SIGCONT)
     eventually(lambda: sandbox.processes() == {})
