@@ -15,6 +15,7 @@ from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.terminal import confirm, confirm_or_end, say, short
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
+from hivepipe.files.owner import another_owner
 from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal, settings_text
 from hivepipe.install.claude_code import Scope, version_text
@@ -95,11 +96,11 @@ def uninstall(user: bool, purge: bool, dry_run: bool) -> None:
     migrated = None if user else records.read(plan.place.project)
     if plan.is_empty and not (purge and (plan.data or migrated)):
         say(_nothing_to_do(plan.place, user))
-        _show_copies(plan)
+        _show_kept_hooks(plan)
         return
     if dry_run:
         _show_diffs([*plan.settings, *plan.excludes])
-        _show_copies(plan)
+        _show_kept_hooks(plan)
         _say_all(_about_data(plan, purge, is_dry=True))
         if purge:
             _show_files(plan)
@@ -237,8 +238,9 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
 
 def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
-        say(f"hooks    {short(edit.path)} {_became(edit)}")
-    _show_copies(plan)
+        if not another_owner(edit.path):
+            say(f"hooks    {short(edit.path)} {_became(edit)}")
+    _show_kept_hooks(plan)
     if plan.plugin and plan.plugin.is_usable:
         say(f"hooks    the plugin's stay; `claude plugin uninstall {plan.plugin.id}` removes them")
     for edit in plan.excludes:
@@ -255,8 +257,10 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
     _say_all(_about_data(plan, purge))
 
 
-def _show_copies(plan: removal.Removal) -> None:
-    """Name settings of worktrees' branches, whose hooks would fail from now on."""
+def _show_kept_hooks(plan: removal.Removal) -> None:
+    """Name settings of other users, and of worktrees' branches, whose hooks fail from now on."""
+    for path, why in plan.of_others:
+        say(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
     for path in plan.copies:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
         say(
@@ -324,6 +328,6 @@ def _nothing_to_do(place: Place, user: bool) -> str:
     if user:
         return "hivepipe init --user was never run here, or is undone: nothing to do"
     return (
-        f"{short(place.project)} has no hooks of hivepipe and no record: nothing to do. "
+        f"{short(place.project)} has no hooks of yours and no record: nothing to do. "
         "For all your projects: hivepipe uninstall --user"
     )

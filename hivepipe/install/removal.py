@@ -9,6 +9,7 @@ from hivepipe.archive.index import Index
 from hivepipe.errors import StackError
 from hivepipe.files import logs
 from hivepipe.files.manifest import Manifest
+from hivepipe.files.owner import another_owner
 from hivepipe.home import (
     Place,
     default_home,
@@ -18,11 +19,19 @@ from hivepipe.home import (
     read_record,
     real_path,
 )
-from hivepipe.install import claude_code, claude_plugin, edits, git_exclude, users_folder, worktrees
+from hivepipe.install import (
+    claude_code,
+    claude_plugin,
+    edits,
+    git_exclude,
+    settings_text,
+    users_folder,
+    worktrees,
+)
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing
-from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
+from hivepipe.install.holdings import Holdings, Left, bases_of, delete, holdings
 from hivepipe.install.installation import without_hooks
 from hivepipe.install.restored_names import restore_names
 from hivepipe.queue import endpoint
@@ -42,6 +51,7 @@ class Removal:
     runs       whether the stack of this home is known to run
     plugin     the plugin whose hooks continue to run, or None
     copies     settings files in worktrees that contain the hooks and are not changed
+    of_others  settings files with hooks that belong to other users and are not changed
     """
 
     place: Place
@@ -56,6 +66,7 @@ class Removal:
     sizes: list[tuple[str, int]]
     plugin: Plugin | None
     copies: list[str]
+    of_others: list[Left]
 
     @property
     def is_empty(self) -> bool:
@@ -69,25 +80,26 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
     With `purge`, every file that would be deleted is examined, too.
     """
     place = _place(user)
-    paths = _settings_paths(place, user)
-    settings = [edit for path in paths if _is_ours(edit := _settings_edit(path, user))]
+    found = _settings_paths(place, user)
+    settings = [edit for path in found if _is_ours(edit := _settings_edit(path, user))]
     is_shared = _is_shared(place)
     is_unused = not is_shared and holds_nothing(place)
     is_looked_at = is_unused or (purge and not is_shared)
-    found = holdings(place) if is_looked_at else Holdings([], [])
+    held = holdings(place) if is_looked_at else Holdings([], [])
     return Removal(
         place=place,
         settings=settings,
-        excludes=_exclude_edits(paths),
+        excludes=_exclude_edits([path for path in found if not another_owner(path)]),
         is_registered=bool(read_record(place.project)) and not (user and is_shared),
         is_shared=is_shared,
         runs=_runs(place),
         data=[] if is_shared else data_of(place),
         holds_nothing=is_unused,
-        holdings=found,
-        sizes=found.sizes(),
+        holdings=held,
+        sizes=held.sizes(),
         plugin=claude_plugin.switched_on(place.project, real_path(".")),
-        copies=[] if user else _copies(place, settings),
+        copies=[] if user else _copies(place, found),
+        of_others=_of_others(found),
     )
 
 
@@ -192,18 +204,24 @@ def _settings_paths(place: Place, user: bool) -> list[str]:
     return claude_code.one_of_each_file([*changed, *found, *copies])
 
 
-def _copies(place: Place, settings: list[edits.Edit]) -> list[str]:
-    ours = {os.path.realpath(edit.path) for edit in settings}
+def _copies(place: Place, known: list[str]) -> list[str]:
+    real = {os.path.realpath(path) for path in known}
     found = worktrees.settings_with_hooks(place.project)
-    return [path for path in found if os.path.realpath(path) not in ours]
+    return [path for path in found if os.path.realpath(path) not in real]
+
+
+def _of_others(paths: list[str]) -> list[Left]:
+    owners = [(path, another_owner(path)) for path in paths if settings_text.file_has_entries(path)]
+    return [Left(path, f"it belongs to {owner}") for path, owner in owners if owner]
 
 
 def _settings_edit(path: str, user: bool) -> edits.Edit:
-    """Return the edit of a settings file. One that is now a link out of its project stays as it is.
+    """Return the edit of a settings file.
 
-    A branch may have brought the link, and its target is not the file that `init` changed.
+    The file of another user stays as it is, and so does a link out of the project: a branch may
+    have brought it, and its target is not the file that `init` changed.
     """
-    is_own = user or not is_link_outside(path)
+    is_own = not another_owner(path) and (user or not is_link_outside(path))
     return without_hooks(path) if is_own else edits.Edit(path, None, None)
 
 
@@ -222,7 +240,7 @@ def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
     lines: dict[str, set[str]] = {}
     for path in settings:
         exclude = git_exclude.exclude_file(path)
-        if exclude and os.path.exists(exclude):
+        if exclude and os.path.exists(exclude) and not another_owner(exclude):
             lines.setdefault(exclude, set()).add(git_exclude.line_for(path))
     found = (git_exclude.to_stop_ignoring(exclude, ours) for exclude, ours in lines.items())
     return [edit for edit in found if edit]

@@ -1,8 +1,7 @@
 """Refuse to run as root in the home of another user, who could not use files of root."""
 
-import pwd
-
 from hivepipe.errors import RegistrationError
+from hivepipe.files.owner import user_name
 from hivepipe.home import owner_over_root
 
 
@@ -10,10 +9,7 @@ def refuse_root(home: str) -> None:
     """Raise RegistrationError if root would leave files in another user's home."""
     owner = owner_over_root(home)
     if owner:
-        try:
-            name = pwd.getpwuid(owner).pw_name
-        except KeyError:
-            name = f"#{owner}"
+        name = user_name(owner)
         raise RegistrationError(
             f"you are root, and {home} is, or would be, among the files of {name}, who could not "
             f"use what root makes there: run it as {name} (sudo -u {name} hivepipe ...), "

@@ -1,0 +1,116 @@
+"""Two users with one project folder: neither changes the files of the other."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import until
+from tests.installed import UID, Installation, User, changed
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
+
+OTHER_UID = 50_000 + os.getpid() % 10_000
+BECOME = ["setpriv", f"--reuid={OTHER_UID}", f"--regid={UID}", "--clear-groups"]
+
+
+class Colleague(User):
+    """A second user of a project, in the same group."""
+
+    account = "colleague"
+
+    def own(self, path: Path) -> None:
+        """Change the owner of a tree to this user."""
+        subprocess.run(["chown", "-R", f"{OTHER_UID}:{UID}", path], check=True)
+
+    def do(
+        self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command as this user."""
+        return subprocess.run(
+            [*BECOME, *map(str, words)],
+            input=data,
+            cwd=cwd or self.project,
+            env=self.env | env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture
+def colleague(user: User, installation: Installation, folder: Path) -> Iterator[Colleague]:
+    """A second user of the project of `user`, whose home folders are closed to each other."""
+    account = Colleague(folder / "second", installation)
+    shared = folder / "shared"
+    (shared / ".claude").mkdir(parents=True)
+    for path in (shared, shared / ".claude"):
+        os.chown(path, UID, UID)
+        path.chmod(0o2775)
+    for each in (user, account):
+        each.project = shared
+        each.home.chmod(0o700)
+    yield account
+    account.end_all()
+
+
+def theirs(account: User) -> dict[str, str]:
+    """Return the files of a user, in the home folder and in the project."""
+    owned = {str(path): path.stat().st_uid for path in account.project.rglob("*")}
+    uid = account.home.stat().st_uid
+    files = account.files(account.home, account.project)
+    return {path: print_ for path, print_ in files.items() if owned.get(path, uid) == uid}
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o664])
+def test_uninstall_leaves_the_settings_of_another_user(
+    user: User, colleague: Colleague, mode: int
+) -> None:
+    user.hivepipe("init", "--project")
+    (user.project / ".claude" / "settings.json").chmod(mode)
+    empty, before = colleague.files(colleague.home), theirs(user)
+    colleague.hivepipe("init")
+    colleague.play_session()
+    until(colleague.sessions, "no session was recorded")
+    assert colleague.do("chown", str(OTHER_UID), ".claude/settings.json").returncode != 0
+    said = colleague.hivepipe("uninstall", "--purge", "--yes")
+    assert said.count(".claude/settings.json") == 1
+    assert "left     .claude/settings.json: it belongs to nobody" in said
+    assert theirs(user) == before
+    assert not colleague.settings.exists()
+    assert changed(empty, colleague.files(colleague.home)) == {}
+
+
+def test_uninstall_of_the_first_user_leaves_the_hooks_of_the_second(
+    user: User, colleague: Colleague
+) -> None:
+    user.hivepipe("init", "--project")
+    colleague.hivepipe("init")
+    before = theirs(colleague)
+    said = user.hivepipe("uninstall", "--purge", "--yes")
+    assert f"left     .claude/settings.local.json: it belongs to #{OTHER_UID}" in said
+    assert theirs(colleague) == before
+    assert not (user.project / ".claude" / "settings.json").exists()
+    said = user.hivepipe("uninstall")
+    assert "has no hooks of yours" in said
+    assert "left     .claude/settings.local.json" in said
+
+
+def test_uninstall_forgets_an_edit_of_a_file_that_another_user_replaced(
+    user: User, colleague: Colleague
+) -> None:
+    empty = colleague.files(colleague.home)
+    colleague.hivepipe("init", "--project")
+    settings = user.project / ".claude" / "settings.json"
+    text = settings.read_bytes()
+    settings.unlink()
+    settings.write_bytes(text)
+    os.chown(settings, UID, UID)
+    before = theirs(user)
+    said = colleague.hivepipe("uninstall", "--purge", "--yes")
+    assert said.count(".claude/settings.json") == 1
+    assert theirs(user) == before
+    assert changed(empty, colleague.files(colleague.home)) == {}
