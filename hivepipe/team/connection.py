@@ -1,10 +1,11 @@
 """Connections to a team's server. psycopg is imported only where a team is used."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hivepipe.errors import TeamAwayError, TeamDataError, TeamError, TeamRefusedError
 from hivepipe.team.address import Address
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     import psycopg
 
 Connection: TypeAlias = "psycopg.Connection[dict[str, Any]]"
+
+Found = TypeVar("Found")
 
 EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
 OLDEST_SERVER = 150_000
@@ -133,6 +136,30 @@ def _is_refusal(text: str) -> bool:
 def one(connection: Connection, sql: str, *values: Any) -> Any:
     """Return the first column of the first row."""
     return first(connection.execute(sql, values))
+
+
+def one_meanwhile(
+    connection: Connection, sql: str, values: Sequence[object], meanwhile: Callable[[], Found]
+) -> tuple[Any, Found]:
+    """Send a query with parameters $1, $2 etc., and call `meanwhile` before its result is read.
+
+    Return the JSON of the first column of the first row, and the result of `meanwhile`. This does
+    not use psycopg's pipeline, which ends with a Flush after the Sync: for that, pgbouncer reserves
+    a server connection, and no answer would release it.
+    """
+    from psycopg import errors, generators  # noqa: PLC0415  an extra
+    from psycopg.pq import ExecStatus  # noqa: PLC0415
+
+    libpq, encoding = connection.pgconn, connection.info.encoding
+    libpq.send_query_params(sql.encode(), [str(value).encode(encoding) for value in values])
+    connection.wait(generators.send(libpq))
+    try:
+        found = meanwhile()
+    finally:
+        result = connection.wait(generators.fetch_many(libpq))[-1]
+    if result.status != ExecStatus.TUPLES_OK:
+        raise errors.error_from_result(result, encoding)
+    return json.loads(result.get_value(0, 0) or b"null"), found
 
 
 def first(cursor: "psycopg.Cursor[dict[str, Any]]") -> Any:

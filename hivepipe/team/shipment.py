@@ -7,7 +7,6 @@ at the server's mark.
 
 import json
 import logging
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
@@ -31,14 +30,11 @@ from hivepipe.team.retention import Retention, apply_retention
 from hivepipe.team.shared_rows import sent_form
 
 ROWS_AT_ONCE = 200
-# A pause after sending a batch: Linux wakes a server on the same machine on the sender's CPU,
-# where it would wait until the uplink has read the next batch.
-PAUSE_SECS = 0.00002
 _SMALL_CACHE = "PRAGMA cache_size=-256"  # in KiB; the default is 2 MB for each of two connections
 # Only the last batch waits for the server's disk, for all batches before it too.
 _SHIP = """
-    SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s), set_config('synchronous_commit',
-      CASE WHEN %s THEN 'off' ELSE current_setting('synchronous_commit') END, true)
+    SELECT hivepipe.ship($1, $2, $3, $4, $5, $6, $7), set_config('synchronous_commit',
+      CASE WHEN $8 THEN 'off' ELSE current_setting('synchronous_commit') END, true)
 """
 
 logger = logging.getLogger("hivepipe.uplink")
@@ -210,11 +206,7 @@ class Shipment(AbstractContextManager["Shipment"]):
                 self.greeting.policy_version,
                 batch.is_followed,
             )
-            with self._connection.pipeline():
-                cursor = self._connection.execute(_SHIP, values)
-                time.sleep(PAUSE_SECS)
-                following = meanwhile()
-            said = server.first(cursor)
+            said, following = server.one_meanwhile(self._connection, _SHIP, values, meanwhile)
         self._is_on_disk = not batch.is_followed
         if said["policy_version"] != self.greeting.policy_version or said["mark"] is None:
             self._is_outdated = True

@@ -1,5 +1,6 @@
 """Machines and readers behind pgbouncer with `pool_mode=transaction` and one server connection."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -81,6 +82,23 @@ def test_machines_share_one_connection(team: Team, port: int, tmp_path: Path) ->
     with connected(through_pgbouncer(joined.reads, port)) as connection:
         assert one(connection, "SELECT count(*) FROM hivepipe.sessions") == 3
     assert team.count("homes") == 3
+
+
+def test_no_message_follows_the_end_of_a_call(team: Team, tmp_path: Path) -> None:
+    """After Sync pgbouncer releases the server connection; a Flush would reserve it again."""
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    home = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    home.work("one", 250)
+    trace = tmp_path / "trace"
+    with trace.open("w") as written, Shipment(home.home, home.login, home.share) as shipment:
+        shipment._connection.pgconn.trace(written.fileno())
+        while shipment.ship_next():
+            pass
+        shipment._connection.pgconn.untrace()
+    assert same_rows(team, home)
+    sent = re.findall(r"\tF\t\d+\t(\w+)", trace.read_text())
+    assert sent.count("Sync") > 3
+    assert "Flush" not in sent
 
 
 def test_a_revoked_machine_is_refused(team: Team, port: int, tmp_path: Path) -> None:
