@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.errors import RegistrationError
+from hivepipe.files.owner import another_owner
 from hivepipe.home import default_home, read_record
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
@@ -62,11 +63,11 @@ def recorded(facts: Facts) -> Iterator[Finding]:
 def programs(facts: Facts) -> Iterator[Finding]:
     """Find a missing hook program or interpreter, for example after an upgrade of Python."""
     for file in facts.with_hooks:
-        paths = {path for _, entry in file.entries for path in _needed(entry)}
-        gone = {path for path in paths if not os.access(path, os.R_OK)}
+        gone = _gone(file)
+        owner = another_owner(file.path)
+        end = f"these hooks of {owner} fail in your sessions" if owner else "nothing is recorded"
         for path in sorted(gone)[:1]:
-            text = f"{file.path} runs {path}, which does not exist: nothing is recorded"
-            yield Finding(text, _init(file))
+            yield Finding(f"{file.path} runs {path}, which {_why_gone(path)}: {end}", _init(file))
         for path in sorted(_launchers(file) - gone):
             if not os.access(path, os.X_OK):
                 yield Finding(f"{path} cannot be executed: nothing is recorded", _init(file))
@@ -160,7 +161,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 def doubled(facts: Facts) -> Iterator[Finding]:
     """Find hooks that run twice per event, which is stored once but takes twice the time."""
     plugin = facts.plugin
-    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
+    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX and not _gone(file)]
     if plugin and plugin.is_usable and files:
         is_of_team = files[0].scope is Scope.PROJECT  # others may have no plugin: the hooks stay
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
@@ -177,6 +178,22 @@ def _launchers(file: SettingsFile) -> set[str]:
     return {launcher_of(entry["hooks"][0]) for _, entry in file.entries} - {""}
 
 
+def _gone(file: SettingsFile) -> set[str]:
+    """Return the files that the hooks in a settings file need and that cannot be read."""
+    paths = {path for _, entry in file.entries for path in _needed(entry)}
+    return {path for path in paths if not os.access(path, os.R_OK)}
+
+
+def _why_gone(path: str) -> str:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return "does not exist"
+    except OSError:
+        pass
+    return "you may not read"
+
+
 def _needed(entry: Entry) -> list[str]:
     """Return the files that an entry needs; `shared` looks for the program of one by name."""
     handler = entry["hooks"][0]
@@ -188,6 +205,9 @@ def _needed(entry: Entry) -> list[str]:
 
 
 def _init(file: SettingsFile) -> str:
+    """Return the command that renews the hooks in a settings file, or "" for another user's."""
+    if another_owner(file.path):
+        return ""
     return "hivepipe init" if file.scope is Scope.LOCAL else f"hivepipe init --{file.scope}"
 
 

@@ -1,5 +1,6 @@
 """Two users with one project folder: neither changes the files of the other."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -114,3 +115,16 @@ def test_uninstall_forgets_an_edit_of_a_file_that_another_user_replaced(
     assert said.count(".claude/settings.json") == 1
     assert theirs(user) == before
     assert changed(empty, colleague.files(colleague.home)) == {}
+
+
+def test_doctor_names_the_hook_of_another_user_that_may_not_be_read(
+    user: User, colleague: Colleague
+) -> None:
+    user.hivepipe("init", "--project")
+    colleague.hivepipe("init")
+    assert user.do("ls", colleague.home).returncode != 0
+    report = json.loads(user.hivepipe("doctor", "--json", expect=1))
+    (found,) = (each for each in report["findings"] if not each["is_note"])
+    assert found["check"] == "hook-programs"
+    assert f"which you may not read: these hooks of #{OTHER_UID} fail" in found["text"]
+    assert found["mend"] == ""
