@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Self
@@ -56,7 +56,7 @@ class Database:
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA foreign_keys=ON")
             migrate(self._connection, path.parent / "backups")
-            self._files = _files_of(path)
+            self._file = _file_at(path)
         except BaseException as error:
             self._connection.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
@@ -121,16 +121,13 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Run the block in one transaction; the write lock is taken at its start.
 
-        Also raise sqlite3.OperationalError if a file was removed or replaced meanwhile, because the
-        commit went to a file that no other process can open. What only a removed write-ahead log
-        contains is copied to the database.
+        Also raise sqlite3.OperationalError if the file was removed or replaced meanwhile, because
+        the commit went to a file that no other process can open.
         """
         with transaction(self._connection):
             yield
-        if _files_of(self.path) != self._files:
-            with suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-            raise sqlite3.OperationalError("a file of the database was removed or replaced")
+        if _file_at(self.path) != self._file:
+            raise sqlite3.OperationalError("the database file was removed or replaced")
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -204,12 +201,7 @@ def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[st
     }
 
 
-def _files_of(path: Path) -> tuple[tuple[int, int] | None, ...]:
-    """Return device and inode of a database and of its write-ahead log."""
-    return _file_at(path), _file_at(f"{path}-wal")
-
-
-def _file_at(path: Path | str) -> tuple[int, int] | None:
+def _file_at(path: Path) -> tuple[int, int] | None:
     """Return device and inode of the file with this name, or None."""
     try:
         status = os.stat(path)

@@ -95,30 +95,6 @@ def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first
     assert seen == [("kept",)]
 
 
-READ = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-print(*(name for (name,) in db.execute("SELECT job_id FROM applied ORDER BY 1")))
-"""
-
-
-def test_rows_in_a_removed_write_ahead_log_are_kept(tmp_path: Path) -> None:
-    """Other processes cannot open the removed log, and it is gone after a kill."""
-    path = tmp_path / "hive.db"
-    writer, another = Database(path), Database(path)
-    for number in range(2):
-        with writer.transaction():
-            writer.execute("INSERT INTO applied VALUES (:id, 'now')", {"id": f"before-{number}"})
-    Path(f"{path}-wal").unlink()
-    Path(f"{path}-shm").unlink()
-    with pytest.raises(sqlite3.OperationalError, match="removed or replaced"), writer.transaction():
-        writer.execute("INSERT INTO applied VALUES (:id, 'now')", {"id": "after"})
-    seen = subprocess.run([sys.executable, "-I", "-c", READ, str(path)], capture_output=True)
-    writer.close()
-    another.close()
-    assert seen.stdout.split() == [b"after", b"before-0", b"before-1"]
-
-
 def database_with_counters(path: Path, rows: int) -> Database:
     """Return a database with many counters and a long write-ahead log."""
     db = Database(path)
