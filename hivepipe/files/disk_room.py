@@ -23,4 +23,4 @@ def is_full(folder: str | Path) -> bool:
 
 def _existing(folder: str | Path) -> Path:
     """Return the folder or its nearest existing parent."""
-    return next(path for path in (Path(folder), *Path(folder).parents) if path.is_dir())
+    return next(path for path in (Path(folder), *Path(folder).parents) if os.path.isdir(path))

@@ -63,7 +63,7 @@ def take_all_down(
     are_down = _set_all_down({stack.home for stack in stacks if not table.of(stack)})
     for stack in stacks:
         try:
-            with _turn(stack):
+            with os_error_as(StackError, stack.home), _turn(stack):
                 is_up = read_record(stack.home).get("state") == "on"  # by an `up` since then
                 if is_up or stack.home not in are_down:
                     _record_and_end(stack, table)

@@ -4,6 +4,7 @@ Only the holder of `supervisor.lock` may start the stack or clean up after a dea
 concurrent `up` commands give one stack, and no surviving Redis blocks the append-only file.
 """
 
+import errno
 import math
 import os
 import socket
@@ -121,10 +122,13 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         signal_all(supervisors, psutil.Process.terminate)
     wait_for_end(everyone, STOP_SECS)
     end_processes(everyone, KILL_SECS)
-    if not os.path.isdir(stack.folder):  # deleted at logout, so there is no lock file
-        _end_survivors(stack)
-        return
-    with locked_file(stack.lock("supervisor"), KILL_SECS):
+    try:
+        with locked_file(stack.lock("supervisor"), KILL_SECS):
+            _end_survivors(stack)
+    except OSError as error:
+        # The folder was deleted at logout, or its disk is full or read-only: nothing can start.
+        if error.errno not in (errno.ENOENT, errno.ENOSPC, errno.EROFS):
+            raise
         _end_survivors(stack)
 
 
@@ -139,8 +143,8 @@ def _is_held(lock: str) -> bool:
             return False
     except LockHeldError:
         return True
-    except FileNotFoundError:  # the runtime folder was deleted at logout
-        return False
+    except OSError as error:  # the runtime folder was deleted at logout, or its disk is read-only
+        return error.errno != errno.ENOENT
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:

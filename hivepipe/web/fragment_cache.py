@@ -1,7 +1,7 @@
 """A cache of rendered page fragments: after a change, only what differs is rendered again."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from threading import Lock
 
 from markupsafe import Markup
@@ -17,7 +17,7 @@ class FragmentCache:
     """
 
     def __init__(self) -> None:
-        self._parts: OrderedDict[Hashable, tuple[object, Markup]] = OrderedDict()
+        self._parts: OrderedDict[str, tuple[object, Markup]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -25,7 +25,7 @@ class FragmentCache:
         self, shown: object, filters: dict[str, str], caller: Callable[[], Markup]
     ) -> Markup:
         """Return the fragment that the caller renders of an object and the URL's filters."""
-        key = (_hash(shown), *sorted(filters.items()))
+        key = f"{_hash(shown)} {sorted(filters.items())}"
         with self._lock:
             value, kept = self._parts.get(key, (None, Markup()))
             if value == shown:
@@ -33,12 +33,13 @@ class FragmentCache:
                 return kept
         text = caller()
         with self._lock:
-            _, before = self._parts.pop(key, (None, ""))
+            if key in self._parts:
+                self._bytes -= _size(key, self._parts.pop(key)[1])
             self._parts[key] = (shown, text)
-            self._bytes += len(text) - len(before)
+            self._bytes += _size(key, text)
             while self._bytes > MOST_BYTES or len(self._parts) > MOST_PARTS:
-                _, (_, oldest) = self._parts.popitem(last=False)
-                self._bytes -= len(oldest)
+                oldest, (_, kept) = self._parts.popitem(last=False)
+                self._bytes -= _size(oldest, kept)
         return text
 
 
@@ -47,3 +48,7 @@ def _hash(shown: object) -> int:
         return hash(shown)
     except TypeError:
         return id(shown)
+
+
+def _size(key: str, text: str) -> int:
+    return len(key) + len(text)

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -189,10 +190,12 @@ def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) 
 def test_down_stops_a_stack_on_a_read_only_disk(sandbox: Sandbox, options: list[str]) -> None:
     """Else nobody could unmount or check the disk."""
     sandbox.run("up", "-d")
-    state = sandbox.env["XDG_STATE_HOME"]
-    with mounted(Path(state), "--bind", state):
-        assert run("mount", "-o", "remount,ro,bind", state)
-        sandbox.run("down", *options, expect=1)
+    runtime = sandbox.run("url").strip().removeprefix("unix://").rpartition("/")[0]
+    with ExitStack() as stack:
+        for folder in (sandbox.env["XDG_STATE_HOME"], runtime):
+            stack.enter_context(mounted(Path(folder), "--bind", folder))
+            eventually(partial(run, "mount", "-o", "remount,ro,bind", folder))
+        assert "may start it" in sandbox.run("down", *options, expect=1)
         assert sandbox.processes() == {}
         assert "may start it" in sandbox.run("down", *options, expect=1)
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from hivepipe.files.disk_room import is_full
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spooled import set_aside
 from hivepipe.stack import kernel
 from hivepipe.worker import claiming_worker
 from hivepipe.worker.claiming_worker import ClaimingWorker
+from tests.postgres import unprivileged
 
 
 def refused(*_: object) -> None:
@@ -71,3 +73,15 @@ def test_a_renamed_machine_keeps_its_home(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(socket, "gethostname", lambda: "renamed-by-dhcp")
     assert kernel.touch(str(tmp_path))
     kernel.refuse_another(str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_a_folder_that_another_user_made_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    os.seteuid(unprivileged().pw_uid)
+    try:
+        with pytest.raises(PermissionError):
+            os.listdir(tmp_path / "theirs")
+        assert not is_full(tmp_path / "theirs" / "runtime")
+    finally:
+        os.seteuid(0)

@@ -221,7 +221,7 @@ def test_values_with_one_hash_have_their_own_parts() -> None:
 
 
 def test_the_oldest_parts_are_evicted_and_a_part_that_is_too_large_is_not_cached() -> None:
-    once, render = FragmentCache(), counting_renderer(fragment_cache.MOST_BYTES // 2)
+    once, render = FragmentCache(), counting_renderer(fragment_cache.MOST_BYTES // 2 - 100)
     parts = [["a"], ["b"], ["c"]]
     for part in parts:
         once(part, {}, render)
@@ -235,6 +235,9 @@ def test_parts_without_text_are_bounded_too() -> None:
     for number in range(3 * fragment_cache.MOST_PARTS):
         once([number], {}, lambda: Markup(""))
     assert len(once._parts) == fragment_cache.MOST_PARTS
+    for number in range(9):
+        once(number, {"type": "x" * (fragment_cache.MOST_BYTES // 4)}, lambda: Markup(""))
+    assert len(once._parts) == 3
 
 
 @pytest.mark.parametrize(("path", "table"), [("/agents", "agents"), ("/now?all=1", "sessions")])
