@@ -42,6 +42,7 @@ class Vitals(NamedTuple):
     free_bytes: int | None = None
     full_disk: str = ""  # the folder of the home or of its sockets whose disk takes no file
     lost: tuple[int, str, str] | None = None  # lost in the last week: number, first, last time
+    redis_full: bool = False
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
     clock_stands_still: bool = False  # no scheduler is active
     store_secs: float = 0.0  # how long the database has not been writable
@@ -89,6 +90,10 @@ def alerts_of(vitals: Vitals) -> list[Alert]:
 
 
 def _of_processes(vitals: Vitals) -> Iterator[Alert]:
+    if vitals.redis_full:  # workers and scheduler cannot register
+        text = "the memory of Redis is full: new events wait on disk"
+        yield Alert("redis_memory", text, is_urgent=True)
+        return
     if vitals.unserved:
         text = f"no worker serves {', '.join(vitals.unserved)}"
         yield Alert("no_worker", text, is_urgent=True)

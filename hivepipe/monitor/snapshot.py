@@ -17,6 +17,7 @@ from hivepipe.events.job_plan import utc
 from hivepipe.files.disk_room import free_bytes, is_full
 from hivepipe.home import Place, read_record
 from hivepipe.queue.figures import Figures, shares
+from hivepipe.queue.full_memory import has_room
 from hivepipe.queue.lost_events import lost_events
 from hivepipe.queue.rq_workers import have_settled, unserved
 from hivepipe.queue.spooled import waiting_events
@@ -65,6 +66,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
     return Vitals(
         failed=found.accounts["failed"],
         oldest_waiting_secs=found.oldest_waiting_secs or 0.0,
+        redis_full=not has_room(client),
         unserved=unserved(found.workers, found.queues),
         clock_stands_still=have_settled(found.workers) and not found.scheduler,
         store_secs=trouble["secs"],

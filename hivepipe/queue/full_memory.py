@@ -16,6 +16,15 @@ def is_full(error: Exception) -> bool:
     return FULL in str(error)
 
 
+def has_room(client: redis.Redis) -> bool:
+    """Tell whether Redis takes writes that need memory. Nothing is changed."""
+    try:
+        client.setrange("hivepipe:none", 0, "")
+    except redis.ResponseError as error:
+        return not is_full(error)
+    return True
+
+
 @contextmanager
 def unless_full() -> Iterator[None]:
     """Ignore the error of a full Redis, because it has room again only after its jobs are done."""

@@ -290,6 +290,30 @@ def test_a_hanging_worker_is_reported_and_its_queues_as_unserved(
     assert report["alerts"][0]["text"] == "no worker serves slow, llm"
 
 
+def test_a_full_redis_is_reported_but_not_its_silent_workers(
+    private_home: Home, client: redis.Redis, writer: Writer
+) -> None:
+    writer.start()
+    (worker,) = until(lambda: rq_workers(client), "not registered")
+    writer.signal(signal.SIGSTOP)
+    births = {
+        "birth": "2026-01-01T00:00:00.000000Z",
+        "last_heartbeat": "2026-01-01T00:00:00.000000Z",
+    }
+    client.hset(f"rq:worker:{worker.name}", mapping=births)
+    client.config_set("maxmemory", 1)
+    try:
+        done = status(private_home)
+    finally:
+        client.config_set("maxmemory", 0)
+        writer.signal(signal.SIGCONT)
+    alerts = [line for line in done.stdout.splitlines() if line.startswith("alert ")]
+    assert alerts == [
+        "alert     redis_memory: the memory of Redis is full: new events wait on disk"
+    ]
+    assert done.returncode == 1
+
+
 def test_without_a_supervisor_the_workers_registrations_count(
     private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> None:

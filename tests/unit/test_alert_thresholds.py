@@ -41,6 +41,9 @@ RAISED: list[tuple[dict[str, Any], str, str]] = [
     ({"ratings": "HTTP 401"}, "memory_server",
      "the memory server did not take ratings: HTTP 401"),
     ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
+    # Workers and scheduler cannot register then.
+    ({"redis_full": True, "unserved": ("slow",), "clock_stands_still": True}, "redis_memory",
+     "the memory of Redis is full: new events wait on disk"),
     ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
     ({"store_secs": 180.0}, "store",
      "the database has not been writable for 3 min: database is locked"),
