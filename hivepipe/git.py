@@ -2,7 +2,9 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from hivepipe import settings
 from hivepipe.errors import TreeError
@@ -17,11 +19,18 @@ _OPTIONS = (
     *("-c", "safe.bareRepository=explicit"),
 )
 
+Variables = Mapping[bytes, bytes]
+NONE: Variables = MappingProxyType({})
 _NO_REPOSITORY = b"not a git repository"
 
 
-def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
-    """Run git in a folder; return None if git is missing or does not answer in time."""
+def ask(
+    folder: str, *words: str, variables: Variables = NONE
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Run git in a folder; return None if git is missing or does not answer in time.
+
+    Only `variables` can name another repository than that of the folder.
+    """
     git = find_program("git")
     if git is None:
         return None
@@ -29,7 +38,7 @@ def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
         return subprocess.run(
             [git, *_OPTIONS, "-C", folder, *words],
             # Without GIT_DIR and the like, which git hooks set, and without prompts.
-            env=settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C"},
+            env=settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C", **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=ANSWER_SECS,
@@ -39,9 +48,9 @@ def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
         return None
 
 
-def answer(folder: str, *words: str) -> str | None:
+def answer(folder: str, *words: str, variables: Variables = NONE) -> str | None:
     """Return git's output without the last line break, or None if it fails."""
-    result = ask(folder, *words)
+    result = ask(folder, *words, variables=variables)
     return os.fsdecode(result.stdout).rstrip("\n") if result and result.returncode == 0 else None
 
 

@@ -19,6 +19,7 @@ from hivepipe.files.owner import another_owner
 from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal, settings_text
 from hivepipe.install.claude_code import Scope, version_text
+from hivepipe.install.git_exclude import missing_line
 from hivepipe.install.hook_entries import EVENTS, Form, Version, events_of
 from hivepipe.install.status_line import has_ours
 from hivepipe.migration import record as records
@@ -150,6 +151,9 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         _show_left_out(plan.claude)
     if plan.exclude in plan.changes:
         say(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
+    if scope in (Scope.LOCAL, Scope.CODEX) and (missing := missing_line(plan.settings.path)):
+        say("git      does not ignore that file, because GIT_DIR or GIT_WORK_TREE is set:")
+        say(f"         add {missing[1]} to {short(missing[0])}")
     if plan.is_committed:
         say("         git tracks this file, but its paths are valid on this machine only")
     say(f"data     {short(plan.home)}")

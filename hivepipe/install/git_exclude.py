@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from hivepipe import git
 from hivepipe.install.edits import Edit, make, read, remove_if_empty
+from hivepipe.settings import environment
 
 _MARK = "# hivepipe init"
 _MADE = "# hivepipe made this file"
@@ -52,15 +53,30 @@ def is_tracked(path: str) -> bool:
     return _git(path, "ls-files", "--error-unmatch", path) is not None
 
 
-def exclude_file(path: str) -> str | None:
+def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
     """Return the exclude file of the clone that this file is in, or None outside of one."""
-    found = _git(path, "rev-parse", "--git-path", "info/exclude")  # relative to the folder
+    words = ("rev-parse", "--git-path", "info/exclude")
+    found = _git(path, *words, variables=variables)  # relative to the folder
     return os.path.realpath(os.path.join(_folder(path), found)) if found else None
 
 
-def line_for(path: str) -> str:
+def missing_line(path: str) -> tuple[str, str] | None:
+    """Return an exclude file and the line that it needs if GIT_DIR names a repository, or None.
+
+    hivepipe does not write it: `uninstall` may run without that variable and would leave it.
+    """
+    named = {name: environment(name) for name in ("GIT_DIR", "GIT_WORK_TREE")}
+    variables = {os.fsencode(name): os.fsencode(value) for name, value in named.items() if value}
+    untracked = ("ls-files", "--others", "--exclude-standard", "--", path)
+    if not variables or not _git(path, *untracked, variables=variables):
+        return None
+    exclude = exclude_file(path, variables)
+    return (exclude, line_for(path, variables)) if exclude else None
+
+
+def line_for(path: str, variables: git.Variables = git.NONE) -> str:
     """Return the line that excludes this file, relative to the top of its working tree."""
-    top = _git(path, "rev-parse", "--show-toplevel") or _folder(path)
+    top = _git(path, "rev-parse", "--show-toplevel", variables=variables) or _folder(path)
     return "/" + re.sub(r"([*?\[\\])", r"\\\1", os.path.relpath(path, top))
 
 
@@ -96,5 +112,5 @@ def _folder(path: str) -> str:
     return os.path.dirname(os.path.dirname(path))
 
 
-def _git(path: str, *words: str) -> str | None:
-    return git.answer(_folder(path), *words)
+def _git(path: str, *words: str, variables: git.Variables = git.NONE) -> str | None:
+    return git.answer(_folder(path), *words, variables=variables)

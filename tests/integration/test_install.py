@@ -426,6 +426,19 @@ def test_the_lines_of_others_in_an_exclude_file_are_kept(user: User) -> None:
     assert exclude.read_text() == "*.tmp\n"
 
 
+def test_init_names_the_line_for_a_repository_that_git_dir_names(user: User) -> None:
+    bare = user.home / "dots.git"
+    user.git("init", "-q", "--bare", str(bare))
+    user.env |= {"GIT_DIR": str(bare), "GIT_WORK_TREE": str(user.home)}
+    line = "/shop/.claude/settings.local.json"
+    assert f"add {line} to ~/dots.git/info/exclude" in user.hivepipe("init")
+    assert ".claude" in user.git("status", "--short", "-uall")
+    (bare / "info" / "exclude").write_text(f"{line}\n")
+    assert "GIT_DIR" not in user.hivepipe("init")
+    assert ".claude" not in user.git("status", "--short", "-uall")
+    assert "GIT_DIR" not in user.hivepipe("init", "--project")
+
+
 def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None:
     user.git("init", "-q")
     with_settings(user)
