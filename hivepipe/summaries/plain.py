@@ -47,12 +47,12 @@ def _work(meta: dict[str, Any]) -> str:
 
 
 def _compacted(meta: dict[str, Any]) -> str:
-    summary = typed(meta, "compact_summary", str)
+    summary = typed(meta, "compact_summary", str).strip()
     return f"Claude Code's own summary: {summary}" if summary else ""
 
 
 def _end(meta: dict[str, Any]) -> str:
-    last = typed(part(meta, "deliverables"), "message", str)
+    last = typed(part(meta, "deliverables"), "message", str).strip()
     words = f"Outcome: {typed(meta, 'outcome', str) or 'unknown'}."
     return f"{words} Claude's last words: {last[:_LAST_WORDS]}" if last else words
 

@@ -1,6 +1,6 @@
-"""The summary of a plain text that is made without a model."""
+"""The summary that is made without a model."""
 
-from hivepipe.summaries.plain import plain_text_summary
+from hivepipe.summaries.plain import plain_summary, plain_text_summary
 
 
 def test_a_text_is_summarised_by_its_size_and_its_end() -> None:
@@ -18,3 +18,12 @@ def test_a_short_text_is_quoted_whole() -> None:
         "A text, 1 line. Its last words: Done."
     )
     assert plain_text_summary("", "other").summary == "A text, 0 lines."
+
+
+def test_a_quoted_text_begins_in_its_own_line() -> None:
+    """Claude's answers often begin with empty lines."""
+    meta = {"deliverables": {"message": "\n\n\n\nDone.\n"}, "compact_summary": "\nIt works.\n"}
+    assert plain_summary(meta).summary.splitlines()[1:] == [
+        "Claude Code's own summary: It works.",
+        "Outcome: unknown. Claude's last words: Done.",
+    ]
