@@ -28,7 +28,10 @@ _SCHEMES = ("redis", "rediss", "unix")
 _FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 _OPTIONS = ("db", *_FILES, "ssl_password", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ciphers")
 _TRY_WRITE = script("try_write")
-_OF_SCRIPT = re.compile(r".*@user_script: ?\d+: -?")  # before an error of Redis 6.2 in a script
+# What Redis 6.2, Redis 7 and redis-py add to an error in a script or a transaction.
+_ADDED = re.compile(
+    r".*@user_script: ?\d+: -?| script: [0-9a-f]+, on @user_script:.*|.* of pipeline caused error: "
+)
 _UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
 _QUEUE_KEYS = {f"rq:queue:{name}" for name in ALL_QUEUES}
@@ -80,7 +83,7 @@ def claim(url: str, home: str, owner: str) -> list[str]:
     try:
         with connect(url) as connection:
             warnings = _refuse_unfit(connection, name)
-            connection.eval(_TRY_WRITE, 0)
+            _try_commands(connection)
             _become_owner(connection, name, home, owner)
             return warnings
     except redis.RedisError as error:
@@ -94,15 +97,24 @@ def trouble(url: str) -> str:
     """
     try:
         with connect(url, limit_secs=ANSWER_SECS) as connection:
-            connection.eval(_TRY_WRITE, 0)
+            _try_commands(connection)
     except redis.RedisError as error:
         return _described(url, error)
     return ""
 
 
+def _try_commands(connection: redis.Redis) -> None:
+    """Try the commands of hooks and workers that a server may refuse. Nothing is changed."""
+    connection.eval(_TRY_WRITE, 0)
+    connection.evalsha(connection.script_load(_TRY_WRITE), 0)
+    with connection.pipeline() as transaction:
+        transaction.blpop(["hivepipe:none"], 1)  # does not wait in a transaction
+        transaction.execute()
+
+
 def _described(url: str, error: redis.RedisError) -> str:
     is_refusal = isinstance(error, redis.ResponseError | redis.AuthenticationError)
-    reason = _OF_SCRIPT.sub("", str(error)).rstrip(".")
+    reason = _ADDED.sub("", str(error)).rstrip(".")
     return f"{endpoint.shown(url)} {'refuses' if is_refusal else 'does not answer'}: {reason}"
 
 

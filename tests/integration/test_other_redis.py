@@ -283,6 +283,9 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
     changes = {
         "read only replica": ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
         "no permissions": ("ACL SETUSER hive -eval", "ACL SETUSER hive +eval"),
+        "'blpop' command": ("ACL SETUSER hive -blpop", "ACL SETUSER hive +blpop"),
+        "'evalsha' command": ("ACL SETUSER hive -evalsha", "ACL SETUSER hive +evalsha"),
+        "MULTI": ("ACL SETUSER hive -multi", "ACL SETUSER hive +multi"),
         "access": (  # "can't access ... the keys", "No permissions to access a key"
             "ACL SETUSER hive resetkeys ~rq:*",
             "ACL SETUSER hive ~hivepipe:*",
@@ -295,6 +298,7 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
         assert f"redis://hive:***@127.0.0.1:{theirs.port}/2 refuses: " in output
         assert reason in output
         assert "user_script" not in output
+        assert "pipeline" not in output
         client.execute_command(*accepting.split())
     sandbox.run("up", "-d", "--redis-url", url)
     for number, (reason, (refusing, accepting)) in enumerate(changes.items()):
