@@ -284,6 +284,7 @@ def test_a_worker_waits_for_a_redis_that_does_not_answer_in_time(
         SlowWorker,
         bootstrap=bootstrap,
         _stop_requested=False,
+        _parent=os.getppid(),
         _address="/redis.sock",
         connection=fakeredis.FakeRedis(),
         name="slow",
