@@ -18,6 +18,7 @@ from hivepipe.home import read_record
 from hivepipe.queue import endpoint
 from hivepipe.queue.claims import accounts
 from hivepipe.queue.connection import connect
+from hivepipe.queue.full_memory import unless_full
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
 from hivepipe.stack.ping import ANSWER_SECS
@@ -107,7 +108,7 @@ def _try_commands(connection: redis.Redis) -> None:
     """Try the commands of hooks and workers that a server may refuse. Nothing is changed."""
     connection.eval(_TRY_WRITE, 0)
     connection.evalsha(connection.script_load(_TRY_WRITE), 0)
-    with connection.pipeline() as transaction:
+    with unless_full(), connection.pipeline() as transaction:
         transaction.blpop(["hivepipe:none"], 1)  # does not wait in a transaction
         transaction.execute()
 

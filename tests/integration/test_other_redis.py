@@ -16,6 +16,7 @@ from rq import Queue
 
 from hivepipe.home import read_record
 from hivepipe.queue.claims import accounts
+from hivepipe.stack.other_redis import trouble
 from tests.conftest import ROOT, find_server
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
@@ -311,6 +312,11 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
         assert f"{report['trouble']}; events wait on disk" in sandbox.run("doctor", expect=1)
         client.execute_command(*accepting.split())
         eventually(lambda number=number: f"s-{number}" in sandbox.sessions())  # type: ignore[misc]
+
+
+def test_a_full_redis_is_no_trouble_because_it_finishes_its_jobs(theirs: TheirRedis) -> None:
+    theirs.client().config_set("maxmemory", 1)
+    assert trouble(f"redis://127.0.0.1:{theirs.port}/2") == ""
 
 
 def test_an_unusable_address_is_refused_without_its_password(
