@@ -7,7 +7,7 @@ import click
 from hivepipe.cli.probe import entries as shown
 from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, say_prose
 from hivepipe.doctor.checks import CHECKS, Examination, examined
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.hook_in_use import hook_in_use
@@ -39,14 +39,14 @@ def doctor(fire: bool) -> None:
         for runner in result.hooks:
             say(f"hooks run by {runner}")
         if hook:
-            say(hook.line())
+            say_prose(hook.line(), 6)
         for _, finding in sorted(result.found, key=lambda pair: pair[1].is_note):
             _show(finding)
         wrong = len([entry for _, entry in result.found if not entry.is_note])
         if fire:
-            say(f"probe: {summary(probes)}")
+            say_prose(f"probe: {summary(probes)}", 7)
         verdict = counted(wrong, "problem") if wrong else _well(fire)
-        say(f"{len(CHECKS)} checks: {verdict}")
+        say_prose(f"{len(CHECKS)} checks: {verdict}", 6)
     sys.exit(0 if result.healthy else 1)
 
 
@@ -54,10 +54,10 @@ def _well(fired: bool) -> str:
     """Return the verdict without problems; only a probe proves that hooks record."""
     if fired:
         return "no problem found, and every hook records"
-    return "no problem found; hivepipe doctor --probe checks whether hooks record"
+    return "no problem found; `hivepipe doctor --probe` checks whether hooks record"
 
 
 def _show(finding: Finding) -> None:
-    say(f"{'note ' if finding.is_note else 'WRONG'} {finding.text}")
+    say_prose(f"{'note ' if finding.is_note else 'WRONG'} {finding.text}", 8)
     if finding.mend:
         say(f"      repair: {finding.mend}")

@@ -7,7 +7,7 @@ import time
 import click
 
 from hivepipe.cli.log_tail import FOLLOW_SECS, PROGRAMS, Tail, show_lines
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, say_prose
 from hivepipe.config.config_file import unseen
 from hivepipe.db.tree import recorded_tree
 from hivepipe.home import (
@@ -79,7 +79,7 @@ def down(every: bool) -> None:
         place = locate(".")
         _registered(place)
         lifecycle.take_down(Stack.of(place))
-        say(f"down: {place.home}; hooks keep events on disk until `hivepipe up`")
+        say_prose(f"down: {place.home}; hooks keep events on disk until `hivepipe up`", 6)
         _name_workers(place.home)
         return
     table = ProcessTable()

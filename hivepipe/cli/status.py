@@ -7,7 +7,7 @@ import click
 
 from hivepipe.cli.tables import as_json, output_options, printable, show_json, shown_time
 from hivepipe.cli.team.uplink_lines import show_uplink
-from hivepipe.cli.terminal import is_terminal, say
+from hivepipe.cli.terminal import is_terminal, say, say_prose
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.home import locate
 from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
@@ -38,8 +38,8 @@ def status(live: bool) -> None:
     if not show_json(**report):
         _show(report)
         if asking := waiting(place.home, place.project):
-            say(f"asks      {in_a_line(asking)}: no effect until hivepipe trust")
-        say(verdict(report))
+            say_prose(f"asks      {in_a_line(asking)}: no effect until `hivepipe trust`", 10)
+        say_prose(verdict(report), 2)
     sys.exit(0 if report["condition"] in condition.FINE else 1)
 
 
@@ -58,18 +58,18 @@ def _show_stack(report: dict[str, Any]) -> None:
     if report["condition"] not in NOT_RUNNING or report["redis"] == "up":
         say(f"redis     {report['redis']}, {report['address']}")
     if report["trouble"]:
-        say(f"          {report['trouble']}")
+        say_prose(f"          {report['trouble']}", 10)
     if report["leaves_when_idle"]:
         secs = number("HIVEPIPE_IDLE_SECS")
         say(f"started   by a hook; shuts down after {secs:.0f} s without work")
     failed = report["failed_start"]
     if failed:
         times = counted(failed["failures"], "time")
-        say(f"hooks could not start the stack, {times}: {failed['reason']}")
+        say_prose(f"hooks could not start the stack, {times}: {failed['reason']}", 2)
         say(f"the next hook after {failed['again_in_secs']} s tries again")
     for entry in report["processes"]:
         line = f"{entry['name']:<9} {entry['state']}, pid {entry['pid']}"
-        say(f"{line}, up {entry['uptime_secs']} s{silence(report, entry['pid'])}")
+        say_prose(f"{line}, up {entry['uptime_secs']} s{silence(report, entry['pid'])}", 10)
     if not report["processes"]:
         _show_workers(report)
 
@@ -77,24 +77,26 @@ def _show_stack(report: dict[str, Any]) -> None:
 def _show_what_is_wrong(report: dict[str, Any]) -> None:
     if report["store_trouble"]:
         trouble = report["store_trouble"]
-        say(f"database  has not answered for {trouble['secs']} s: {trouble['reason']}")
+        say_prose(f"database  has not answered for {trouble['secs']} s: {trouble['reason']}", 10)
     if report["newer_version"]:
-        say(f"jobs of a newer hivepipe wait (version {report['newer_version']}): upgrade this one")
+        version = report["newer_version"]
+        say_prose(f"jobs of a newer hivepipe wait (version {version}): upgrade this one", 2)
     for reduction in report["reduced"]:
-        say(f"reduced   {reduction['text']}")
+        say_prose(f"reduced   {reduction['text']}", 10)
     for alert in report["alerts"]:
         since = f" (since {shown_time(alert['since'])})" if alert["since"] else ""
-        say(f"alert     {alert['name']}: {alert['text']}{since}")
+        say_prose(f"alert     {alert['name']}: {alert['text']}{since}", 10)
     _show_deletions(report["deletions"])
 
 
 def _show_deletions(deletions: list[dict[str, Any]]) -> None:
     for each in deletions:
         things = counted(each["number"], each["kind"])
-        say(
+        say_prose(
             f"deletion  {things} of hivepipe, up to {each['oldest_days']:g} days old, will be "
             f"deleted after {shown_time(each['at'])}: "
-            f"set {each['rule']} in config.toml to keep it"
+            f"set {each['rule']} in config.toml to keep it",
+            10,
         )
 
 
@@ -104,7 +106,7 @@ def _show_spool(report: dict[str, Any]) -> None:
     say(f"spool     {counted(spool, 'event', 'wait')} on disk{unreadable}")
     if report["in_memory"]:
         text = f"{report['in_memory']} of them outside the home, which is not writable"
-        say(f"          {text}; they may be lost if the machine stops now")
+        say_prose(f"          {text}; they may be lost if the machine stops now", 10)
 
 
 def _show_workers(report: dict[str, Any]) -> None:
@@ -115,7 +117,7 @@ def _show_workers(report: dict[str, Any]) -> None:
         if worker["heartbeat_secs"] is not None:
             heartbeat = f"heartbeat {worker['heartbeat_secs']:.0f} s ago"
         where = f"on {printable(worker['host'])}, pid {worker['pid']}"
-        say(f"worker    of {queues} {where}, {heartbeat}")
+        say_prose(f"worker    of {queues} {where}, {heartbeat}", 10)
 
 
 def _show_effectless(counters: dict[str, int] | None) -> None:
@@ -127,7 +129,7 @@ def _show_effectless(counters: dict[str, int] | None) -> None:
     say(f"no-op     {counted(of_checkpoints, 'checkpoint update')}")
     others = [f"{name} {n}" for name, n in counters.items() if "update_checkpoint" not in name]
     if others:
-        say(f"no-op     {', '.join(others)}")
+        say_prose(f"no-op     {', '.join(others)}", 10)
 
 
 def _show_jobs(report: dict[str, Any]) -> None:
@@ -139,5 +141,5 @@ def _show_jobs(report: dict[str, Any]) -> None:
         say(f"{name:<9} {count} waiting")
     if report["oldest_waiting_secs"] is not None:
         say(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
-    say(f"accepted  {balance(report)}")
+    say_prose(f"accepted  {balance(report)}", 10)
     say(f"retried   {report['retried']}")

@@ -7,7 +7,10 @@ path or message cannot forge a line.
 import io
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
@@ -21,6 +24,7 @@ from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
 MARGIN = "| "
+_BOUND = "\0"  # a space at which no line is broken; `printable` escapes this character
 
 yes_option = shared_option("--yes", is_flag=True, help="Do not ask.")
 
@@ -45,6 +49,29 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
     if bold and is_terminal(err=err) and not is_dumb():
         line = f"\x1b[1m{line}\x1b[0m"
     _print(f"{line}\n", err)
+
+
+def say_prose(text: str, indent: int) -> None:
+    """Print a line. A terminal that is too narrow gets several, and all but the first are indented.
+
+    It is broken at spaces, but not inside of its label of `indent` columns, of a `command`, or of
+    the user's folders.
+    """
+    if not is_terminal():
+        say(text)
+        return
+    folders = map(re.escape, (real_path("."), user_folder() or "/"))
+    whole = "|".join([f"^.{{{indent}}}", "`[^`]*`", *folders])
+    bound = re.sub(whole, lambda found: found[0].replace(" ", _BOUND), printable(text))
+    lines = textwrap.wrap(
+        bound,
+        max(shutil.get_terminal_size().columns, 2 * indent),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        say(line.replace(_BOUND, " "))
 
 
 def say_text(text: str, *, margin: str = MARGIN) -> None:

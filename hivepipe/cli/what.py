@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import say, short
+from hivepipe.cli.terminal import say, say_prose, short
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -63,18 +63,19 @@ def what() -> None:
         asking=[file.name for file in asking],
     ):
         return
-    say(f"{short(place.project)} {_state(place, hooks)}")
+    say_prose(f"{short(place.project)} {_state(place, hooks)}", 2)
     say()
     say("stored     " + f"{'so far':>69}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
     for name, kept, count in [*rows, (*TRANSCRIPTS, transcripts)]:
         say(f"  {name:<16} {kept:<52} {count:>8,}")
-    say(f"secrets    {_SECRETS}")
+    say_prose(f"secrets    {_SECRETS}", 11)
     _show_places(place, data, hooks)
-    say(f"sent       {leaves}")
+    say_prose(f"sent       {leaves}", 11)
     if asking:
-        say(f"asks       {in_a_line(asking)}: this has no effect until you run `hivepipe trust`")
-    say(f"control    {_CONTROL}")
+        text = f"{in_a_line(asking)}: this has no effect until you run `hivepipe trust`"
+        say_prose(f"asks       {text}", 11)
+    say_prose(f"control    {_CONTROL}", 11)
 
 
 def _counts(place: Place) -> dict[str, int]:
@@ -111,7 +112,7 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
     ignored = "; git ignores them" if is_ignored else ""
     lines.append(f"only you can read these files (modes 0700 and 0600){ignored}")
     for number, line in enumerate(lines):
-        say(f"{'' if number else 'folders':<10} {line}")
+        say_prose(f"{'' if number else 'folders':<10} {line}", 11)
     for path in hooks:
         say(f"hooks      {short(path)}")
 

@@ -112,7 +112,7 @@ def transcripts(facts: Facts) -> Iterator[Finding]:
     if kept_days < _ENOUGH_DAYS:
         path = f"{claude_code.config_folder()}/settings.json"
         text = f"Claude Code deletes transcripts after {kept_days} days; to keep them, put"
-        yield Finding(f'{text} "cleanupPeriodDays": 3650 into {path}', is_note=True)
+        yield Finding(f'{text} `"cleanupPeriodDays": 3650` into {path}', is_note=True)
 
 
 def managed_files() -> list[str]:

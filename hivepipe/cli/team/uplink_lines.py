@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, say_prose
 from hivepipe.text.plurals import counted
 
 
@@ -11,9 +11,9 @@ def show_uplink(report: dict[str, Any]) -> None:
     say(f"team      {report['member']} on {report['machine']}, {report['server']}")
     error = f": {report['error']}" if report["error"] else ""
     if report["since_secs"] is not None:
-        say(f"uplink    {report['state']} for {report['since_secs']} s{error}")
+        say_prose(f"uplink    {report['state']} for {report['since_secs']} s{error}", 10)
     else:
-        say(f"uplink    {report['state'] + error if error else 'not started yet'}")
+        say_prose(f"uplink    {report['state'] + error if error else 'not started yet'}", 10)
     if report["lag_rows"] is None:
         say("lag       unknown: no uplink has run here yet")
     elif not report["lag_rows"]:
@@ -21,7 +21,7 @@ def show_uplink(report: dict[str, Any]) -> None:
     else:
         say(f"lag       {counted(report['lag_rows'], 'row')}, {report['lag_secs']:.0f} s")
     if report["archives_error"]:
-        say(f"archives  not sent: {report['archives_error']}")
+        say_prose(f"archives  not sent: {report['archives_error']}", 10)
     elif report["archives_secs"] is not None:
         say(f"archives  complete {report['archives_secs']} s ago")
     if report["left_out"]:

@@ -1,0 +1,68 @@
+"""In a narrow terminal prose is broken at spaces, and what people copy stays whole."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+
+import pytest
+
+from tests.installed import AS_USER, User
+
+
+def on_terminal(user: User, command: str, columns: int) -> list[str]:
+    """Run a command of hivepipe on a terminal and return the lines that it printed."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [*AS_USER, user.installation.bin / "hivepipe", command],
+        env=user.env | {"TERM": "xterm", "CI": "1"},
+        cwd=user.project,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    printed = b""
+    with suppress(OSError):  # the other end is closed
+        while chunk := os.read(controller, 1000):
+            printed += chunk
+    os.close(controller)
+    process.wait(60)
+    return printed.decode().splitlines()
+
+
+@pytest.fixture
+def project(user: User) -> str:
+    """A registered project whose path has spaces and is longer than a line."""
+    user.project = (
+        user.home / "work of a year" / "the shop of one who likes a long name of a folder"
+    )
+    user.project.mkdir(parents=True)
+    user.own(user.home)
+    user.hivepipe("init")
+    return str(user.project)
+
+
+@pytest.mark.parametrize(
+    ("command", "columns"), [("doctor", 80), ("what", 80), ("status", 60), ("down", 80)]
+)
+def test_only_a_path_is_longer_than_a_line(
+    user: User, project: str, command: str, columns: int
+) -> None:
+    if command == "status":
+        user.hivepipe("down")
+    lines = on_terminal(user, command, columns)
+    # A path may follow a label. The folder of the data is longer than a line.
+    unbroken = [re.sub(rf"{re.escape(project)}|\S*/projects/\S*", "PATH", line) for line in lines]
+    assert [line for line in unbroken if len(line) > columns and " " in line.strip()] == []
+
+
+def test_a_terminal_shows_the_words_of_a_pipe(user: User, project: str) -> None:
+    piped, shown = user.hivepipe("what"), on_terminal(user, "what", 80)
+    assert " ".join(shown).split() == piped.split()
+    assert any("`hivepipe uninstall --purge`" in line for line in shown)
+    assert max(map(len, piped.splitlines())) > 80
