@@ -28,6 +28,7 @@ from hivepipe.operations.job_context import JobContext
 from tests.conftest import ROOT, Home, until
 
 STAND_IN = ROOT / "tests" / "stand_in_claude.py"
+PF_EXITING = 0x4  # a flag of the Linux kernel, in /proc/PID/stat
 DONE = 'status {"status": "done", "result": "did it", "committed": true, "parked": true}'
 
 
@@ -194,19 +195,31 @@ class Scene:
         until(lambda: not self.processes(), "workers live on")
 
     def processes(self) -> list[int]:
-        """Return the running processes whose HOME is this scene's."""
+        """Return the running processes whose HOME is this scene's, and all that are ending.
+
+        A process that ends loses its environment before its locks.
+        """
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-        return [pid for pid in pids if belongs_here(pid, str(self.home.root))]
+        return [pid for pid in pids if belongs_here(pid, str(self.home.root)) or is_ending(pid)]
 
 
 def belongs_here(pid: int, root: str) -> bool:
     """Return whether a process runs and has the scene's HOME."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return f"HOME={root}".encode() in environment and pid != os.getpid()
+
+
+def is_ending(pid: int) -> bool:
+    """Return whether a process is ending and may still hold locks; a zombie holds none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        state, flags = fields[0], int(fields[6])
     except (OSError, IndexError):
         return False
-    return f"HOME={root}".encode() in environment and state != "Z" and pid != os.getpid()
+    return bool(flags & PF_EXITING) and state not in "ZX"
 
 
 def on_terminal(scene: Scene, *arguments: str, columns: int, lines: int) -> list[str]:

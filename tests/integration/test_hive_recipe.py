@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -56,7 +57,8 @@ def scene(private_home: Home) -> Iterator[Scene]:
         yield made
     finally:
         for pid in made.processes():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         made.end()
 
 
