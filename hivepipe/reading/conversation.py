@@ -20,7 +20,7 @@ from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.files.change_stamp import stamp
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.conversation_reader import Conversation, Line, Reader
-from hivepipe.reading.session_lookup import session_named
+from hivepipe.reading.session_lookup import NO_ARCHIVE, session_named
 from hivepipe.redact.of_home import load_redactor, rules_in_force
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def state_of_archives(home: str, session: str) -> tuple[object, ...] | None:
 def _key(home: str, archives: Archives, start: str) -> str:
     entries = archives.index.entries()
     if not entries:
-        raise ArchiveError("nothing is archived yet: `hivepipe archive sweep` archives transcripts")
+        raise ArchiveError(NO_ARCHIVE)
     with suppress(ArchiveError):
         return archives.find(start)[0]
     session = session_named(home, start)

@@ -16,6 +16,7 @@ from hivepipe.operations.archive import archives_of
 from hivepipe.reading.homes import KnownHome, settings_of
 
 LAST = "last"
+NO_ARCHIVE = "nothing is archived yet: `hivepipe archive sweep` archives transcripts"
 _END_BYTES = 1 << 16
 _STAMP = re.compile(rb'"timestamp": ?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"')
 _TIME = itemgetter(0)
@@ -26,7 +27,8 @@ def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
 
     Raise StoreError if no home has it, or StoreError or OSError of a home that may have it.
     """
-    problem: Exception = StoreError(f"no session has the id {start}")
+    reason = NO_ARCHIVE if start == LAST else f"no session has the id {start}"
+    problem: Exception = StoreError(reason)
     for known in homes:
         try:
             with settings_of(known.home):
@@ -70,6 +72,8 @@ def _one(home: str, found: list[str], start: str) -> str:
     entries = [each for each in archives.index.entries().values() if not each["agent_id"]]
     if start == LAST and entries:
         return _newest(archives, entries)
+    if start == LAST and not found:
+        raise StoreError(NO_ARCHIVE)
     archived = {each["session_id"] for each in entries if each["session_id"].startswith(start)}
     return one_of("session", start, sorted({*found, *archived}))
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.archive_scene import AGENT, SESSION, TOKEN, line
-from tests.conftest import CLI, Home, made_home
+from tests.conftest import CLI, Home, fire, made_home
 from tests.integration.test_cli_listings import command
 
 HOSTILE = (
@@ -281,6 +281,16 @@ def test_json_has_one_piece_per_line(shared: Home) -> None:
         ("claude", 0),
     ]
     assert pieces[2]["diff"] == ["- x = 1", "+ x = 2"]
+
+
+@pytest.mark.parametrize("words", [("transcript",), ("session", "show")])
+def test_without_an_archive_no_session_is_the_last(
+    private_home: Home, words: tuple[str, ...]
+) -> None:
+    fire("SessionStart", {"session_id": "s-1", "source": "startup"}, private_home.env)
+    command(private_home, "drain")
+    output = command(private_home, *words, "last", expect=1)
+    assert output.startswith("hivepipe: nothing is archived yet: `hivepipe archive sweep` ")
 
 
 def test_invalid_arguments_are_errors(shared: Home) -> None:
