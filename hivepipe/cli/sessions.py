@@ -6,7 +6,7 @@ from hivepipe.cli.here import store_here
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Column, limit_option, output_options, show_entries, show_json
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
-from hivepipe.cli.terminal import say, short
+from hivepipe.cli.terminal import is_terminal, say, short
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity
@@ -25,7 +25,7 @@ _COLUMNS: dict[str, Column] = {
     "operations": "operations",
     "agents": "agents",
     "model": "model",
-    "about": lambda entry: entry["objective"] or entry["project"],
+    "about": lambda entry: entry["objective"] or _shown_project(entry["project"] or ""),
 }
 _OF_LOG: dict[str, Column] = {
     "time": "created_at",
@@ -57,6 +57,11 @@ def sessions(with_ended: bool) -> None:
         **({"client": "client"} if others else {}),
     }
     show_entries("sessions", found, columns, without=without)
+
+
+def _shown_project(project: str) -> str:
+    """Return a project's path, shortened on a terminal only: programs read the table of a pipe."""
+    return short(project) if is_terminal() else project
 
 
 @click.group()

@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, short
 from hivepipe.home import locate, read_record
 from hivepipe.install import users_folder
 from hivepipe.stack import registration
@@ -14,7 +14,7 @@ def off() -> None:
     project = locate(".").project
     users_folder.make()
     registration.switch_off(project)
-    say(f"off: hooks do nothing in {project} (`hivepipe on` resumes)")
+    say(f"off: hooks do nothing in {short(project)} (`hivepipe on` resumes)")
     say("recorded data stays; `hivepipe uninstall --purge` deletes it")
 
 
@@ -23,8 +23,8 @@ def on() -> None:
     """Resume recording this project."""
     project = locate(".").project
     if read_record(project).get("state") != "off":
-        say(f"{project} is not switched off: nothing to do")
+        say(f"{short(project)} is not switched off: nothing to do")
         return
     registration.switch_on(project)
     users_folder.tidy()
-    say(f"on: hooks record {project} again")
+    say(f"on: hooks record {short(project)} again")

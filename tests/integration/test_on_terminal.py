@@ -1,4 +1,4 @@
-"""In a narrow terminal prose is broken at spaces, and what people copy stays whole."""
+"""A terminal gets prose broken at spaces, and short paths; a pipe gets whole lines and paths."""
 
 import fcntl
 import os
@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.conftest import until
 from tests.installed import AS_USER, User
 
 
@@ -66,3 +67,17 @@ def test_a_terminal_shows_the_words_of_a_pipe(user: User, project: str) -> None:
     assert " ".join(shown).split() == piped.split()
     assert any("`hivepipe uninstall --purge`" in line for line in shown)
     assert max(map(len, piped.splitlines())) > 80
+
+
+def test_sessions_off_and_on_show_a_project_relative_to_the_home_folder(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.fire("SessionStart", source="startup")
+    until(user.sessions, "no session was recorded")
+    assert str(user.project) in user.hivepipe("sessions", "--all"), "a table for programs"
+    shown = "\n".join(on_terminal(user, "sessions", 80))
+    assert "~/shop" in shown
+    assert str(user.project) not in shown
+    assert "in ~/shop (" in user.hivepipe("off")
+    assert "record ~/shop again" in user.hivepipe("on")
+    assert user.hivepipe("on").startswith("~/shop is not")
