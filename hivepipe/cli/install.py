@@ -152,7 +152,7 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     if plan.exclude in plan.changes:
         say(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
     if scope in (Scope.LOCAL, Scope.CODEX) and (missing := missing_line(plan.settings.path)):
-        say("git      does not ignore that file, because GIT_DIR or GIT_WORK_TREE is set:")
+        say("git      does not ignore that file, and hivepipe does not change that:")
         say(f"         add {missing[1]} to {short(missing[0])}")
     if plan.is_committed:
         say("         git tracks this file, but its paths are valid on this machine only")

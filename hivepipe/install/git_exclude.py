@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from hivepipe import git
+from hivepipe.files.owner import another_owner
 from hivepipe.install.edits import Edit, make, read, remove_if_empty
 from hivepipe.settings import environment
 
@@ -21,7 +22,7 @@ _MADE_BOTH = f"{_MADE} and its folder"
 def to_ignore(path: str) -> Edit | None:
     """Return the edit that makes git ignore this file, or None if it is not needed."""
     exclude = None if is_ignored(path) else exclude_file(path)
-    if exclude is None:
+    if exclude is None or another_owner(exclude):
         return None
     text = read(exclude)
     before = _start_of(exclude) if text is None else text
@@ -61,14 +62,15 @@ def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
 
 
 def missing_line(path: str) -> tuple[str, str] | None:
-    """Return an exclude file and the line that it needs if GIT_DIR names a repository, or None.
+    """Return the exclude file and the line by which git would ignore this file, or None if it does.
 
-    hivepipe does not write it: `uninstall` may run without that variable and would leave it.
+    hivepipe does not write it if GIT_DIR names the repository, as `uninstall` may run without that
+    variable and would leave it, or if the exclude file belongs to another user.
     """
     named = {name: environment(name) for name in ("GIT_DIR", "GIT_WORK_TREE")}
     variables = {os.fsencode(name): os.fsencode(value) for name, value in named.items() if value}
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)
-    if not variables or not _git(path, *untracked, variables=variables):
+    if not _git(path, *untracked, variables=variables):
         return None
     exclude = exclude_file(path, variables)
     return (exclude, line_for(path, variables)) if exclude else None

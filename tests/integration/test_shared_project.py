@@ -128,3 +128,14 @@ def test_doctor_names_the_hook_of_another_user_that_may_not_be_read(
     assert found["check"] == "hook-programs"
     assert f"which you may not read: these hooks of #{OTHER_UID} fail" in found["text"]
     assert found["mend"] == ""
+
+
+def test_init_leaves_the_exclude_file_of_another_user(user: User, colleague: Colleague) -> None:
+    user.git("init", "-q", "--shared=group")
+    colleague.git("config", "--global", "safe.directory", "*")
+    before = theirs(user)
+    said = colleague.hivepipe("init")
+    assert "add /.claude/settings.local.json to .git/info/exclude" in said
+    assert theirs(user) == before
+    colleague.hivepipe("uninstall")
+    assert theirs(user) == before
