@@ -195,7 +195,7 @@ class Scene:
         until(lambda: not self.processes(), "workers live on")
 
     def processes(self) -> list[int]:
-        """Return the running processes whose HOME is this scene's, and all that are ending.
+        """Return the running processes whose HOME is this scene's, and all of the user that end.
 
         A process that ends loses its environment before its locks.
         """
@@ -215,11 +215,13 @@ def belongs_here(pid: int, root: str) -> bool:
 def is_ending(pid: int) -> bool:
     """Return whether a process is ending and may still hold locks; a zombie holds none."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        path = Path(f"/proc/{pid}/stat")
+        fields = path.read_text().rpartition(")")[2].split()
         state, flags = fields[0], int(fields[6])
+        is_own = path.stat().st_uid == os.geteuid()
     except (OSError, IndexError):
         return False
-    return bool(flags & PF_EXITING) and state not in "ZX"
+    return is_own and bool(flags & PF_EXITING) and state not in "ZX"
 
 
 def on_terminal(scene: Scene, *arguments: str, columns: int, lines: int) -> list[str]:

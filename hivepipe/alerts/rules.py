@@ -91,7 +91,7 @@ def alerts_of(vitals: Vitals) -> list[Alert]:
 
 def _of_processes(vitals: Vitals) -> Iterator[Alert]:
     if vitals.redis_full:  # workers and scheduler cannot register
-        text = "the memory of Redis is full: new events wait on disk"
+        text = "the memory of Redis is full: events wait on disk; silent workers are not seen"
         yield Alert("redis_memory", text, is_urgent=True)
         return
     if vitals.unserved:

@@ -60,7 +60,8 @@ def say_prose(text: str, indent: int) -> None:
     if not is_terminal():
         say(text)
         return
-    folders = map(re.escape, (real_path("."), user_folder() or "/"))
+    here = real_path(".")
+    folders = map(re.escape, (here, short(here), user_folder() or "/"))
     whole = "|".join([f"^.{{{indent}}}", "`[^`]*`", *folders])
     bound = re.sub(whole, lambda found: found[0].replace(" ", _BOUND), printable(text))
     lines = textwrap.wrap(

@@ -2,6 +2,8 @@
 
 import os
 import pwd
+from contextlib import suppress
+from tempfile import TemporaryFile
 
 
 def user_name(uid: int) -> str:
@@ -15,10 +17,16 @@ def user_name(uid: int) -> str:
 def another_owner(path: str) -> str:
     """Return the name of the other user that a file belongs to, or "".
 
-    To root, which may change every file, none belongs to another.
+    To root, which may change every file, none belongs to another. Nor does any on a file system
+    that shows one owner of all files, such as a shared folder of a virtual machine.
     """
     try:
         owner = os.stat(path).st_uid
     except OSError:
         return ""
-    return "" if os.geteuid() in (0, owner) else user_name(owner)
+    if os.geteuid() in (0, owner):
+        return ""
+    with suppress(OSError), TemporaryFile(dir=os.path.dirname(path)) as new:
+        if os.fstat(new.fileno()).st_uid == owner:
+            return ""
+    return user_name(owner)

@@ -109,7 +109,7 @@ def _try_commands(connection: redis.Redis) -> None:
     connection.eval(_TRY_WRITE, 0)
     connection.evalsha(connection.script_load(_TRY_WRITE), 0)
     with unless_full(), connection.pipeline() as transaction:
-        transaction.blpop(["hivepipe:none"], 1)  # does not wait in a transaction
+        transaction.blpop(["hivepipe:none"], 0.01)  # does not wait in a transaction
         transaction.execute()
 
 
@@ -167,7 +167,10 @@ def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:
 
 
 def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> None:
-    is_new = bool(connection.set(OWNER, _owner_text(ours, home), nx=True))
+    # A full Redis refuses to set the key even if it exists.
+    is_new = not connection.exists(OWNER) and bool(
+        connection.set(OWNER, _owner_text(ours, home), nx=True)
+    )
     owner = _text(connection.get(OWNER))
     if owner.partition(" ")[0] != ours:
         raise StackError(

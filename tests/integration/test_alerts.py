@@ -309,7 +309,10 @@ def test_a_full_redis_is_reported_but_not_its_silent_workers(
         writer.signal(signal.SIGCONT)
     alerts = [line for line in done.stdout.splitlines() if line.startswith("alert ")]
     assert alerts == [
-        "alert     redis_memory: the memory of Redis is full: new events wait on disk"
+        (
+            "alert     redis_memory: the memory of Redis is full: events wait on disk; "
+            "silent workers are not seen"
+        )
     ]
     assert done.returncode == 1
 

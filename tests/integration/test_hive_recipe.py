@@ -14,7 +14,7 @@ import pytest
 from hivepipe.monitor.snapshot import hive_states
 from hivepipe.orchestrator.folder import running_workers
 from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, belongs_here, script
 
 SESSION = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
 WORKER = f"project-a-{SESSION}"
@@ -57,8 +57,9 @@ def scene(private_home: Home) -> Iterator[Scene]:
         yield made
     finally:
         for pid in made.processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            if belongs_here(pid, str(made.home.root)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         made.end()
 
 

@@ -16,7 +16,7 @@ from rq import Queue
 
 from hivepipe.home import read_record
 from hivepipe.queue.claims import accounts
-from hivepipe.stack.other_redis import trouble
+from hivepipe.stack.other_redis import claim, trouble
 from tests.conftest import ROOT, find_server
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
@@ -315,8 +315,11 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
 
 
 def test_a_full_redis_is_no_trouble_because_it_finishes_its_jobs(theirs: TheirRedis) -> None:
+    url = f"redis://127.0.0.1:{theirs.port}/2"
+    claim(url, "/home", "owner")
     theirs.client().config_set("maxmemory", 1)
-    assert trouble(f"redis://127.0.0.1:{theirs.port}/2") == ""
+    assert trouble(url) == ""
+    claim(url, "/home", "owner")  # else no worker would start and empty it
 
 
 def test_an_unusable_address_is_refused_without_its_password(

@@ -43,7 +43,7 @@ RAISED: list[tuple[dict[str, Any], str, str]] = [
     ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
     # Workers and scheduler cannot register then.
     ({"redis_full": True, "unserved": ("slow",), "clock_stands_still": True}, "redis_memory",
-     "the memory of Redis is full: new events wait on disk"),
+     "the memory of Redis is full: events wait on disk; silent workers are not seen"),
     ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
     ({"store_secs": 180.0}, "store",
      "the database has not been writable for 3 min: database is locked"),
