@@ -132,6 +132,7 @@ def test_a_silent_worker_is_asked_and_continues(scene: Scene) -> None:
     worker = started_worker(scene, script(["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.wait_for_state(worker, "done")
+    until(lambda: not scene.processes(), "a process still runs")
     for _ in range(2):
         assert tick(scene, POLICY="ask", **SHORT_TIMES) == ""
     assert steps(scene, worker) == [("stop", 1), ("ask", 1)]

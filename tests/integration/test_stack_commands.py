@@ -89,12 +89,12 @@ def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:
     eventually(sandbox.sessions)
     os.kill(sandbox.pid("redis"), signal.SIGSTOP)
     sandbox.run("restart")
-    assert sandbox.counts() == ONE_OF_EACH
+    eventually(lambda: sandbox.counts() == ONE_OF_EACH)  # a starting process has no name yet
     address = sandbox.run("url").strip()
     with redis.Redis.from_url(address, socket_timeout=1) as client, suppress(redis.TimeoutError):
         client.eval("while true do end", 0)
     sandbox.run("restart")
-    assert sandbox.counts() == ONE_OF_EACH
+    eventually(lambda: sandbox.counts() == ONE_OF_EACH)
     log = (sandbox.home / "logs" / "supervisord.log").read_text()
     # the writer would have waited for Redis until it was killed
     assert "killing 'writer'" not in log
