@@ -65,10 +65,10 @@ def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line by which git would ignore this file, or None if it does.
 
     hivepipe does not write it if GIT_DIR names the repository, as `uninstall` may run without that
-    variable and would leave it, or if the exclude file belongs to another user.
+    variable and would leave it, or if the exclude file belongs to another user. In a clone GIT_DIR
+    is ignored: in a git hook it names the repository of the hook.
     """
-    named = {name: environment(name) for name in ("GIT_DIR", "GIT_WORK_TREE")}
-    variables = {os.fsencode(name): os.fsencode(value) for name, value in named.items() if value}
+    variables = {} if exclude_file(path) else _variables_of_git()
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)
     if not _git(path, *untracked, variables=variables):
         return None
@@ -107,6 +107,12 @@ def _left_of(text: str) -> str | None:
     if others == text or _MARK in others:
         return text
     return others or None
+
+
+def _variables_of_git() -> git.Variables:
+    """Return the environment variables that name a repository."""
+    named = {name: environment(name) for name in ("GIT_DIR", "GIT_WORK_TREE")}
+    return {os.fsencode(name): os.fsencode(value) for name, value in named.items() if value}
 
 
 def _folder(path: str) -> str:

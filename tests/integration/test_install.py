@@ -439,6 +439,16 @@ def test_init_names_the_line_for_a_repository_that_git_dir_names(user: User) -> 
     assert "does not ignore" not in user.hivepipe("init", "--project")
 
 
+def test_init_in_a_git_hook_of_another_repository_ignores_its_git_dir(user: User) -> None:
+    other = user.home / "other"
+    user.git("init", "-q", str(other))
+    user.git("init", "-q")
+    user.env["GIT_DIR"] = str(other / ".git")  # as in the hooks of a linked worktree
+    said = user.hivepipe("init")
+    assert "by a new line in .git/info/exclude" in said
+    assert "does not ignore" not in said
+
+
 def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None:
     user.git("init", "-q")
     with_settings(user)
