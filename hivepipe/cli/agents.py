@@ -9,6 +9,8 @@ from hivepipe.cli.parameters import DAY
 from hivepipe.cli.tables import Column, output_options, show_entries, show_entry, stored
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
 from hivepipe.errors import StoreError
+from hivepipe.home import locate
+from hivepipe.reading.session_lookup import session_in
 from hivepipe.reading.team.agents import MOST_AGENTS, team_agents
 from hivepipe.reading.team.source import opened
 
@@ -48,7 +50,7 @@ def agents(session_id: str | None, day: datetime | None, since: datetime | None)
         found = first_entries(found, MOST_AGENTS)
     else:
         with store_here() as store:
-            session = store.full_id("session", session_id) if session_id else ""
+            session = session_in(locate(".").home, store, session_id) if session_id else ""
             found = store.agents(session, first, behind)
     columns: dict[str, Column] = {**_COLUMNS, **(COLUMNS if wanted else {})}
     show_entries("agents", found, columns)

@@ -114,7 +114,7 @@ def log(session_id: str) -> None:
                 full_id, found = chosen.id, store.log(chosen.id)
     else:
         with store_here() as store:
-            full_id = store.full_id("session", session_id)
+            full_id = session_in(locate(".").home, store, session_id)
             found = store.log(full_id)
     if not show_entries("log", found, _OF_LOG, beside={"id": full_id}):
         say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)

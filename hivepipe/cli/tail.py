@@ -11,6 +11,7 @@ from hivepipe.db.location import database_path
 from hivepipe.db.tail import Line, Tail
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
+from hivepipe.reading.session_lookup import session_in
 
 EVERY_SECS = 0.5
 _SHOWN = 160  # characters of one event
@@ -30,10 +31,11 @@ _SHOWN = 160  # characters of one event
 @utc_option
 def tail(session_id: str, lines: int, once: bool) -> None:
     """Show events as they are recorded, until Ctrl-C."""
-    path = database_path(locate(".").home)
+    home = locate(".").home
+    path = database_path(home)
     if session_id:
         with listings(path) as store:
-            session_id = store.full_id("session", session_id)
+            session_id = session_in(home, store, session_id)
     watched = Tail(session_id, lines)
     try:
         with listings(path) as store:

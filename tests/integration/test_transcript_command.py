@@ -141,6 +141,15 @@ def test_the_last_session_is_not_an_older_one_that_was_archived_later(home: Home
     assert "Long ago." not in command(home, "transcript", "last")
 
 
+@pytest.mark.parametrize(
+    "words", [("session", "log"), ("tail", "--once", "--session"), ("agents", "--session")]
+)
+def test_the_last_session_is_meant_wherever_a_session_is_shown(
+    shared: Home, words: tuple[str, ...]
+) -> None:
+    assert command(shared, *words, "last") == command(shared, *words, SESSION)
+
+
 def test_a_hit_of_search_can_be_opened(shared: Home) -> None:
     for asked, wanted in (("assert x", "| »"), ("attic", "attic"), ("Mend the", "Mend")):
         answer_of = json.loads(command(shared, "search", "--json", asked))
@@ -283,7 +292,16 @@ def test_json_has_one_piece_per_line(shared: Home) -> None:
     assert pieces[2]["diff"] == ["- x = 1", "+ x = 2"]
 
 
-@pytest.mark.parametrize("words", [("transcript",), ("session", "show")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("transcript",),
+        ("session", "show"),
+        ("session", "log"),
+        ("tail", "--once", "--session"),
+        ("agents", "--session"),
+    ],
+)
 def test_without_an_archive_no_session_is_the_last(
     private_home: Home, words: tuple[str, ...]
 ) -> None:
