@@ -78,4 +78,4 @@ def restore(file: str, replace: bool, with_settings: bool, any_size: bool) -> No
     if before:
         say(f"previous data: {shlex.quote(before)}")
     if settings:
-        say(f"its settings are not in use (--with-settings): {shlex.quote(settings)}")
+        say(f"settings not restored (--with-settings does): {shlex.quote(settings)}")

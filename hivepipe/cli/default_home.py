@@ -15,7 +15,7 @@ from hivepipe.cli.terminal import say, short
 from hivepipe.errors import RegistrationError
 from hivepipe.home import default_home, locate, read_record
 
-# Command that writes to a home -> the parameter without which it only reads, or "".
+# Command that writes to a home -> the parameter that makes it write; "": it always writes.
 WRITING = {
     **dict.fromkeys(("archive follow", "archive rebuild-index", "archive sweep"), ""),
     **dict.fromkeys(("cleanup", "drain", "forget", "hive init", "restore", "search"), ""),

@@ -202,7 +202,7 @@ def _say_below(text: str) -> None:
 
 
 def _offer_to_move(plan: installation.Plan) -> None:
-    """Offer to move the data of a 1.0.0 home; its trusted files have left the work tree."""
+    """Offer to move the database and archives of a 1.0.0 home out of the work tree."""
     if sys.stdin.isatty() and confirm(f"Move them to {short(plan.home)} now?"):
         move_and_show(plan.project, Stack.prepared(plan.home), "")
 

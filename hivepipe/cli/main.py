@@ -34,13 +34,13 @@ click.UsageError.exit_code = 64
 
 REPORTING_SETTINGS = ("config", "redact")  # commands that print problems of config.toml themselves
 
-# Commands that write files for others, or start programs of the user.
+# Commands that write files for other users, or start the user's programs.
 WITH_THE_USERS_UMASK = ("demo", "hive", "init", "team", "uninstall", "web")
 
 OF_NO_HOME = ("completion", "demo", "redact")
 
 FULL_BYTES = 1_000_000
-_NO_ROOM = "failed to map segment"  # of a library, in the error of its import
+_NO_ROOM = "failed to map segment"  # in the ImportError of a library that got no memory
 
 
 class _Commands(click.Group):
@@ -121,10 +121,10 @@ def _imported(name: str) -> ModuleType:
 
 
 def _reason(error: OSError) -> str:
-    """Return what cannot be done, and with which file; a full disk is named by our folder on it."""
+    """Return the error with its file name, or the name of our folder whose disk is full."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
-    if error.errno == errno.ENOSPC:  # of a write, which knows no name
+    if error.errno == errno.ENOSPC:  # the error of a write has no file name
         from hivepipe.files.disk_room import free_bytes  # noqa: PLC0415  of a fault only
 
         for folder in (locate(".").home, state_folder()):
@@ -180,7 +180,7 @@ def main() -> None:
     if command not in OF_NO_HOME:
         refuse_root(found.home)
     if command not in REPORTING_SETTINGS:
-        # Both report an unreadable file, in the same words.
+        # Both report an unreadable file in the same words, which are printed once.
         of_rules = use_rules_when_needed(found.home)
         for problem in filter(None, dict.fromkeys((*found.problems, of_rules))):
             say(f"hivepipe: {problem}; ignored", err=True)

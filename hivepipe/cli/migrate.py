@@ -57,7 +57,7 @@ def migrate(dry_run: bool, folders: tuple[str, ...], undo: bool, no_probe: bool)
     plan = planning.plan(list(folders))
     rehearsed = NOTHING if plan.is_empty else _rehearsed(plan)
     is_to_do = not (plan.is_empty or _is_done(plan, rehearsed))
-    planned = plan_entry(plan, rehearsed) if as_json() else {}  # as it is before anything changes
+    planned = plan_entry(plan, rehearsed) if as_json() else {}  # before anything is changed
     if not as_json():
         _show_found(plan, rehearsed, is_to_do)
     if dry_run or not is_to_do:
@@ -103,7 +103,7 @@ def _is_done(plan: Plan, rehearsed: ImportResult) -> bool:
 
 
 def _show_found(plan: Plan, rehearsed: ImportResult, is_to_do: bool) -> None:
-    """Show what is to be done, if anything is."""
+    """Show the plan, or that there is nothing to do."""
     if plan.is_empty:
         _show_nothing(plan)
     elif not is_to_do:

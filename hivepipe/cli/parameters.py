@@ -13,7 +13,7 @@ _LETTERS = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
 
 
 def shared_option(*names: str, **attributes: Any) -> Callable[[_Command], _Command]:
-    """Return an option of many commands; `given` returns its value; no parameter has it."""
+    """Return an option of many commands. Its value comes from `given`, not from a parameter."""
     return click.option(*names, expose_value=False, callback=_keep, **attributes)
 
 
@@ -50,7 +50,7 @@ class CheckedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
-        if not ctx.resilient_parsing:  # completion sees a line that is not finished
+        if not ctx.resilient_parsing:  # completion parses an unfinished command line
             with augment_usage_errors(ctx):
                 self._check(**ctx.params)
         return rest

@@ -69,7 +69,7 @@ def redact(file: str, with_report: bool) -> None:
         report.show()
     elif report.secrets[UNREDACTABLE]:
         say(
-            f"{counted(report.secrets[UNREDACTABLE], 'text')} could not be redacted and left out",
+            f"{counted(report.secrets[UNREDACTABLE], 'text')} not printed: redaction failed",
             err=True,
         )
 
@@ -77,7 +77,7 @@ def redact(file: str, with_report: bool) -> None:
 def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
     """Yield the lines. Raises HivepipeError if the file cannot be read.
 
-    An OSError outside of it is therefore one of stdout.
+    So an OSError in the caller comes from stdout.
     """
     with os_error_as(HivepipeError, file):
         yield from lines

@@ -35,7 +35,7 @@ _OF_THIS_MACHINE = ("whole_words", "agent", "role", "tool", "project")
 
 def _check(**chosen: Any) -> None:
     if team_choice() and any(chosen[name] for name in _OF_THIS_MACHINE):
-        raise click.UsageError("--team knows words, --session, --since, --until and --limit")
+        raise click.UsageError("--team takes words, --session, --since, --until and --limit only")
 
 
 @click.command(cls=CheckedCommand, check=_check)

@@ -15,7 +15,7 @@ from hivepipe.reading.session_events import Event
 from hivepipe.reading.time_line import Spent, TimeLine
 from hivepipe.text.plurals import counted
 
-_MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get all
+_MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get the whole text
 _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "red", "lost": "red"}
 
 
@@ -70,7 +70,7 @@ def _head(found: TimeLine) -> Iterator[tuple[str, str]]:
 
 
 def _work(found: TimeLine, session: Entry) -> Iterator[str]:
-    if session["condition"] == "archived":  # by the sweep: no hook saw a prompt
+    if session["condition"] == "archived":  # found by the sweep: no hook reported its prompts
         yield counted(session["messages"] or 0, "message")
     else:
         yield counted(session["prompts"], "prompt")

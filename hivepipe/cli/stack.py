@@ -47,7 +47,7 @@ def up(
         url=_chosen_redis(home, redis_url, use_env_redis, embedded)
     )
     owner = registration.owner_id(home)
-    if stack.url:  # before it is recorded: hooks connect to the recorded address
+    if stack.url:  # claimed before it is recorded, because hooks connect to the recorded URL
         for warning in other_redis.claim(stack.url, home, owner):
             say(f"warning: {warning}", err=True)
     tree = tree_of(home) or recorded_tree(project, home)
@@ -60,7 +60,7 @@ def up(
     if detach:
         return
     tail = Tail(stack.home, PROGRAMS)
-    tail.last_lines(0)  # only later lines are shown
+    tail.last_lines(0)  # skip the earlier lines
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -133,7 +133,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
     registration.refuse_broken_line(home if override else project)
     registration.refuse_predecessor(home if override else project, home)
     if not is_in_project(home):
-        make_private(home)  # before it is resolved, or the path would keep a link above it
+        make_private(home)  # `real_path` resolves links only in a path that exists
         home = real_path(home)
     return (home if override else project), home
 

@@ -47,7 +47,7 @@ def _show(report: dict[str, Any]) -> None:
     _show_stack(report)
     _show_jobs(report)
     _show_spool(report)
-    _show_effectless(report["effectless"])
+    _show_no_ops(report["effectless"])
     if report["team"]:
         show_uplink(report["team"])
     _show_what_is_wrong(report)
@@ -120,8 +120,8 @@ def _show_workers(report: dict[str, Any]) -> None:
         say_prose(f"worker    of {queues} {where}, {heartbeat}", 10)
 
 
-def _show_effectless(counters: dict[str, int] | None) -> None:
-    """Show no-op updates; checkpoints always have a line, as a no-op loses a checkpoint."""
+def _show_no_ops(counters: dict[str, int] | None) -> None:
+    """Show the jobs without effect; always the checkpoints, each of which is a lost one."""
     if counters is None:
         say("no-op     unknown without a database")
         return

@@ -156,7 +156,7 @@ def confirm_or_end(question: str) -> None:
 
 
 def refuse_question() -> None:
-    """Raise UsageError if --json is given, whose output no question may precede, but not --yes."""
+    """Raise UsageError if --json is given without --yes: a question would precede the JSON."""
     if given("json") and not given("yes"):
         raise click.UsageError("--json cannot ask: add --yes")
 

@@ -151,7 +151,7 @@ def _revoke(place: Place, found: list[Asking]) -> None:
 def _say_and_apply(answer: str, place: Place) -> None:
     """Show the stored answer, compile the hooks' settings, and renew the texts for Claude.
 
-    If the answer cannot be shown or the settings be written, the texts are renewed all the same.
+    Each step is done even if an earlier one fails.
     """
     try:
         say(answer)

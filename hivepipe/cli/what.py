@@ -25,7 +25,7 @@ KEPT = {
     "prompts": ("prompts", "the first 2,000 characters"),
     "agents": ("subagents", "type, model, 100 characters of description, tokens"),
     "skill_uses": ("skills, commands", "name, 200 characters of arguments"),
-    "imported_skill_sessions": ("imported skills", "which sessions used a skill, as found"),
+    "imported_skill_sessions": ("imported skills", "which sessions used a skill"),
     "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
     "usage": ("messages", "model and number of tokens"),
     "summaries": ("summaries", "what was done, learned, left open; files"),

@@ -310,7 +310,7 @@ def test_a_search_is_limited_to_visible_rows_and_audited(members: Members) -> No
     ):  # fmt: skip
         assert members.output("bob/desk", "search", *words, "--team")["total"] == number, words
     assert members.output("ann/desk", "search", "cart", "--team")["total"] == 6
-    assert "--team knows words" in members.error(
+    assert "--team takes words" in members.error(
         "bob/desk", "search", "cart", "--team", "--tool", "x"
     )
     text = CliRunner().invoke(main, ["search", "bob-1", "--team"]).output

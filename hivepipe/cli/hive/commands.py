@@ -62,7 +62,7 @@ def init(adopt: bool) -> None:
 @click.argument("task", default="")
 @click.option("--file", "path", type=click.File("rb"), help="File with the task; `-` is stdin.")
 @click.option(
-    "--session", default="", help="UUID of its session; spawning it twice starts it once."
+    "--session", default="", help="UUID of its session; a second spawn with it starts nothing."
 )
 @click.option(
     "--task-id", default="", help="Id of its task (`hivepipe task`); default: a new task."

@@ -34,7 +34,7 @@ def transcript(start: str, calls: bool) -> None:
 
 
 def _lines(hive: Hive, start: str) -> Iterator[bytes]:
-    """Yield the lines of a worker's transcript, packed or not."""
+    """Yield the lines of a worker's transcript, which may be compressed."""
     try:
         worker = hive.worker(start)
     except HiveError:

@@ -64,8 +64,10 @@ def init(url: str) -> None:
 @click.option(
     "--expires", type=Span(), default="24h", help="How long it can be used: 30m, 24h, 7d."
 )
-@click.option("--team", metavar="TEAM", help="The member's team within all members.")
-@click.option("--sees", type=Choice(SIGHTS), help="Whose rows the member reads; itself by default.")
+@click.option("--team", metavar="TEAM", help="The member's group (--sees team).")
+@click.option(
+    "--sees", type=Choice(SIGHTS), help="Whose rows the member reads; by default its own."
+)
 @click.option("--ci", is_flag=True, help="Print a URL for HIVEPIPE_TEAM that many machines use.")
 @admin_option
 @json_option

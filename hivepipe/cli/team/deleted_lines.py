@@ -1,11 +1,11 @@
-"""The lines on what was deleted from a team, for `forget`, `leave` and `retention`."""
+"""Report of what was deleted from a team's server, for `forget`, `leave` and `retention`."""
 
 from hivepipe.cli.terminal import say
 from hivepipe.team.archives.leftovers import WAITING
 
 
 def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
-    """Print the number of each place; what waits for the store's key goes to stderr."""
+    """Print the number of each place; objects that wait for the store's key go to stderr."""
     for place, number in sorted(places.items()):
         if place != WAITING:
             say(f"{word}: {place}: {number}")

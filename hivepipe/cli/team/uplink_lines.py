@@ -1,4 +1,4 @@
-"""The lines on a team's uplink, for `status` and `team status`."""
+"""Report of a team's uplink, for `status` and `team status`."""
 
 from typing import Any
 
