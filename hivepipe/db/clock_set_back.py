@@ -25,15 +25,15 @@ class ClockSteps:
     """Steps back of the clock that the stored times do not follow yet.
 
     A step may be reported repeatedly, and the clock may be set again before the store can be
-    written. So the furthest setting of the clock is kept as the time that it gives for the boot,
-    and the present clock is compared with it.
+    written. So the steps are not added. `_furthest_ns` is the latest boot time that any setting of
+    the clock implied, and `correct` compares it with the boot time that the clock implies now.
     """
 
     def __init__(self) -> None:
         self._furthest_ns = -math.inf
 
     def note(self, back_ns: int) -> None:
-        """Record that the clock was set back by this time."""
+        """Record that the clock was set back by `back_ns`."""
         self._furthest_ns = max(self._furthest_ns, _time_at_boot_ns() + back_ns)
 
     def correct(self, db: Database) -> None:

@@ -22,7 +22,7 @@ from hivepipe.redact.fields import redact_column
 
 Row = sqlite3.Row
 
-# Tables whose rows are looked up by `name`; in others it may be any text
+# Tables whose rows are looked up by `name`; in other tables `name` is a text like any other
 _NAMED = {"slots", "alerts", "counters", "identity_versions", "identity_baselines"}
 
 BUSY_TIMEOUT_SECS = 5.0
@@ -189,9 +189,9 @@ def new_values(columns: Iterable[str]) -> str:
 
 
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
-    """Redact every text but the words of the schema, which a rule of the user may match.
+    """Redact every text, except the words of the schema, which a rule of the user may match.
 
-    The parameter `name` is redacted as `a_name`.
+    The parameter `name` is treated as the column `a_name`.
     """
     return {
         name: redact_column(a_name if name == "name" else name, value)

@@ -36,8 +36,8 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
-    Return its time for comparisons in ns. That is not in the future, and it is moved back with the
-    clock, whereas the time of the file is not.
+    Return the time in ns by which statuses are compared. It differs from the file's time: it is
+    never in the future, and is moved back with the clock.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)

@@ -21,8 +21,8 @@ _ALL = -1  # SQLite's LIMIT for all rows
 
 Entry = dict[str, Any]
 
-# A range can use an index. History and agents stay when their session is deleted, and its id is
-# still found in them.
+# The ids of a kind in a range, because a range uses the index. Log lines and agents outlive their
+# session, so the id of a deleted session is found in them.
 _IDS = {
     "session": """
         SELECT id FROM sessions WHERE id >= :prefix AND id < :behind
@@ -98,9 +98,9 @@ def listings(path: Path) -> Iterator["Listings"]:
 def _connection(path: Path) -> sqlite3.Connection:
     """Open a database for reading, as immutable if SQLite cannot make its files beside it."""
     connection = _opened(path)
-    if _wants_more_files(connection) and not _has_log(path):
+    if _cannot_create_files(connection) and not _has_log(path):
         connection.close()
-        return _opened(path, "&immutable=1")  # nobody else can write there, either
+        return _opened(path, "&immutable=1")  # other processes cannot write there either
     return connection
 
 
@@ -110,8 +110,8 @@ def _opened(path: Path, how: str = "") -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
 
 
-def _wants_more_files(connection: sqlite3.Connection) -> bool:
-    """Tell whether nothing can be read for want of a `-shm`: the disk is full or read-only."""
+def _cannot_create_files(connection: sqlite3.Connection) -> bool:
+    """Tell whether reading fails because a full or read-only disk takes no `-shm` file."""
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except sqlite3.Error as error:
@@ -120,7 +120,7 @@ def _wants_more_files(connection: sqlite3.Connection) -> bool:
 
 
 def _has_log(path: Path) -> bool:
-    """Tell whether the newest rows are beside the database, or may be."""
+    """Tell whether there is a write-ahead log, which may hold the newest rows."""
     with suppress(FileNotFoundError):
         return Path(f"{path.resolve()}-wal").stat().st_size > 0
     return False

@@ -20,7 +20,7 @@ def first_deletion(home: str) -> float:
 def may_delete(home: str, job: Origin) -> bool:
     """Tell whether the time of the event can be trusted to make data outdated.
 
-    After a month without a run the clock may be wrong, and the next day's run deletes.
+    After a month without a run the clock may be wrong, so this run deletes nothing.
     """
     if job.event_time_ns / 1e9 < first_deletion(home):
         return False

@@ -33,8 +33,8 @@ MOST_FILES = 5_000
 AT_ONCE = 64  # texts per request
 WORDS_WEIGHT = 1.0
 RATED_WEIGHT = 0.1
-LATEST_NS = 2**63 - 1  # the largest number of SQLite, in the year 2262
-_PRIMARY_CODE = 0xFF  # of an extended result code of SQLite
+LATEST_NS = 2**63 - 1  # SQLite's largest integer; as a time in the year 2262
+_PRIMARY_CODE = 0xFF  # mask for the primary part of SQLite's extended result codes
 
 CheckStop = Callable[[], None]
 
@@ -64,12 +64,12 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
             embed_missing(index, context.check_stop)
     except MemoryIndexError as error:
         cause = error.__cause__
-        if cause and _may_end(cause, index_path(context.home)):
+        if cause and _is_temporary(cause, index_path(context.home)):
             raise cause from None
         logger.warning("memories are not indexed: %s", error)
 
 
-def _may_end(error: BaseException, path: Path) -> bool:
+def _is_temporary(error: BaseException, path: Path) -> bool:
     """Tell whether a lock, the disk or a limit of the process caused an error.
 
     SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is no

@@ -37,10 +37,10 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 
-SILENT = timedelta(days=7)  # for a session whose process cannot be checked here
-FORGOTTEN_DAYS = 30  # for the file of such an instance
-_SUFFIXES = (".checkpoint", ".settings")  # of the other files of an instance
-CONCLUDED_AFTER_NS = 60 * 10**9  # after an end, whose own job should be done by then
+SILENT = timedelta(days=7)  # then a session ends whose process cannot be checked here
+FORGOTTEN_DAYS = 30  # then an unchanged file of an instance is removed
+_SUFFIXES = (".checkpoint", ".settings")  # of an instance's files beside the one with its id
+CONCLUDED_AFTER_NS = 60 * 10**9  # by then an end's own `conclude_session` should have run
 MESSAGES_AT_A_TIME = 500
 
 logger = logging.getLogger("hivepipe.reaper")

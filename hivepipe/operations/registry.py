@@ -48,10 +48,10 @@ def apply_results(db: Database, results: list[Message]) -> None:
 
 
 def _session_of(db: Database, job: Envelope) -> str:
-    """Return the session of an event without a session from the store, or "".
+    """Look up the session of an event that names none; return its id, or "".
 
-    Tier "own" uses only the instance's assignment, because a guess could put the checkpoints of one
-    instance into the session of another one.
+    Tier "any" falls back to the project's newest open session. Tier "own" does not, because that
+    could put the checkpoints of one instance into the session of another one.
     """
     found = session_of_instance(db, job.instance)
     if not found and job.tier == "any":

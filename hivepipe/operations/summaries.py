@@ -31,9 +31,9 @@ from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.summaries.question import Memory
 from hivepipe.times import stored_time
 
-TAIL_BYTES = 4 << 20  # of an archive, for an excerpt of 20 kB
+TAIL_BYTES = 4 << 20  # read from the end of an archive, to get an excerpt of 20 kB
 IDLE_NS = 1800 * 10**9
-LONGEST_IDLE_NS = 86_400 * 10**9  # sessions idle for longer were checked often enough
+LONGEST_IDLE_NS = 86_400 * 10**9  # sessions idle for longer are not checked again
 
 logger = logging.getLogger("hivepipe.summaries")
 

@@ -4,7 +4,7 @@ from hivepipe.jobs.args import Args, Id
 
 
 class RecordGoal(Args, handler="history.record_goal"):
-    """The context is compacted."""
+    """The task of a session whose context is compacted."""
 
     trigger: str = ""
     task_id: str = ""
