@@ -168,7 +168,7 @@ class OperationFailedError(JobError):
     """The function of an installed operation failed. It is retried as the operation declares."""
 
     def __init__(self, message: str, retries: int) -> None:
-        """`retries` is the number of retries before the job is dead."""
+        """`retries` is the number of retries before the job counts as failed."""
         super().__init__(message)
         self.retries = retries
 

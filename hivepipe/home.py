@@ -38,7 +38,7 @@ LARGEST_ENVIRONMENT = 1 << 16  # bytes of the file with the environment of a hom
 LONGEST_SCRIPT = 1 << 14  # in bytes
 LONGEST_NAME = 40  # of a project, in the name of its home
 
-# All threads share the working directory. A signal handler may interrupt its own thread here.
+# All threads share the working directory. An RLock, because a signal handler may need it, too.
 _CHANGES_FOLDER = RLock()
 _IS_FOLDER = 0o040000
 _FILE_KIND = 0o170000

@@ -90,9 +90,9 @@ def use(values: dict[str, str]) -> None:
 
 
 def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
-    """Set the values of a home for this thread, or end that by None; return what this replaces.
+    """Set the values of a home for this thread, or clear them by None; return the earlier ones.
 
-    They replace the variables of the environment that belong to one home, too.
+    They also take precedence over the variables of the environment that belong to one home.
     """
     before: dict[str, str] | None = getattr(_of_thread, "values", None)
     _of_thread.values = values

@@ -1,4 +1,4 @@
-/* What Claude Code runs on every event: `hook [EVENT]`. docs/architecture.md, "The native hook".
+/* What Claude Code runs on every event: `hook [EVENT]`. docs/architecture.md, "The way of an event".
 
    It reads the event, sends it to the intake of the project's stack and prints the answer. Without
    an intake it writes the same bytes to the spool. It knows no rules and parses no JSON: the
@@ -41,9 +41,9 @@ enum {
     HEAD_BYTES = 1 << 16,
     STDIN_MS = 400,
     ANSWER_MS = 400,
-    DISK_MS = 250, /* twice */
+    DISK_MS = 250, /* between two alarms; the second one ends the process */
     HANGS_SECS = 5,
-    MOST_GAINS = 4,
+    MOST_GAINS = 4, /* extensions of a deadline */
     ANCESTORS = 5,
 };
 
@@ -107,7 +107,7 @@ static int was_starved(int ms) {
     return recently >= (int64_t)ms * 300000 && gains++ < MOST_GAINS;
 }
 
-/* The first alarm may be due to one slow call to the disk, which has ended. */
+/* End the process at the second alarm. One slow call to the disk may cause the first. */
 static void stop_hard(int number) {
     static int alarms;
     (void)number;
@@ -162,7 +162,7 @@ static void give_back_input(void) {
 static int spool(void);
 
 static void become_python(void) {
-    static char program[4096]; /* not on the stack of each caller, where this is inlined */
+    static char program[4096]; /* not on the stack: this function is inlined into all its callers */
     limit_time(0);
     signal(SIGALRM, SIG_DFL);
     if (input_size) give_back_input();
@@ -179,7 +179,7 @@ static void become_python(void) {
     _exit(1);
 }
 
-/* Join two texts and return the path. A longer one is for the Python hook. */
+/* Join two texts and return the path. If it is too long, become the Python hook. */
 static char *join(char *path, const char *first, const char *second) {
     if (snprintf(path, PATH_BYTES, "%s%s", first, second) >= PATH_BYTES) become_python();
     return path;
@@ -196,7 +196,7 @@ static int real_path(const char *path, char *real) {
     return 1;
 }
 
-/* Copy the value of a field, or "". A longer one is for the Python hook. */
+/* Copy the value of a field, or "". If it is too long, become the Python hook. */
 static void field(const char *name, char *value, size_t limit) {
     size_t size = strlen(name);
     value[0] = 0;
@@ -265,7 +265,7 @@ static int linked_worktree(const char *root, char *top, char *main_checkout) {
 static int find_record(const char *root) {
     char top[PATH_BYTES], main_checkout[PATH_BYTES];
     join(checkout, root, "");
-    if (read_record(root)) return 1; /* of a linked worktree, too */
+    if (read_record(root)) return 1; /* a linked worktree may have a record of its own */
     if (!linked_worktree(root, top, main_checkout)) return nearest_record(root, "");
     join(checkout, main_checkout, "");
     return nearest_record(root, top) || nearest_record(main_checkout, "") || nearest_record(top, "");
@@ -586,7 +586,7 @@ static int hand_over(int connection) {
 
 /* ---- without an intake */
 
-/* Like strstr, which compares byte by byte at each place in the libc that is linked here. */
+/* Like strstr, but faster: that of the linked libc compares byte by byte at each position. */
 static int contains(const char *text, const char *name) {
     size_t size = strlen(name);
     for (; *text; text++)

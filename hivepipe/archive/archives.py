@@ -290,9 +290,9 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield metadata to write, again if those of a subagent have changed until then.
+        """Yield metadata to write, and again while those of a subagent changed in between.
 
-        `not_described` cannot tell that the written ones lack its last lines: they are newer.
+        `not_described` would not find this later, because it compares only the times.
         """
         before = None
         while before != (stamps := self._stamps_of_subagents(key)):

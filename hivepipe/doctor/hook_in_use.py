@@ -63,7 +63,7 @@ def _reason() -> str:
         return "this package has no native one"
     if not hook_copy.runs(hook_copy.NATIVE):
         return "the native one does not run on this machine"
-    return "it was chosen; hivepipe init chooses again"
+    return "the last `hivepipe init` chose it; run it again"
 
 
 def _starts(programs: list[str]) -> list[float | None]:

@@ -218,7 +218,7 @@ def redis_memory(facts: Facts) -> Iterator[Finding]:
 
 
 def failed_jobs(facts: Facts) -> Iterator[Finding]:
-    """Find jobs in the dead-letter queue, kept until they are retried or deleted."""
+    """Find failed jobs, which are kept until a person retries or discards them."""
     accounts = _query(facts, claims.accounts)
     if accounts and accounts["failed"]:
         text = f"{counted(accounts['failed'], 'failed job')}: `hivepipe failed list` says why"

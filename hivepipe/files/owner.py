@@ -17,8 +17,8 @@ def user_name(uid: int) -> str:
 def another_owner(path: str) -> str:
     """Return the name of the other user that a file belongs to, or "".
 
-    To root, which may change every file, none belongs to another. Nor does any on a file system
-    that shows one owner of all files, such as a shared folder of a virtual machine.
+    Root gets "", because it may change every file. So does everyone on a file system that shows the
+    same owner for all files, such as a shared folder of a virtual machine.
     """
     try:
         owner = os.stat(path).st_uid

@@ -44,7 +44,8 @@ def liveness_on(
 ) -> Liveness:
     """Judge a process of a machine (host, boot, pid namespace); "" is unknown.
 
-    The machine may be renamed meanwhile, but its containers have other names and the same boot.
+    The same boot and pid namespace under another host name is this machine, renamed. The boot alone
+    does not suffice, because the machine's containers share it.
     """
     host, boot, pid_space = machine
     was_renamed = boot and pid_space and (boot, pid_space) == here[1:]

@@ -32,7 +32,7 @@ def main() -> None:
 
 def _convert_alone(path: Path) -> None:
     """Convert a file, unless another process converts it or it no longer exists."""
-    try:  # to write: NFS gives nobody else an exclusive lock
+    try:  # opened for writing, because NFS requires that for an exclusive lock
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return
@@ -40,7 +40,7 @@ def _convert_alone(path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             _convert(path)
-    except OSError:  # another process holds it, or the disk takes nothing: the next one is tried
+    except OSError:  # another process holds the lock, or the disk is full
         return
     finally:
         os.close(descriptor)

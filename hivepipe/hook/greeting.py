@@ -74,7 +74,7 @@ def project_part(project: str, kind: str = "project", number: int | None = None)
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part of a kind whose id, of a task or session, is not `own`."""
+    """Return the first part of a kind that is not about `own`, the id of a task or session."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"

@@ -38,10 +38,10 @@ from hivepipe.queue.spool import make_private_folder
 
 BACKLOG = 4096
 MOST_READ_AT_ONCE = 64
-EVENT_SECS = 0.3  # then the hook no longer waits
+EVENT_SECS = 0.3  # longest time for one event; less than ANSWER_MS, which the hook waits
 SILENT_SECS = 5
 _CHECK_SECS = 1
-_CHUNK_BYTES = 1 << 16  # each event would map a larger buffer
+_CHUNK_BYTES = 1 << 16  # malloc would map a larger buffer anew for each event
 _MISSING = (0, 0)
 _GARBAGE = 50_000  # objects before a collection; events create no cycles
 ACCEPTED = b"A"
@@ -232,7 +232,7 @@ class Exchange:
             self._answer(answer)
         except OSError:  # the hook was killed
             pass
-        posix.sched_yield()  # the hook may have been woken on this processor
+        posix.sched_yield()  # the woken hook may wait for this processor
 
     def end(self, taken: intake.Taken | None) -> None:
         """Empty the slot, and answer if `_answer` did not; without `taken` it keeps the event."""

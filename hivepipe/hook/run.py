@@ -17,7 +17,7 @@ STDIN_SECS = 0.4
 HARD_STOP_SECS = 0.8
 LAST_SECS = 0.2  # after the hard stop, to spool the event and write the log line
 WAITING_SHARE = 0.3
-MOST_GAINS = 4  # Claude Code ends a hook after 5 s; the last one is kept for the disk
+MOST_GAINS = 4  # extensions, because Claude Code ends a hook after 5 s; the last is for the disk
 
 
 def run(name: str) -> None:
@@ -81,7 +81,7 @@ def _stop_waiting(*_signal: object) -> None:
         stdin.stop_waiting()
 
 
-_waited_ns = 0  # for a CPU, up to the last deadline
+_waited_ns = 0  # time spent waiting for a CPU, up to the last deadline
 _gains = 0
 
 

@@ -14,12 +14,12 @@ from hivepipe.home import make_folders
 
 
 def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Rename the files; return the names that files of a person have now."""
+    """Rename the files; return the names that are taken by a person's files."""
     refused = []
     with Folder(path) as folder:
         for name, copy in manifest.renamed().items():
             renamed, taken = folder.status(copy), folder.status(name)
-            if renamed and taken and not _gave_way(folder, manifest, name, home):
+            if renamed and taken and not _is_replaceable(folder, manifest, name, home):
                 refused.append(name)
                 continue
             if renamed:
@@ -31,10 +31,10 @@ def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
     return refused
 
 
-def _gave_way(folder: Folder, manifest: Manifest, name: str, home: str) -> bool:
-    """Tell whether the file with this name is hivepipe's and may be replaced.
+def _is_replaceable(folder: Folder, manifest: Manifest, name: str, home: str) -> bool:
+    """Tell whether the file with this name is hivepipe's, so that replacing it loses nothing.
 
-    The store has the data of an export. A log is appended to that in `logs` of the home.
+    The store has the data of an export. The lines of a log are first copied to the home's `logs`.
     """
     if name not in logs.NAMES:
         return owner_of(folder, manifest, name) is Owner.HIVEPIPE

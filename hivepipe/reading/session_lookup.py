@@ -79,9 +79,10 @@ def _one(home: str, found: list[str], start: str) -> str:
 
 
 def _newest(archives: Archives, entries: Iterable[Entry]) -> str:
-    """Return the session with the newest line, which is never newer than its copy.
+    """Return the session whose last line is newest.
 
-    The sweep copies transcripts of long ago, too, after those of today.
+    The time of an archive's file is only an upper bound, because the sweep also copies old
+    transcripts. Archives whose bound is not above the newest line so far are not opened.
     """
     copied = sorted(
         ((_copied_at(archives, each), each) for each in entries), key=_TIME, reverse=True

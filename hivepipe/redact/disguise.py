@@ -22,8 +22,8 @@ DISGUISE = (
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
-# JSON in JSON may disguise a letter by an escape. In plain JSON such an escape is a disguise only
-# directly before a word, whose start its digits hide.
+# Any escape in JSON within JSON may disguise a letter. An escape of plain JSON is a disguise only
+# right before a word: its hexadecimal digits hide where the word starts.
 IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\u[0-9A-Fa-f]{4}[0-9A-Za-z_]|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
 

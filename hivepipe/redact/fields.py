@@ -58,8 +58,9 @@ def redact_fields(value: Any, name: str = "") -> Any:
 def _redact_json(text: str, redacted: str) -> str:
     """Redact the strings of JSON one by one, so that it stays JSON.
 
-    If a secret is only known from the strings beside it, return `redacted`, the redacted text. If
-    a rule has replaced a number in that, the built-in rules alone redact the text as a whole.
+    Some secrets are recognised only by their neighbours in the whole text. Then return `redacted`,
+    the text redacted as a whole. If that is no JSON, because a rule has replaced a number, redact
+    the whole text by the built-in rules first.
     """
     result = _string_by_string(text)
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]
@@ -101,7 +102,7 @@ def _string_by_string(text: str) -> str:
 
 
 def _strings(text: str) -> Iterator[tuple[int, str | None, str]]:
-    """Yield start, field name and literal of each string of JSON; the name of a name is None."""
+    """Yield start, field name and literal of each string of JSON; keys have the field name None."""
     name, outer = "", []
     for token in _TOKEN.finditer(text):
         if token[0] in "[{":

@@ -30,7 +30,7 @@ FOUND_BEFORE = "found before"  # rule name for a value that is known from anothe
 _NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
 _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
 _DEEPEST = 4  # levels of escapes that are decoded
-_SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
+_SHORTEST_BYTES = 8  # the shortest string that may hold a secret, with its quotes: `"a@b.de"`
 _LEAVES_IN_MEMORY = 1000
 # An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
 _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")

@@ -80,8 +80,8 @@ class Move(NamedTuple):
     def finish(self, tree: str, other: str) -> None:
         """Delete the files in one of the two places, then the tokens and the journal.
 
-        Nothing was copied to a work tree without the token. Raises TreeError if the other place is
-        one: these files may be the only copy.
+        A work tree without the token has no copies. Raises TreeError if `other` is such a tree,
+        because the files in `tree` may then be the only ones.
         """
         if self._is_of(tree):
             self._delete(tree, other)

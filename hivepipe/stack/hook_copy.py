@@ -38,8 +38,8 @@ _BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S \"$0\" \"$@\"\n' '''\n"
 _PROGRAM = """\
 # Claude Code runs this on every event: `hook EVENT`, and as a status line: `hook statusline`.
 # `hivepipe init` makes it, of the package in {root}.
-# Without an argument the event names itself: some programs that run the hooks of Claude Code's
-# settings leave `args` out.
+# Without an argument it takes the name from the event: some programs that run the hooks of Claude
+# Code's settings ignore `args`.
 import marshal
 import posix
 import sys
@@ -49,16 +49,17 @@ root, python, words = {root!r}, {python!r}, sys.argv[1:]
 here = __file__.rpartition("/")[0]
 try:
     sys.path.append(root)
-    try:  # compiled: to compile it takes each hook 0.2 ms
+    try:  # the bundle has the boot code compiled, because compiling it takes 0.2 ms
         file = posix.open(here + "/hook_path", posix.O_RDONLY | posix.O_CLOEXEC)
         bundle = marshal.loads(posix.read(file, {index_bytes}))
         exec(marshal.loads(bundle[1]) if bundle[0] == magic else bundle[2])
         run
-    except Exception:  # the package itself may be there
+    except Exception:  # without a bundle, import the package itself
         from hivepipe.stack.hook_bundle import START
         exec(START)
 except BaseException as error:
-    if words[:1] not in (["session_start"], ["stop"]):  # once a turn; some deny a call by 1
+    # One report per turn is enough, and some programs take exit code 1 as a denial.
+    if words[:1] not in (["session_start"], ["stop"]):
         sys.exit()
     sys.exit(f"hivepipe records nothing ({{error}}): run `hivepipe init`")
 run(event)

@@ -43,7 +43,7 @@ def start_for_hook(stack: Stack) -> None:
             update_sockets(stack)
             _start(stack)
         elif not (kernel.is_of_another_kernel(stack.home) or stack_processes(stack)):
-            remove_runtime(stack)  # the folder was made by the hook, after its removal
+            remove_runtime(stack)  # the hook made the folder again after `down` had removed it
 
 
 def take_down(stack: Stack) -> None:
@@ -64,7 +64,7 @@ def take_all_down(
     for stack in stacks:
         try:
             with os_error_as(StackError, stack.home), _turn(stack):
-                is_up = read_record(stack.home).get("state") == "on"  # by an `up` since then
+                is_up = read_record(stack.home).get("state") == "on"  # `up` ran meanwhile
                 if is_up or stack.home not in are_down:
                     _record_and_end(stack, table)
                 else:

@@ -109,7 +109,7 @@ def _try_commands(connection: redis.Redis) -> None:
     connection.eval(_TRY_WRITE, 0)
     connection.evalsha(connection.script_load(_TRY_WRITE), 0)
     with unless_full(), connection.pipeline() as transaction:
-        transaction.blpop(["hivepipe:none"], 0.01)  # does not wait in a transaction
+        transaction.blpop(["hivepipe:none"], 0.01)  # in a transaction BLPOP does not block
         transaction.execute()
 
 

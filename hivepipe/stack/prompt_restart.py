@@ -10,7 +10,7 @@ from typing import Any
 
 from supervisor import events
 
-STEADY_SECS = 5  # a crash loop keeps supervisord's own rate, about one start a second
+STEADY_SECS = 5  # a program that dies earlier is restarted by supervisord, about once a second
 
 
 def make(supervisord: Any, **_config: str) -> object:
@@ -21,7 +21,8 @@ def make(supervisord: Any, **_config: str) -> object:
 
     def wake(event: Any) -> None:
         if time.time() - event.process.laststart >= STEADY_SECS:
-            poller.register_readable(ready)  # for one wait, as supervisord drops unknown files
+            # It ends one wait only, because supervisord then drops descriptors it does not know.
+            poller.register_readable(ready)
 
     events.subscribe(events.ProcessStateExitedEvent, wake)
     return object()  # it has no methods to call

@@ -40,7 +40,7 @@ from hivepipe.stack.root import refuse_root
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # a hook does not read more
-WAIT_SECS = 10.0  # for another registering process, which writes a few small files
+WAIT_SECS = 10.0  # longest wait for another process that registers
 IGNORE_ALL = "*\n"  # the text of our `.gitignore`
 STATE_MODE = "mode of .claude-state"  # before its permissions were restricted
 _FOLDERS = tuple(folder.strip("/") for folder in OWN_FOLDERS)

@@ -48,9 +48,9 @@ from hivepipe.stack.stack_processes import (
 READY_SECS = 15
 ANSWER_SECS = 2
 DEAF_SECS = 5
-ENDING_SECS = 0.5  # without a socket, at the end and at the start
+ENDING_SECS = 0.5  # a supervisor that starts or ends has no socket for less than this
 KILL_SECS = 10
-REDIS_LISTENS_SECS = 1  # after its start
+REDIS_LISTENS_SECS = 1  # after its start Redis listens within this time
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
 # The longest orderly shutdown: one program after the other, plus supervisord's own interval.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5

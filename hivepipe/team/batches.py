@@ -67,7 +67,7 @@ class Item(NamedTuple):
 class Batch(NamedTuple):
     """One batch: what may be shared of the changes up to the version `upto`.
 
-    With `is_followed`, another batch comes next: the server may lose this one and its mark.
+    With `is_followed`, another batch comes next, so the server need not sync this one to disk.
     """
 
     upto: int

@@ -54,8 +54,8 @@ _BY_JOB = """
       OR (t.job_id IS NULL AND t.id = CAST(substr(wanted.p1, 2) AS INTEGER)))
 """
 _INTEGER = "iif(typeof({0}) = 'integer', {0}, NULL)"
-# Of texts that may say anything: tokens and duration of an agent's metadata, and of what a session
-# waits for the tool whose call a person must permit.
+# The parts of free texts that are sent as metadata: tokens and duration of an agent, and the tool
+# that a session waits for a permission to call.
 _COMPUTED = {
     "waits_for": """
         iif(t.waits_for GLOB 'permission: *' AND t.waits_for NOT GLOB '* * *', t.waits_for,

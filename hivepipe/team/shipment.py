@@ -31,7 +31,7 @@ from hivepipe.team.shared_rows import sent_form
 
 ROWS_AT_ONCE = 200
 _SMALL_CACHE = "PRAGMA cache_size=-256"  # in KiB; the default is 2 MB for each of two connections
-# Only the last batch waits for the server's disk, for all batches before it too.
+# Only the last of several batches waits for the server's disk, which then has all of them.
 _SHIP = """
     SELECT hivepipe.ship($1, $2, $3, $4, $5, $6, $7), set_config('synchronous_commit',
       CASE WHEN $8 THEN 'off' ELSE current_setting('synchronous_commit') END, true)

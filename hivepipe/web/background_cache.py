@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 from hivepipe.web.memory import release_memory
 
 KEPT_SECS = 20.0
-MOST_KEPT_SECS = 300.0  # a computation that waited, such as for a hanging Redis, takes long, too
+MOST_KEPT_SECS = 300.0  # a limit, because a computation may be slow without using the CPU
 _SHARE = 20  # values are kept 20 s longer per second of computing: at most 5 % of a CPU
-MOST_AT_ONCE = 4  # more would keep the requests from the interpreter
+MOST_AT_ONCE = 4  # more threads would delay requests, which need the interpreter lock
 WAIT_SECS = 10.0
 
 Value = TypeVar("Value")

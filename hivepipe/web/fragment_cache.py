@@ -11,9 +11,10 @@ MOST_PARTS = 2048  # a part without text keeps its object alive, too
 
 
 class FragmentCache:
-    """The last rendered fragments, by the value that they show, or by identity without a hash.
+    """The last rendered fragments, keyed by the value they show, or its id if it has no hash.
 
-    Each keeps its object alive, so identity is unambiguous. A value looks the same everywhere.
+    Each entry keeps its object alive, so that no other object gets its id. Equal values must look
+    the same.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Tickets: one opens the browser instead of the token, as all users can read command lines.
+"""Tickets: the browser is opened with one, because all users can read a token in a command line.
 
 A ticket is valid once, for a minute, and only for a process of the user (or of root, as a relay).
 """

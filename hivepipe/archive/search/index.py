@@ -181,12 +181,12 @@ class SearchIndex:
         return {key for (key,) in self._ask("SELECT key FROM archives WHERE instr(key, '#')", {})}
 
     def state(self) -> tuple[int, ...]:
-        """Return a value that changes whenever more is found."""
+        """Return a value that changes whenever a search may find more."""
         sql = "SELECT max(id) FROM passages"
         return tuple(int(self._ask(each, {})[0][0] or 0) for each in ("PRAGMA application_id", sql))
 
     def start_empty(self) -> None:
-        """Replace the file with an empty index; rows that FTS5 deletes stay in it for a while."""
+        """Replace the file with an empty index, because FTS5 keeps deleted text for a while."""
         self._db.close()
         remove_index(self._path)
         self._begin()

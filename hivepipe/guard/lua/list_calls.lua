@@ -3,8 +3,8 @@
 -- step.
 -- KEYS       none
 -- ARGV       none of its own
--- Returns    nothing; `said` is what it was, the session's task and the calls, separated by blanks,
---            with a separator between the three
+-- Returns    nothing; `said` becomes its earlier value, the session's task and the calls, with
+--            SEPARATOR between the three; blanks separate the calls
 -- Constants  SEPARATOR
 
 said = said .. SEPARATOR .. (redis.call('HGET', activity, 'task') or '')
