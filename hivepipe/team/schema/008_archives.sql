@@ -161,7 +161,7 @@ BEGIN
       AND hash = new.hash AND object = new.object AND last = new.last) THEN
     RETURN true;
   END IF;
-  -- First a row beside it, so that bytes which both list are not deleted.
+  -- Keep the old row until the new one exists, so that bytes which both list are not deleted.
   UPDATE hivepipe.archive_segments SET number = -1 WHERE archive = that.id AND number = new.number;
   INSERT INTO hivepipe.archive_segments VALUES (that.id, new.number, new.first, new.last, new.crc,
     new.hash, new.size, new.object, coalesce(new.cipher, ''), at.id, at.member, that.session_id);

@@ -1,6 +1,6 @@
 -- Names and patterns mean the same under each locale of a database. Any letter may be in a name,
--- also where lc_ctype is C. Of two patterns of the same length that fit, the one counts that
--- machines choose.
+-- also where lc_ctype is C. If two patterns of the same length match, the server chooses the same
+-- one as the machines.
 ALTER TABLE hivepipe.members DROP CONSTRAINT members_name_check,
   ADD CONSTRAINT members_name_check CHECK (
     name ~ '^[A-Za-z0-9\u00a1-\U0010ffff][A-Za-z0-9\u00a1-\U0010ffff@._ -]{0,99}$');

@@ -1,7 +1,7 @@
 -- A deletion waits for the batches on their way, so that it also deletes their rows, and later batches
 -- wait for it: `ship` and `add_segment` lock the row of their home before they read policies and
--- forgotten sessions. Who locks several homes locks them by their ids, so that none of two waits for
--- the other. A change of policies locks all homes.
+-- forgotten sessions. A function that locks several homes locks them in the order of their ids, so
+-- that no two of them wait for each other. A change of policies locks all homes.
 
 -- Store a batch of one home and its new mark in one transaction; return the server's mark.
 --   _since            the mark that the machine knows; nothing is stored if the server's is different
@@ -156,11 +156,11 @@ BEGIN
 END
 $$;
 
--- A segment that waited while its home was deleted is not stored. Those that were are deleted.
+-- A segment is no longer stored if its home was deleted meanwhile; earlier ones are deleted here.
 DELETE FROM hivepipe.archives WHERE home NOT IN (SELECT id FROM hivepipe.homes);
 ALTER TABLE hivepipe.archives ADD FOREIGN KEY (home) REFERENCES hivepipe.homes;
 
--- Machines sent the text of a notification, which may be a question. Those that send again replace it.
+-- Older machines sent the text of a notification, which may be a question. Replace it.
 UPDATE hivepipe.activity SET waits_for = 'an answer'
   WHERE waits_for <> '' AND waits_for !~ '^permission: [^ ]*$';
 

@@ -70,7 +70,7 @@ BEGIN
 END
 $$;
 
--- End all of them; open connections can no longer read.
+-- End the logins of all pages; their open connections can no longer read.
 CREATE OR REPLACE FUNCTION hivepipe.end_pages() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
