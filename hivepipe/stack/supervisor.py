@@ -12,22 +12,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from functools import partial
-from http.client import HTTPConnection
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
+from xml.parsers.expat import ExpatError
 from xmlrpc.client import Error as RpcError
-from xmlrpc.client import Fault, ServerProxy
+from xmlrpc.client import Fault, dumps, loads
 
 import psutil
 from redis.exceptions import RedisError
-from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import environment_of
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
+from hivepipe.stack.idle_policy import ask_to_shut_down
 from hivepipe.stack.listening import listens
 from hivepipe.stack.lock import RETRY_SECS, Stack, acquire_lock, locked_file, make_private
 from hivepipe.stack.ping import ping
@@ -118,7 +119,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         # Redis hangs. All others would wait for it until they are killed. No data is lost, as it
         # is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
-    if supervisors and not _request_shutdown(stack):
+    if supervisors and not ask_to_shut_down(stack):
         signal_all(supervisors, psutil.Process.terminate)
     wait_for_end(everyone, STOP_SECS)
     end_processes(everyone, KILL_SECS)
@@ -152,34 +153,21 @@ def processes(stack: Stack) -> list[dict[str, Any]]:
 
     On-demand programs that do not run are left out.
     """
-    try:
-        found = list(_call(stack, "getAllProcessInfo"))
-    except (OSError, RpcError):
-        return []
     return [
         entry
-        for entry in found
+        for entry in _answer(stack, "getAllProcessInfo", [])
         if entry["name"] not in ON_DEMAND or entry["statename"] not in ("STOPPED", "STOPPING")
     ]
 
 
 def is_stopping(stack: Stack) -> bool:
     """Tell whether supervisord refuses calls because it is ending the programs."""
-    try:
-        _call(stack, "getState")
-    except Fault as error:
-        return bool(error.faultCode == Faults.SHUTDOWN_STATE)
-    except (OSError, RpcError):
-        pass
-    return False
+    return _state(stack) == "stopping"
 
 
 def identity_of(stack: Stack) -> str:
     """Return the identity of the running supervisor (see `processes.identity`), or ""."""
-    try:
-        return str(_call(stack, "getIdentification"))
-    except (OSError, RpcError):
-        return ""
+    return str(_answer(stack, "getIdentification", ""))
 
 
 def is_of_another_version(stack: Stack) -> bool:
@@ -237,22 +225,11 @@ def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
     for process in supervisors:
         if value_or(process.status, "") == psutil.STATUS_STOPPED:
             return f"the supervisor (pid {process.pid}) is suspended: it restarts no program"
-    if not wait_for_end(supervisors, ENDING_SECS) or _answers(stack):
+    if not wait_for_end(supervisors, ENDING_SECS) or _state(stack):
         return ""
     if listens(stack.supervisor_socket):
         return "the supervisor accepts connections and does not answer"
     return "the supervisor runs but its socket is missing: the stack is restarted within a minute"
-
-
-def _answers(stack: Stack) -> bool:
-    """Tell whether supervisord answers, if only that it is ending the programs."""
-    try:
-        _call(stack, "getState")
-    except Fault:
-        return True
-    except (OSError, RpcError):
-        return False
-    return True
 
 
 def _unregistered(stack: Stack) -> list[str]:
@@ -315,24 +292,38 @@ def _refuse_special_files(home: Path) -> None:
         raise StackError(f"{[logs, *strange][-1]} is not a plain file or folder: remove it")
 
 
-def _call(stack: Stack, method: str) -> Any:
-    """Call supervisord with a new proxy, as a proxy cannot be used after a failed connect."""
-    transport = SupervisorTransport(None, None, f"unix://{stack.supervisor_socket}")
-    transport._get_connection = partial(_Connection, stack.supervisor_socket)
+def _state(stack: Stack) -> str:
+    """Return `running` or `stopping`, or "" if supervisord does not answer."""
     try:
-        with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
-            return getattr(proxy.supervisor, method)()
-    except (OSError, Fault):
-        raise
-    except Exception as error:  # noqa: BLE001  http.client's errors while the server shuts down
-        raise RpcError(str(error)) from None
+        _call(stack, "getState")
+    except Fault:  # it refuses all calls while it ends the programs
+        return "stopping"
+    except (OSError, RpcError):
+        return ""
+    return "running"
+
+
+def _answer(stack: Stack, method: str, otherwise: Any) -> Any:
+    """Return supervisord's answer, or `otherwise` if it does not answer or refuses the call."""
+    try:
+        return _call(stack, method)
+    except (OSError, RpcError):
+        return otherwise
+
+
+def _call(stack: Stack, method: str) -> Any:
+    """Call a method of supervisord. Raise OSError, or Fault if it refuses, or another RpcError."""
+    request = dumps((), f"supervisor.{method}")
+    with closing(_Connection(stack.supervisor_socket)) as connection:
+        try:
+            connection.request("POST", "/RPC2", request, {"Content-Type": "text/xml"})
+            return loads(connection.getresponse().read())[0][0]
+        except (HTTPException, ExpatError) as error:  # it is shutting down
+            raise RpcError(str(error)) from None
 
 
 class _Connection(HTTPConnection):
-    """A connection to a unix socket with a time limit; supervisor's own transport has none.
-
-    The default time limit of sockets is shared by all threads of the page.
-    """
+    """A connection to a unix socket with a time limit; supervisor's own transport has none."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost")
@@ -342,13 +333,6 @@ class _Connection(HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(ANSWER_SECS)
         self.sock.connect(self._path)
-
-
-def _request_shutdown(stack: Stack) -> bool:
-    try:
-        return bool(_call(stack, "shutdown"))
-    except (OSError, RpcError):
-        return False
 
 
 def _end_survivors(stack: Stack) -> None:
