@@ -75,7 +75,7 @@ def end_worker(db: Database, worker: str, column: str) -> None:
     sql = f"UPDATE hive_workers SET {column} = :time WHERE id = :id AND {column} IS NULL"
     db.execute(sql, {"time": at, "id": worker})
     if task := _task_left_by(db, worker):
-        reason = f"its worker was {column.removesuffix('_at')} before it said done"
+        reason = f"its worker was {column.removesuffix('_at')} before it reported done"
         set_task_state(db, task, "cancelled", at, time_ns, reason)
 
 

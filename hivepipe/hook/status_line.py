@@ -35,19 +35,19 @@ def run(_event: str = "") -> None:
 
 def line(data: bytes) -> str:
     """Return the line, with its line break; "" if hivepipe does not record here."""
-    said = parse_object(data, []) or {}
-    place = home.locate(_folder(said))
+    fields = parse_object(data, []) or {}
+    place = home.locate(_folder(fields))
     if place.state == "off" or not posix.access(place.home, posix.F_OK):
         return ""
     found = _read_file(f"{place.home}/{FILE}")
     sessions = _object(found, "sessions")
-    session = _object(sessions, str(said.get("session_id")))
-    others = [each for key, each in sessions.items() if key != said.get("session_id")]
+    session = _object(sessions, str(fields.get("session_id")))
+    others = [each for key, each in sessions.items() if key != fields.get("session_id")]
     waiting = len([1 for each in others if isinstance(each, dict) and each.get("waits")])
     parts = [
-        _dollars(_object(said, "cost").get("total_cost_usd", session.get("usd")), "session"),
+        _dollars(_object(fields, "cost").get("total_cost_usd", session.get("usd")), "session"),
         _dollars(found.get("today_usd") if found.get("day") == _today() else None, "today"),
-        _context(_object(said, "context_window"), session),
+        _context(_object(fields, "context_window"), session),
         _cache(session.get("cache_until")),
         _counted(waiting, "session waits", "sessions wait"),
         _counted(found.get("alerts"), "alert: hivepipe status", "alerts: hivepipe status"),
@@ -56,10 +56,10 @@ def line(data: bytes) -> str:
     return f"{text}\n" if text else ""
 
 
-def _folder(said: Fields) -> str:
+def _folder(fields: Fields) -> str:
     """Return the project's folder as Claude Code names it."""
-    workspace = _object(said, "workspace")
-    for named in (workspace.get("project_dir"), workspace.get("current_dir"), said.get("cwd")):
+    workspace = _object(fields, "workspace")
+    for named in (workspace.get("project_dir"), workspace.get("current_dir"), fields.get("cwd")):
         if isinstance(named, str) and named.startswith("/"):
             return clean(named[:CAP_PATH])
     return posix.getcwd()
@@ -95,9 +95,9 @@ def _dollars(value: object, of: str) -> str:
     return "" if number is None else f"${number:.2f} {of}"
 
 
-def _context(said: Fields, session: Fields) -> str:
+def _context(fields: Fields, session: Fields) -> str:
     """Return the used share of the context window, from Claude Code or from the transcript."""
-    percent = _number(said.get("used_percentage"))
+    percent = _number(fields.get("used_percentage"))
     tokens, window = _number(session.get("tokens")), _number(session.get("window"))
     if percent is None and tokens is not None and window:
         percent = 100 * tokens / window

@@ -135,9 +135,9 @@ def envelope_of(value: object) -> Envelope:
     return envelope
 
 
-def _id_or_empty(said: object) -> str:
+def _id_or_empty(value: object) -> str:
     """Return a valid id, or "" for any other value, which is no reason to refuse a job."""
-    return said if isinstance(said, str) and valid_id(said) == said else ""
+    return value if isinstance(value, str) and valid_id(value) == value else ""
 
 
 def _of_all(payload: dict[str, Any]) -> dict[str, Any]:

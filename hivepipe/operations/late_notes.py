@@ -71,7 +71,7 @@ def _run_file(connection: Redis, path: Path) -> None:
 def _run(connection: Redis, lines: list[bytes], key: str, offset: int) -> None:
     pipe = connection.pipeline()
     for script, arguments in filter(None, map(_read, lines)):
-        pipe.eval(f"local said\n{script}", 0, str(len(arguments)), *arguments)
+        pipe.eval(f"local reply\n{script}", 0, str(len(arguments)), *arguments)
     pipe.set(key, offset, ex=KEPT_SECS)
     pipe.execute()
 

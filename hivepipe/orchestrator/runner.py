@@ -64,8 +64,8 @@ def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
                 os.set_inheritable(descriptor, False)
             _become(worker, run)
         except OSError as error:
-            said = f"{error.filename or run.command[0]}: {error.strerror}"
-            os.write(writer, said.encode("utf-8", "backslashreplace"))
+            message = f"{error.filename or run.command[0]}: {error.strerror}"
+            os.write(writer, message.encode("utf-8", "backslashreplace"))
         finally:
             os._exit(CANNOT_START)
     os.close(writer)

@@ -78,7 +78,7 @@ def push(
 def push_with(address: str, messages: list[Message], script: str, arguments: list[str]) -> str:
     """Run a script and enqueue the messages of one event, in one step; return the script's result.
 
-    The script reads its arguments from ARGV[2] on and assigns its result, one line, to `said`.
+    The script reads its arguments from ARGV[2] on and assigns its result, one line, to `reply`.
     Raise RefusedError on failure, as `push` does.
     """
     return _push(address, eval_command(messages, script, arguments), REPLY_SECS, b"+")
@@ -100,7 +100,7 @@ def eval_command(
 ) -> list[bytes]:
     """Return the EVAL command that enqueues these messages, after `script` if one is given."""
     before = [argument.encode() for argument in script_arguments or ()]
-    arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode()]
+    arguments = [b"EVAL", f"local reply\n{script}{SCRIPT}".encode()]
     arguments += [b"1", counter.encode()] if counter else [b"0"]
     arguments += [b"%d" % len(before), *before]
     for message in messages:

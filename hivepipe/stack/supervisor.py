@@ -274,8 +274,8 @@ def _last_words(errors: IO[bytes]) -> str:
     """Return supervisord's error message, or where its log is."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()
-    said = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
-    return next(iter(said or lines[-1:]), "see `hivepipe logs supervisord`")
+    messages = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
+    return next(iter(messages or lines[-1:]), "see `hivepipe logs supervisord`")
 
 
 def _refuse_special_files(home: Path) -> None:

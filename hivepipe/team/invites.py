@@ -102,12 +102,12 @@ def terms(connection: Connection) -> dict[str, Any]:
 def join(connection: Connection, invited: Address, machine: str) -> Joined:
     """Redeem an invite: create the logins of this machine."""
     writes, reads = new_login(connection, "machine"), new_login(connection, "reader")
-    said = one(
+    answer = one(
         connection,
         "SELECT hivepipe.join_team(%s, %s, %s, %s, %s)",
         *(machine, writes.name, writes.verifier, reads.name, reads.verifier),
     )
-    return Joined(said["member"], said["machine"], writes.at(invited), reads.at(invited))
+    return Joined(answer["member"], answer["machine"], writes.at(invited), reads.at(invited))
 
 
 # ---- the code

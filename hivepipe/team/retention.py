@@ -49,12 +49,12 @@ def retention_of(connection: Connection) -> Retention:
     with translated():
         if one(connection, "SELECT to_regproc('hivepipe.retention')") is None:
             return Retention()
-        said = one(connection, "SELECT hivepipe.retention()")
+        answer = one(connection, "SELECT hivepipe.retention()")
     return Retention(
-        int(said["months_kept"]),
-        said["kept_from"] or "",
-        said["dropped_before"],
-        int(said["months_added"]),
+        int(answer["months_kept"]),
+        answer["kept_from"] or "",
+        answer["dropped_before"],
+        int(answer["months_added"]),
     )
 
 

@@ -91,14 +91,14 @@ class Shipment(AbstractContextManager["Shipment"]):
         _collect(self._db)
         home = captured.home_of(self._store)
         with server.translated():
-            said = server.one(
+            answer = server.one(
                 self._connection,
                 "SELECT hivepipe.open_home(%s, %s)",
                 home.id,
                 version("hivepipe"),
             )
         self._id, self._next, self._is_outdated = home.id, None, False
-        self.greeting = Greeting(**said)
+        self.greeting = Greeting(**answer)
         self._retention = apply_retention(self._connection)
         self.mark = self.greeting.mark
         self._keep_terms(home)
@@ -206,12 +206,12 @@ class Shipment(AbstractContextManager["Shipment"]):
                 self.greeting.policy_version,
                 batch.is_followed,
             )
-            said, following = server.one_meanwhile(self._connection, _SHIP, values, meanwhile)
+            answer, following = server.one_meanwhile(self._connection, _SHIP, values, meanwhile)
         self._is_on_disk = not batch.is_followed
-        if said["policy_version"] != self.greeting.policy_version or said["mark"] is None:
+        if answer["policy_version"] != self.greeting.policy_version or answer["mark"] is None:
             self._is_outdated = True
         else:
-            self.mark = said["mark"]
+            self.mark = answer["mark"]
         return following
 
     def _sweep(self) -> bool:

@@ -61,24 +61,24 @@ def uplink_report(home: str) -> dict[str, Any] | None:
     """Return the uplink of a home for `status --json`, or None if no team is joined."""
     if not membership.is_joined():
         return None
-    said = read_status(home)
+    status = read_status(home)
     archives = read_or(f"{home}/{_ARCHIVES_FILE}", PassResult, PassResult())
     try:
         known = membership.read()
     except TeamError as error:
-        known, said.state, said.error = membership.Membership(), "refused", str(error)
-    rows, secs = _lag(home, said.mark)
+        known, status.state, status.error = membership.Membership(), "refused", str(error)
+    rows, secs = _lag(home, status.mark)
     return {
         "server": known.server,
         "member": known.member,
         "machine": known.machine,
-        "state": said.state,
-        "error": said.error,
-        "since_secs": _secs_since(said.since),
-        "shipped_secs": _secs_since(said.shipped_at),
+        "state": status.state,
+        "error": status.error,
+        "since_secs": _secs_since(status.since),
+        "shipped_secs": _secs_since(status.shipped_at),
         "lag_rows": rows,
         "lag_secs": secs,
-        "left_out": said.left_out,
+        "left_out": status.left_out,
         "archives_secs": _secs_since(archives.at),
         "archives_error": archives.error,
     }

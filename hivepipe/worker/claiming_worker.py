@@ -36,7 +36,7 @@ from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, acquire_lock, runtime_for
 from hivepipe.stack.parent_death import is_child_of_supervisor
 from hivepipe.text.plurals import counted
-from hivepipe.worker.crash_marker import BlackBox
+from hivepipe.worker.crash_marker import CrashMarker
 from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin, starting_thread
 
 LONGEST_WAIT_SECS = 1.0
@@ -88,7 +88,7 @@ class ClaimingWorker(SimpleWorker):
         self._lock = acquire_lock(self._lock_path, LOCK_WAIT_SECS)
         self._home, self._address = place.home, place.socket
         self._is_supervised = Stack.of(place).supervises_this_process()
-        self._box = BlackBox(f"{runtime}/{self.role}.job")
+        self._crash_marker = CrashMarker(f"{runtime}/{self.role}.job")
         self._beat_at = -math.inf
         self._logged_at: dict[str, float] = {}
         self._version = installed()
@@ -178,7 +178,7 @@ class ClaimingWorker(SimpleWorker):
                 time.sleep(wait)
         is_shared = not self._address.startswith("/")
         self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
-        self._blamed = self._box.read()
+        self._blamed = self._crash_marker.read()
         self._recovered_at = -math.inf  # the first turn puts back the jobs of a dead worker
 
     def register_birth(self) -> None:
@@ -231,7 +231,7 @@ class ClaimingWorker(SimpleWorker):
             return
         recovered = self._claims.recover(self._blamed)
         self._blamed = ""
-        self._box.record("")
+        self._crash_marker.record("")
         if recovered:
             logger.warning("requeued %d jobs that no worker was executing", recovered)
         self._recovered_at = time.monotonic()

@@ -13,7 +13,7 @@ _SIZE_BYTES = 64
 logger = logging.getLogger("hivepipe.worker")
 
 
-class BlackBox:
+class CrashMarker:
     """A memory-mapped file. Its content survives the process, and a write costs one memcpy."""
 
     def __init__(self, path: str) -> None:

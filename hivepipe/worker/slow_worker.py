@@ -74,7 +74,7 @@ class SlowWorker(ClaimingWorker):
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stop when the current job can be interrupted. A later kill is not blamed on the job."""
-        self._box.record("")
+        self._crash_marker.record("")
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
@@ -182,11 +182,11 @@ class SlowWorker(ClaimingWorker):
         thread = threading.Thread(target=renew, daemon=True)
         with starting_thread():
             thread.start()
-        self._box.record(job.id)
+        self._crash_marker.record(job.id)
         try:
             yield
         finally:
-            self._box.record("")
+            self._crash_marker.record("")
             ended.set()
             thread.join()
 

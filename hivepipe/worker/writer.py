@@ -210,7 +210,9 @@ class Writer(ClaimingWorker):
             if db is None:
                 raise sqlite3.OperationalError("the database is not open")
             self._clock_steps.correct(db)
-            outcome = commit_batch(db, [envelope for _, envelope in jobs], self._box.record)
+            outcome = commit_batch(
+                db, [envelope for _, envelope in jobs], self._crash_marker.record
+            )
         except sqlite3.DatabaseError as error:
             self._store_failed(jobs, error)
             return
@@ -240,7 +242,7 @@ class Writer(ClaimingWorker):
 
     def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
         """Execute short jobs that query the system or Redis, outside of any transaction."""
-        self._box.record(job.id)
+        self._crash_marker.record(job.id)
         about_job(job.id, envelope.operation, envelope.session)
         try:
             execute_slow(self._job_context, envelope)
@@ -257,12 +259,12 @@ class Writer(ClaimingWorker):
         else:
             self._claims.acknowledge([(job, envelope.operation)])
         finally:
-            self._box.record("")
+            self._crash_marker.record("")
             about_job()
 
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
         """Retry all jobs after a store error. Nothing was written, and no job may fail for it."""
-        self._box.record("")
+        self._crash_marker.record("")
         self._set_trouble(str(error))
         retries = []
         for job, envelope in jobs:

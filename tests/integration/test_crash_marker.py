@@ -5,13 +5,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hivepipe.worker.crash_marker import BlackBox
+from hivepipe.worker.crash_marker import CrashMarker
 from tests.faults.injections.disks import mounted
 
 RECORD = """
 import sys
-from hivepipe.worker.crash_marker import BlackBox
-box = BlackBox(sys.argv[1])
+from hivepipe.worker.crash_marker import CrashMarker
+box = CrashMarker(sys.argv[1])
 box.record("job")
 print(box.read())
 """
@@ -19,8 +19,8 @@ print(box.read())
 
 def test_the_id_of_an_earlier_process_is_read(tmp_path: Path) -> None:
     path = tmp_path / "writer.job"
-    BlackBox(str(path)).record("0123456789abcdef" * 4)
-    assert BlackBox(str(path)).read() == "0123456789abcdef" * 4
+    CrashMarker(str(path)).record("0123456789abcdef" * 4)
+    assert CrashMarker(str(path)).read() == "0123456789abcdef" * 4
 
 
 def test_a_full_disk_kills_no_worker(tmp_path: Path) -> None:

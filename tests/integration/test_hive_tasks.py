@@ -44,7 +44,7 @@ def archive(scene: Scene, worker: str) -> None:
 
 def delete(scene: Scene, worker: str) -> None:
     output = scene.result("delete", worker, "--yes").stderr
-    assert output == f"task {worker} is cancelled: its worker was deleted before it said done\n"
+    assert output == f"task {worker} is cancelled: its worker was deleted before it reported done\n"
 
 
 def move(scene: Scene, worker: str) -> None:
@@ -85,7 +85,7 @@ def test_removing_a_worker_cancels_its_task_unless_it_is_done(scene: Scene) -> N
     for worker, (end, word) in zip(workers, ENDS.items(), strict=True):
         assert tasks(scene)[worker] == ("open", None)
         end(scene, worker)
-        reason = f"its worker was {word} before it said done"
+        reason = f"its worker was {word} before it reported done"
         assert tasks(scene)[worker] == ("cancelled", reason), end
     scene.run("delete", finished, "--yes")
     assert tasks(scene)[finished] == ("done", None)

@@ -165,7 +165,7 @@ def test_only_an_error_of_the_store_is_retried_without_a_limit(
     failed: list[object] = []
     own = worker(
         Writer,
-        _box=SimpleNamespace(record=lambda _id: None),
+        _crash_marker=SimpleNamespace(record=lambda _id: None),
         _job_context=None,
         _store_failed=lambda jobs, _error: retried.append(jobs),
         _job_failed=lambda job, *_: failed.append(job),
@@ -212,7 +212,7 @@ def writer_of(db: Database, **attributes: object) -> Any:
         _trouble="",
         _is_held_up=False,
         _tried_at=-math.inf,
-        _box=SimpleNamespace(record=lambda _id: None),
+        _crash_marker=SimpleNamespace(record=lambda _id: None),
         _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None),
         **attributes,
     )
@@ -288,7 +288,7 @@ def test_a_worker_waits_for_a_redis_that_does_not_answer_in_time(
         _address="/redis.sock",
         connection=fakeredis.FakeRedis(),
         name="slow",
-        _box=SimpleNamespace(read=lambda: ""),
+        _crash_marker=SimpleNamespace(read=lambda: ""),
     )
     slow._register(None)
     assert errors == []

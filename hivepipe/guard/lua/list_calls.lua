@@ -3,9 +3,9 @@
 -- step.
 -- KEYS       none
 -- ARGV       none of its own
--- Returns    nothing; `said` becomes its earlier value, the session's task and the calls, with
+-- Returns    nothing; `reply` becomes its earlier value, the session's task and the calls, with
 --            SEPARATOR between the three; blanks separate the calls
 -- Constants  SEPARATOR
 
-said = said .. SEPARATOR .. (redis.call('HGET', activity, 'task') or '')
+reply = reply .. SEPARATOR .. (redis.call('HGET', activity, 'task') or '')
   .. SEPARATOR .. table.concat(redis.call('LRANGE', calls, 0, -1), ' ')

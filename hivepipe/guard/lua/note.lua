@@ -17,7 +17,7 @@
 -- ARGV[14]   profile
 -- ARGV[15]   what a person is asked for, until the next activity; '' for nothing
 -- ARGV[16]   batch: of each call id, pattern, result and '1' if it was not run, separated by blanks
--- Returns    nothing; `said` is '', or the calls up to this one to judge, separated by blanks
+-- Returns    nothing; `reply` is '', or the calls up to this one to judge, separated by blanks
 -- Constants  AHEAD_SECS, EDIT, KEPT_CALLS, KEPT_SECS, OTHER, PROMPT, WINDOW
 
 local calls, activity, session, verb, id, pattern, kind, result, failed, at, turn, task, profile,
@@ -37,7 +37,7 @@ redis.call('SADD', 'hivepipe:active', session)
 if verb == 'prompt' or (is_newest and last_task and last_task ~= task) then
   redis.call('RPUSH', calls, PROMPT)
 end
-said = ''
+reply = ''
 if verb == 'call' or verb == 'result' then
   local known = redis.call('LRANGE', calls, 0, -1)
   local place
@@ -59,7 +59,7 @@ if verb == 'call' or verb == 'result' then
   end
   if failed == '1' and #before <= 33 then redis.call('HINCRBY', activity, 'failed', 1) end
   if verb == 'call' then
-    said = table.concat(known, ' ', math.max(1, place - WINDOW), place)
+    reply = table.concat(known, ' ', math.max(1, place - WINDOW), place)
   end
 end
 if verb == 'batch' then
@@ -87,7 +87,7 @@ if verb == 'batch' then
       redis.call('HINCRBY', activity, 'failed', 1)
     end
   end
-  if last then said = table.concat(known, ' ', math.max(1, last - WINDOW), last) end
+  if last then reply = table.concat(known, ' ', math.max(1, last - WINDOW), last) end
 end
 redis.call('LTRIM', calls, -KEPT_CALLS, -1)
 redis.call('EXPIRE', calls, KEPT_SECS)

@@ -9,20 +9,20 @@
 -- ARGV[5]    id of the call
 -- ARGV[6]    '1' if the call is denied, '0' for a warning
 -- ARGV[7]    subject of the warning
--- Returns    nothing; `said` is '1', or '0' if the verdict was shown before (then the script ends)
+-- Returns    nothing; `reply` is '1', or '0' if the verdict was shown before (then the script ends)
 -- Constants  QUIET_CALLS, WAITING_SUBJECT
 
 local calls, activity, session, id, denied, subject = unpack(ARGV, 2, 7)
-said = '0'
-if redis.call('HGET', activity, 'judged') == id then return redis.status_reply(said) end
+reply = '0'
+if redis.call('HGET', activity, 'judged') == id then return redis.status_reply(reply) end
 if subject ~= '' then
   local now = tonumber(redis.call('HGET', activity, 'calls') or 0)
   local told = tonumber(redis.call('HGET', activity, 'told:' .. subject) or '')
   local enough = subject == WAITING_SUBJECT or (told and now - told < QUIET_CALLS)
-  if told and enough then return redis.status_reply(said) end
+  if told and enough then return redis.status_reply(reply) end
   redis.call('HSET', activity, 'told:' .. subject, now)
 end
-said = '1'
+reply = '1'
 redis.call('HSET', activity, 'judged', id)
 redis.call('HINCRBY', activity, denied == '1' and 'denied' or 'warned', 1)
 redis.call('SADD', 'hivepipe:active', session)

@@ -5,7 +5,7 @@
 -- KEYS[1]    the counter to increment instead of hivepipe:accepted (optional)
 -- ARGV[1]    number of arguments of the scripts before this one; they come next
 -- ARGV[n..]  for each job: id, twin ids, queue, data, description, now in RQ's format
--- Returns    `said` of a script before this one as a status reply, else the number of new jobs
+-- Returns    `reply` of a script before this one as a status reply, else the number of new jobs
 -- Constants  ENVELOPE_VERSION, FAILURE_TTL_SECS, RESULT_TTL_SECS, RETRIES, RETRY_INTERVALS,
 --            TIMEOUT_SECS
 
@@ -34,4 +34,4 @@ if new > 0 then
   redis.call('INCRBY', KEYS[1] or 'hivepipe:accepted', new)
   if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
 end
-return said and redis.status_reply(said) or new
+return reply and redis.status_reply(reply) or new

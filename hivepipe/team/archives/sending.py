@@ -90,15 +90,15 @@ class Pass:
         self._share = share
         with listings(self._path) as store:
             self._home = captured.home_of(store).id
-        said: dict[str, Any] = self._ask("SELECT hivepipe.listed_archives(%s)", self._home)
-        self._number, self._member = said["home"], said["member"]
-        self._policies: Policies = said["policies"]
-        self._version: int = said["policy_version"]
-        self._forgotten = frozenset(said["forgotten"])
-        self._place = place.parse(said["store"])
+        answer: dict[str, Any] = self._ask("SELECT hivepipe.listed_archives(%s)", self._home)
+        self._number, self._member = answer["home"], answer["member"]
+        self._policies: Policies = answer["policies"]
+        self._version: int = answer["policy_version"]
+        self._forgotten = frozenset(answer["forgotten"])
+        self._place = place.parse(answer["store"])
         self._retention = retention_of(connection)
         self._listed: Mapping[str, Listed] = {
-            name: Listed(**fields) for name, fields in said["archives"].items()
+            name: Listed(**fields) for name, fields in answer["archives"].items()
         }
         self._segments = self._bytes = self._dropped = 0
         self._failed: list[str] = []  # archives that this pass left out

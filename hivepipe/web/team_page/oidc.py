@@ -110,22 +110,22 @@ class SignIn:
     async def _signed(self, request: Request) -> str:
         """Return the member's name in the provider's ID token, or else in its user info."""
         client = await self._checked_client()
-        claims: dict[str, Any] = {
+        wanted: dict[str, Any] = {
             "iss": {"essential": True, "values": [self._provider.issuer]},
             "aud": {"essential": True, "values": [self._provider.client_id]},
         }
-        token = await client.authorize_access_token(request, claims_options=claims)
-        said = token.get("userinfo")
-        if said is None:
+        token = await client.authorize_access_token(request, claims_options=wanted)
+        claims = token.get("userinfo")
+        if claims is None:
             raise IdentityError("the provider sent no ID token")
         endpoint = client.server_metadata.get("userinfo_endpoint")
-        if endpoint and self._provider.claim not in said:  # OpenID Connect Core 5.4 permits this
+        if endpoint and self._provider.claim not in claims:  # OpenID Connect Core 5.4 permits this
             demand_https(str(endpoint))
             more = await client.userinfo(token=token)
-            if more.get("sub") != said["sub"]:
+            if more.get("sub") != claims["sub"]:
                 raise IdentityError("the user info is of another person")
-            said = more
-        return self._named(said)
+            claims = more
+        return self._named(claims)
 
     def _named(self, claims: dict[str, Any]) -> str:
         name = claims.get(self._provider.claim)

@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from hivepipe.worker.crash_marker import BlackBox
+from hivepipe.worker.crash_marker import CrashMarker
 
 LINGER_SECS = 0.03  # steps of microseconds would never be hit by chance
 
@@ -17,8 +17,8 @@ class Marks:
     """The marks of one process."""
 
     def __init__(self, folder: Path) -> None:
-        self._phase = BlackBox(str(folder / f"phase.{os.getpid()}"))
-        self._aim = BlackBox(str(folder / "aim"))
+        self._phase = CrashMarker(str(folder / f"phase.{os.getpid()}"))
+        self._aim = CrashMarker(str(folder / "aim"))
 
     def here(self, step: str) -> None:
         """Record the step, and linger if it is the aim."""
@@ -29,7 +29,10 @@ class Marks:
 
 def use_clock(folder: Path, role: str) -> None:
     """Change the clock of this process to the time that the test sets."""
-    wanted, seen = BlackBox(str(folder / "clock")), BlackBox(str(folder / f"clock.{os.getpid()}"))
+    wanted, seen = (
+        CrashMarker(str(folder / "clock")),
+        CrashMarker(str(folder / f"clock.{os.getpid()}")),
+    )
     real, real_ns = time.time, time.time_ns
 
     def wrong_secs() -> float:
@@ -49,7 +52,7 @@ class Watch:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self._aim = BlackBox(str(folder / "aim"))
+        self._aim = CrashMarker(str(folder / "aim"))
 
     def aim(self, step: str) -> None:
         """Make processes linger at a step; "" clears it."""
@@ -57,12 +60,12 @@ class Watch:
 
     def set_clock(self, role: str, secs: float) -> None:
         """Set the deviation of a process' clock; 0 corrects it."""
-        BlackBox(str(self.folder / "clock")).record(f"{role} {secs}")
+        CrashMarker(str(self.folder / "clock")).record(f"{role} {secs}")
 
     def clock(self, pid: int) -> float:
         """Return the deviation that the process last used."""
-        return float(BlackBox(str(self.folder / f"clock.{pid}")).read() or 0)
+        return float(CrashMarker(str(self.folder / f"clock.{pid}")).read() or 0)
 
     def phase(self, pid: int) -> str:
         """Return the current or last step of a process."""
-        return BlackBox(str(self.folder / f"phase.{pid}")).read()
+        return CrashMarker(str(self.folder / f"phase.{pid}")).read()
