@@ -99,8 +99,8 @@ def test_a_hook_that_is_late_after_its_answer_is_not_out_of_time(
     assert "out of time" not in bench.hook_log
 
 
-def test_an_operation_is_counted_though_the_tally_is_held_for_a_while(bench: Bench) -> None:
-    """Many hooks of an instance run at once, and the lock of their tally is held for a while."""
+def test_an_operation_is_counted_while_another_hook_holds_the_lock(bench: Bench) -> None:
+    """Many hooks of an instance run at once, and one holds the lock of their counts for a while."""
     edits = [oracle.edit(n, oracle.SESSIONS[0], "inst-a") for n in range(3)]
     env = bench.home.with_env(INSTANCE_ID="inst-a", CHECKPOINT_INTERVAL="0")
     fire(edits[0].name, edits[0].payload, env)

@@ -121,7 +121,7 @@ def test_a_hive_that_cannot_be_migrated_hides_no_running_worker(
     assert found == {own, worker}
 
 
-def test_a_hive_that_cannot_be_migrated_keeps_no_archived_worker_of_another(scene: Scene) -> None:
+def test_archived_workers_expire_beside_a_hive_that_cannot_be_migrated(scene: Scene) -> None:
     worker = hive_beside_one_that_cannot_be_migrated(scene, [DONE])
     until(lambda: not scene.processes(), "its runner still runs")
     other = scene.projects["project-a-b"]
@@ -133,7 +133,7 @@ def test_a_hive_that_cannot_be_migrated_keeps_no_archived_worker_of_another(scen
     assert not (other / ".hive" / "archive" / worker).exists()
 
 
-def test_a_hive_that_cannot_be_migrated_keeps_no_session_of_another(scene: Scene) -> None:
+def test_sessions_are_forgotten_beside_a_hive_that_cannot_be_migrated(scene: Scene) -> None:
     worker = hive_beside_one_that_cannot_be_migrated(scene, [DONE])
     until(lambda: not scene.processes(), "its runner still runs")
     folder = scene.projects["project-a-b"] / ".hive/workers" / worker

@@ -123,7 +123,7 @@ def test_a_drain_converts_more_than_one_batch(
     assert hook_home.raw() == []
 
 
-def test_a_raw_event_that_stays_holds_up_no_other_and_starts_no_process_in_each_turn(
+def test_a_raw_event_that_cannot_be_converted_delays_no_other_and_is_not_tried_in_each_turn(
     hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(raw_spool, "_AT_ONCE", 1)
@@ -185,7 +185,7 @@ def test_raw_events_in_a_home_on_nfs_are_converted(hook_home: HookHome, raw: Pat
     assert len(hook_home.home.spool) == 1
 
 
-def test_a_raw_event_that_cannot_even_be_set_aside_holds_up_no_other(
+def test_a_raw_event_that_cannot_be_set_aside_delays_no_other(
     hook_home: HookHome, raw: Path
 ) -> None:
     torn = raw.with_name("00000000000000000001_1.raw")

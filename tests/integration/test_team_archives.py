@@ -416,7 +416,7 @@ def test_a_segment_that_outlived_its_member_is_deleted(older_team: Team) -> None
     assert older_team.count("archive_contents") == 0
 
 
-def test_who_is_forgotten_while_the_store_is_away_is_proved_to_be(
+def test_a_deletion_is_proved_even_if_the_store_is_away(
     in_s3: Team, tmp_path: Path, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
@@ -433,7 +433,7 @@ def test_who_is_forgotten_while_the_store_is_away_is_proved_to_be(
     assert not bucket.objects()
 
 
-def test_what_waits_is_not_called_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_objects_that_wait_are_not_reported_as_deleted(capsys: pytest.CaptureFixture[str]) -> None:
     show_deleted({"table sessions": 2, leftovers.WAITING: 3})
     said = capsys.readouterr()
     assert said.out == "deleted: table sessions: 2\n"

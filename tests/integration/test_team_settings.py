@@ -110,7 +110,7 @@ def test_a_name_has_letters_of_any_language_under_the_locale_c(team: Team) -> No
         assert team.joined(name).member == name
 
 
-def test_what_is_no_name_of_a_member_is_refused(team: Team) -> None:
+def test_an_invalid_name_of_a_member_is_refused(team: Team) -> None:
     for name in ("", " ann", "@ann", "ann/desk", "an\tn", "a" * 101):
         with pytest.raises(TeamError, match="members_name_check"):
             team.invited(name)

@@ -227,7 +227,7 @@ def test_changes_and_other_hosts_are_refused() -> None:
     assert client.get("/healthy", headers={"Host": "127.0.0.1"}).text == "yes\n"
 
 
-def test_the_path_that_is_judged_is_the_path_that_is_answered() -> None:
+def test_the_path_that_is_checked_is_the_path_that_is_served() -> None:
     """An URL is made of the header Host too, and leaves out tabs."""
     stranger = behind_proxy("10.0.1.7")
     for path in ("/heal%09thy", "/now"):

@@ -105,7 +105,7 @@ def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
     assert search() == 7
 
 
-def test_a_value_that_took_long_is_computed_again_after_some_minutes(
+def test_a_slow_value_is_cached_for_some_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Such as findings of a home whose Redis hung, among forty homes."""

@@ -86,5 +86,5 @@ def test_a_row_is_kept(row: dict[str, Any], reason: str) -> None:
     assert judge(row, NOW) == (False, reason)
 
 
-def test_an_invalid_time_is_none() -> None:
+def test_an_invalid_time_is_returned_as_none() -> None:
     assert {moment(text) for text in (None, 3, "", "soon", "2026-13-01")} == {None}

@@ -78,7 +78,7 @@ GROUPS_OF_COMMANDS = [
 ]
 
 
-def test_every_command_stands_in_exactly_one_group_of_the_help() -> None:
+def test_every_command_is_in_exactly_one_group_of_the_help() -> None:
     names = [name for group in GROUPS.values() for name in group]
     listed = re.findall(
         r"^  ([a-z][a-z-]*) {2,}[A-Z]", CliRunner().invoke(main, ["-h"]).output, re.M

@@ -25,7 +25,7 @@ def test_resuming_and_leaving_a_session_does_not_change_its_excerpt() -> None:
     assert more.state != before.state
 
 
-def test_a_summary_is_no_message_and_a_command_that_asks_for_work_is_one() -> None:
+def test_a_summary_is_no_message_and_a_typed_command_is_in_the_text() -> None:
     before = json.loads(line("user", "Ana wanted the parser mended"))
     excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *CONVERSATION])
     assert excerpt.text.startswith("Summary of what came before: Ana wanted")

@@ -152,9 +152,7 @@ def test_an_edited_archive_is_not_cleared(scene: Scene) -> None:
     assert mine == scene.archived
 
 
-def test_metadata_and_tallies_are_cleared_too(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metadata_and_totals_are_cleared_too(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hivepipe.archive.totals.GROWTH_PER_SIZE", 0.1)
     values = secrets("title")
     title = b'{"type":"custom-title","customTitle":"use %s"}\n' % values.shop.encode()

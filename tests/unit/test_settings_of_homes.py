@@ -202,7 +202,7 @@ def test_a_session_is_found_beside_a_home_that_cannot_be_read(
     assert (found.failed, found.text) == (True, f"hivepipe: {home}: Permission denied")
 
 
-def test_settings_are_of_one_thread_and_read_again_after_an_edit(
+def test_settings_belong_to_one_thread_and_are_read_again_after_an_edit(
     two: tuple[TestClient, Path], home: Path
 ) -> None:
     with settings_of(str(two[1])):

@@ -6,7 +6,7 @@ from hivepipe.hook.slot import Slot
 from tests.archive_scene import full_disk
 
 
-def test_an_event_that_found_no_room_leaves_nothing_behind_the_next_one(tmp_path: Path) -> None:
+def test_after_a_full_disk_the_file_holds_only_the_next_event(tmp_path: Path) -> None:
     slot = Slot(str(tmp_path))
     with full_disk(8):
         assert not slot.keep(1, b"longer than that")

@@ -96,7 +96,7 @@ def test_down_all_reads_the_processes_and_the_records_once(
     assert len(reads) == len(record_files()) == 12
 
 
-def test_a_bad_record_keeps_down_all_from_no_other_home(six_homes: list[str]) -> None:
+def test_down_all_stops_the_other_homes_beside_a_bad_record(six_homes: list[str]) -> None:
     bad = six_homes[2]
     Path(record_path(bad)).write_text(f"home={bad}\nstate=on\njunk={'x' * 4096}\n")
     done = CliRunner().invoke(down, ["--all"])
@@ -105,7 +105,7 @@ def test_a_bad_record_keeps_down_all_from_no_other_home(six_homes: list[str]) ->
     assert {each["state"] for each in records() if each["home"] != bad} == {"down"}
 
 
-def test_a_running_stack_whose_turn_does_not_come_is_not_recorded_as_down(
+def test_a_stack_that_another_process_locks_is_not_recorded_as_down(
     six_homes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = Stack.of(locate(six_homes[2]))
