@@ -1,14 +1,14 @@
 """The only caller of git. It makes read-only queries and runs no program that a repository sets."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 from types import MappingProxyType
 
 from hivepipe import settings
 from hivepipe.errors import TreeError
-from hivepipe.programs import find_program
+from hivepipe.programs import find_program, run_to_end
 
 ANSWER_SECS = 10.0
 # With these, a repository's settings start no program, and a folder in a work tree that looks like
@@ -24,9 +24,7 @@ NONE: Variables = MappingProxyType({})
 _NO_REPOSITORY = b"not a git repository"
 
 
-def ask(
-    folder: str, *words: str, variables: Variables = NONE
-) -> subprocess.CompletedProcess[bytes] | None:
+def ask(folder: str, *words: str, variables: Variables = NONE) -> CompletedProcess[bytes] | None:
     """Run git in a folder; return None if git is missing or does not answer in time.
 
     Only `variables` can name another repository than that of the folder.
@@ -34,18 +32,9 @@ def ask(
     git = find_program("git")
     if git is None:
         return None
-    try:
-        return subprocess.run(
-            [git, *_OPTIONS, "-C", folder, *words],
-            # Without GIT_DIR and the like, which git hooks set, and without prompts.
-            env=settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C", **variables},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_SECS,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
+    # Without GIT_DIR and the like, which git hooks set, and without prompts.
+    env = settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C", **variables}
+    return run_to_end([git, *_OPTIONS, "-C", folder, *words], ANSWER_SECS, env)
 
 
 def answer(folder: str, *words: str, variables: Variables = NONE) -> str | None:

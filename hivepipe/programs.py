@@ -9,7 +9,7 @@ import selectors
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
@@ -28,6 +28,26 @@ def find_program(name: str) -> str | None:
         return shutil.which(os.path.abspath(name))  # noqa: TID251  the only caller
     path = settings.absolute_entries(settings.environment("PATH") or "")
     return shutil.which(name, path=path)  # noqa: TID251
+
+
+def run_to_end(
+    words: Sequence[str | os.PathLike[str]], secs: float, env: Mapping[Any, Any] | None = None
+) -> "subprocess.CompletedProcess[bytes] | None":
+    """Run a program without input; return None if it cannot be started or takes longer than `secs`.
+
+    Its exit code is not checked. `env` is its environment, by default that of this process.
+    """
+    try:
+        return subprocess.run(
+            words,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=secs,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
 
 
 def process_exists(pid: int) -> bool:

@@ -18,17 +18,17 @@ SHARE_SECS = 900.0
 CHECKS_TO_RESOLVE = 3
 
 
-# Hive workers that need an action: state, and its description.
-_WAITING = (
-    ("need_input", "waiting for an answer"),
-    ("error", "with an error"),
-    ("died", "ended without a result"),
-    ("ended", "ended without a status.json"),
-    ("stale", "silent"),
-    ("context_full", "out of context"),
-    ("broken", "with an unreadable status.json"),
-    ("not started", "never started"),
-)
+# States of hive workers that need a person's action -> the words behind a number of workers.
+WAITING_WORKERS = {
+    "need_input": "waiting for an answer",
+    "error": "with an error",
+    "died": "ended without a result",
+    "ended": "ended without a status.json",
+    "stale": "silent",
+    "context_full": "out of context",
+    "broken": "with an unreadable status.json",
+    "not started": "never started",
+}
 
 
 class Vitals(NamedTuple):
@@ -132,7 +132,8 @@ def _of_jobs(vitals: Vitals) -> Iterator[Alert]:
 
 
 def _of_hive(vitals: Vitals) -> Iterator[Alert]:
-    found = [f"{vitals.hive[state]} {called}" for state, called in _WAITING if state in vitals.hive]
+    states = [state for state in WAITING_WORKERS if state in vitals.hive]
+    found = [f"{vitals.hive[state]} {WAITING_WORKERS[state]}" for state in states]
     if found:
         text = f"hive workers: {', '.join(found)}; see `hivepipe hive check`"
         yield Alert("hive_workers", text)

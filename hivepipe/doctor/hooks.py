@@ -3,7 +3,6 @@
 import os
 import shlex
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -18,7 +17,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Entry, Form
 from hivepipe.install.installation import events_for
 from hivepipe.install.known_entries import form_of, is_old, launcher_of, old_paths
-from hivepipe.programs import find_program
+from hivepipe.programs import find_program, run_to_end
 from hivepipe.stack import hook_copy
 from hivepipe.stack.hook_bundle import MODULES, source_of
 from hivepipe.stack.registration import refuse_broken_line
@@ -213,8 +212,5 @@ def _init(file: SettingsFile) -> str:
 
 def _has_hivepipe(python: str) -> bool:
     command = [python, "-I", "-c", "import hivepipe.stack.supervisor as s; print(s.__name__)"]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECS)
-        return result.stdout.strip() == "hivepipe.stack.supervisor"
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return False
+    done = run_to_end(command, _START_SECS)
+    return done is not None and done.stdout.strip() == b"hivepipe.stack.supervisor"

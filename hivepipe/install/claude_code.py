@@ -2,12 +2,11 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable
 from enum import StrEnum
 
 from hivepipe.home import user_folder
-from hivepipe.programs import find_program
+from hivepipe.programs import find_program, run_to_end
 from hivepipe.settings import variable
 
 SKIPS_UNKNOWN_EVENTS_SINCE = (2, 1, 101)  # older ones ignore the whole settings file
@@ -51,20 +50,8 @@ def is_inside(settings: str, project: str) -> bool:
 def version() -> tuple[int, ...] | None:
     """Return the version of the `claude` on PATH, or None if it is unknown."""
     claude = find_program("claude")
-    if claude is None:
-        return None
-    try:
-        result = subprocess.run(
-            [claude, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_SECS,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", result.stdout)
+    done = run_to_end([claude, "--version"], _ANSWER_SECS) if claude else None
+    found = re.search(rb"(\d+)\.(\d+)\.(\d+)", done.stdout) if done else None
     return tuple(map(int, found.groups())) if found else None
 
 

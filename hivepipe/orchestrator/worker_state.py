@@ -3,6 +3,7 @@
 import time
 from typing import NamedTuple
 
+from hivepipe.alerts.rules import WAITING_WORKERS
 from hivepipe.orchestrator.plain_file import changed_ns
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.status import Status
@@ -11,14 +12,7 @@ from hivepipe.orchestrator.worker_signals import WorkerSignals
 
 # State -> the words behind a number of workers. Those that need a person's action come first.
 MEANINGS = {
-    "need_input": "waiting for an answer",
-    "error": "with an error",
-    "died": "ended without a result",
-    "ended": "ended without a status.json",
-    "stale": "silent",
-    "context_full": "out of context",
-    "broken": "with an unreadable status.json",
-    "not started": "never started",
+    **WAITING_WORKERS,
     "working": "working",
     "parking": "writing down what was learned",
     "cancelled": "cancelled",

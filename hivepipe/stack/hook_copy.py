@@ -15,7 +15,6 @@ atomically.
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from hivepipe import settings
 from hivepipe.errors import StackError, os_error_as
 from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import read_small, short_hash, state_folder
+from hivepipe.programs import run_to_end
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import make_private
@@ -115,18 +115,8 @@ def _chosen(trial: Path) -> bytes:
 
 def runs(program: str | Path) -> bool:
     """Tell whether a hook runs on this machine. With HIVEPIPE_DISABLED it ends at once."""
-    try:
-        done = subprocess.run(
-            [program],
-            env={"HIVEPIPE_DISABLED": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TRIAL_SECS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    done = run_to_end([program], TRIAL_SECS, {"HIVEPIPE_DISABLED": "1"})
+    return done is not None and (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def is_native() -> bool:

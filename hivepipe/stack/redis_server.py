@@ -3,18 +3,18 @@
 import os
 import platform
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 
 from hivepipe.errors import NoRedisServerError
-from hivepipe.programs import find_program
+from hivepipe.programs import find_program, run_to_end
 from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
 _FOLDER_SINCE = (7,)  # the append-only file is several files in a folder
 # For each Redis that hivepipe starts. When it is full, it refuses writes, and the hooks spool.
 LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
+_ANSWER_SECS = 5
 _NAMES = ("valkey-server", "redis-server")
 _INSTALLERS = {
     "apt-get": "sudo apt-get install redis-server",
@@ -117,11 +117,8 @@ def _packaged() -> str | None:
 
 def version_of(server: str) -> tuple[int, int, int] | None:
     """Return the version that a server reports, or None if the program is not a server."""
-    try:
-        result = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    found = re.search(r"server v=(\d+)\.(\d+)\.(\d+)", result.stdout)
+    done = run_to_end([server, "--version"], _ANSWER_SECS)
+    found = re.search(rb"server v=(\d+)\.(\d+)\.(\d+)", done.stdout) if done else None
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
