@@ -58,7 +58,7 @@ def is_gone() -> bool:
 
 
 def place() -> tuple[str, str, str] | None:
-    """Return project, home and record that the sender has just found, or None to find them."""
+    """Return project, home and record if the sender sent them; None: they must be looked up."""
     return None if is_gone() or _now is None else _now.place
 
 

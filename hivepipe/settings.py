@@ -25,8 +25,8 @@ ALIASES = {
     "HIVEPIPE_WEB_TOKEN": ("HIVEPIPE_DASHBOARD_TOKEN",),
 }
 
-# The values of settings that nothing sets, as the variables would hold them. A default that depends
-# on something, and a setting without a default, are described in hivepipe.config.setting_table.
+# The defaults of settings, in the form of variables. A default that depends on something, and a
+# setting without a default, are described in hivepipe.config.setting_table.
 DEFAULTS = {
     "HIVEPIPE_CHECKPOINT_INTERVAL": "60",
     "HIVEPIPE_IDLE_SECS": "300",

@@ -127,7 +127,7 @@ def _is_torn_write(
     redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines,
 ) -> bool:
-    """Tell whether the lines after the checkpoint are a part of what would be written there.
+    """Tell whether the lines after the checkpoint are the start of what would be written there.
 
     The process that wrote them may have known fewer secrets of the session.
     """

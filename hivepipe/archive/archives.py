@@ -184,8 +184,8 @@ class Archives(Catalog):
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
         """Tell whether an archive may have this name.
 
-        It may not if such a file exists that hivepipe did not write, or that belongs to a subagent
-        with the same id in another session.
+        It may not if a file with this name exists that hivepipe did not write, or that belongs to a
+        subagent with the same id in another session.
         """
         try:
             with Folder(self.root, *name.folders) as folder:

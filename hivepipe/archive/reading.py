@@ -3,8 +3,8 @@
 A line is complete when it ends with a newline, or when it is the last one and a whole JSON object.
 A line above the size limit is not kept in memory. It is replaced by its size and hash.
 
-A file may be rewritten while it is read. So its last bytes that were read are compared before more
-of it is read, and identify it for the next reader.
+A file may be rewritten while it is read. So each read checks that the bytes read last are still
+there. Their checksum identifies the file for the next reader.
 """
 
 import hashlib
@@ -82,7 +82,7 @@ class LineReader:
             yield [pending.line()]
 
     def _read(self, position: int, size: int, tail: bytes) -> bytes:
-        """Return the next bytes; nothing if other bytes than `tail` are before them now."""
+        """Return the next bytes, or nothing if the bytes before them are no longer `tail`."""
         found = os.pread(self._descriptor, len(tail) + size, position - len(tail))
         return found[len(tail) :] if found.startswith(tail) else b""
 

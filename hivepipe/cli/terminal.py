@@ -54,8 +54,8 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 def say_prose(text: str, indent: int) -> None:
     """Print a line. A terminal that is too narrow gets several, and all but the first are indented.
 
-    It is broken at spaces, but not inside of its label of `indent` columns, of a `command`, or of
-    the user's folders.
+    It is broken at spaces, but not in its label (the first `indent` columns), in a `command`, or in
+    the path of the current folder or the user's home folder.
     """
     if not is_terminal():
         say(text)
@@ -206,7 +206,7 @@ class _Guarded:
 
 
 class _GuardedErrors(_Guarded):
-    """A guarded stderr. What it does not take is dropped, because nothing else can report it."""
+    """A guarded stderr. Text that cannot be written to it is dropped: nothing can report that."""
 
     def write(self, text: str) -> int:
         with _dropping_what_fails(err=True):
@@ -220,7 +220,7 @@ class _GuardedErrors(_Guarded):
 
 @contextmanager
 def _dropping_what_fails(*, err: bool) -> Iterator[None]:
-    """Drop what stderr does not take, as on a full disk; an error of stdout is raised."""
+    """Ignore an error of stderr, such as a full disk; raise one of stdout."""
     try:
         yield
     except OSError:

@@ -6,8 +6,8 @@
     SOUL.md and similar files        in `profile_dir`, if that is in the work tree
     *.md, *.txt                      in `memory` of that folder, and in `memory_dirs`, likewise
 
-Any author of the repository can write these files. Only regular files of at most 64 kB that are
-reached without a link count. Only commands read them.
+Any author of the repository can write these files. Special files, files above 64 kB and files whose
+path has a link are never trusted. Only commands read them.
 """
 
 import hashlib

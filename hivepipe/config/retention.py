@@ -1,7 +1,7 @@
 """Retention of files, from `[retention]` in config.toml.
 
     archives = 365     days since a transcript's archive grew
-    logs = 30          days since a rotated log was written; the audit log keeps its own 90
+    logs = 30          days since a rotated log was written; for the audit log always 90
     spool = 14         days that an event waits in the spool
     spool_mb = 200     the oldest events beyond that size are deleted
     workers = 365      days since a hive worker was archived or deleted: folder, rows, costs

@@ -333,7 +333,7 @@ def newest_version(store: Database | Listings) -> int:
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Make the next versions higher than this one, which the server has from before a restore."""
+    """Make the next versions higher than this one, which the server got before a restore here."""
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

@@ -82,7 +82,7 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return the key that a session shares with its forks: the start, or its id without one."""
+    """Return the key that a session shares with its forks: its start, or its id if that is 0."""
     return started_ms or session
 
 

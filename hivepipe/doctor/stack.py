@@ -96,7 +96,7 @@ def autostart(facts: Facts) -> Iterator[Finding]:
 def answering(facts: Facts) -> Iterator[Finding]:
     """Find a running stack whose Redis takes no jobs."""
     if facts.programs and facts.redis_trouble:
-        # A Redis that answers, if with an error, may hold jobs that it could not write yet.
+        # A Redis that answers, even with an error, may hold jobs that it could not write yet.
         restarts = not facts.stack.url and not ping(facts.stack.socket)
         repair = "hivepipe restart" if restarts else ""
         yield Finding(f"{facts.redis_trouble}; events wait on disk", repair)

@@ -271,9 +271,9 @@ def _process(pid: int) -> tuple[str, int, str]:
 
 
 def own_start_ns() -> int:
-    """Return the start of this process on the monotonic clock.
+    """Return the start of this process on the monotonic clock, computed from its CPU time.
 
-    So far the process has used a CPU or waited for one; its imports wait for little else.
+    A process that has just started has used a CPU or waited for one, and hardly for anything else.
     """
     return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
 

@@ -278,7 +278,7 @@ def _replace(path: Path, text: str, mode: int = 0o664) -> None:
             file.write(_bytes(text))
             file.flush()
             if before:
-                now = os.fstat(descriptor)  # its group may be that of the folder
+                now = os.fstat(descriptor)  # a new file may get the group of its folder
                 if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
                     os.fchown(descriptor, before.st_uid, before.st_gid)
                 shutil.copystat(path, temporary)  # the mode, access lists and other attributes

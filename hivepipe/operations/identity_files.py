@@ -46,7 +46,7 @@ def replace(
 
 
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
-    """Keep the previous content, which is that before the first of several sessions.
+    """Keep the previous content: that from before the first of several overlapping sessions.
 
     If a person wrote other content meanwhile, this is kept, and the older content is renamed.
     """

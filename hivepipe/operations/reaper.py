@@ -80,7 +80,7 @@ def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterat
     found = [(row, liveness_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
     gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]
     if gone:
-        # If all have ended, the last event of the session counts for each.
+        # If all instances have ended, each ends no earlier than the session's last event.
         last_active_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
         for row, reason in gone:
             yield _End(row, reason, max(row["assigned_time_ns"], last_active_ns))

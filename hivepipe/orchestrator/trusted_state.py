@@ -56,9 +56,9 @@ def folder_of(root: Path) -> Path:
 def forget_deleted(root: Path) -> None:
     """Forget a deleted `.hive`, before a new one is made at its path.
 
-    The states of workers stay. The list of projects stays while one of the workers may run. An
-    existing state folder is never replaced by that of a moved hive, whose inode a new one may have.
-    HiveError: the state folder cannot be written.
+    The states of workers stay. The list of projects stays while one of the workers may run. The
+    state folder exists afterwards, so `_follow_moved` gives the new hive no other state folder,
+    whatever inode it has. HiveError: the state folder cannot be written.
     """
     folder = folder_of(root)
     with _locked(folder):

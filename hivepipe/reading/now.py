@@ -125,7 +125,7 @@ def _session(known: KnownHome, entry: Entry, name: str, dollars: float | None) -
 
 
 def fields_of(entry: Entry) -> Entry:
-    """Return the fields of an OpenSession that a listing of sessions has."""
+    """Return those fields of an OpenSession that come from a row of `Listings.sessions`."""
     return {
         "id": entry["id"],
         "title": entry["objective"] or "",

@@ -48,7 +48,7 @@ def record_archive(folder: str, path: Path) -> None:
 
 
 def record_cleared(folder: str, session: str, lines: int) -> None:
-    """Log the number of earlier lines from which a secret was removed that was found later."""
+    """Log how many lines were redacted again, because a secret in them was found only later."""
     earlier = counted(lines, "earlier line")
     append(folder, f"Cleared {earlier} of session {session} of what was found later")
 

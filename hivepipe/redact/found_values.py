@@ -1,4 +1,4 @@
-"""Recognise the secrets that were found in a session in any context, without storing them.
+"""Recognise, in any context, secrets that were found once in a session, without storing them.
 
 For each value 128 bits of an HMAC, the length and a sketch are stored. The sketch is made of a run
 of letters, digits, `_` or `-` in the value: up to 16 of them, and at most half of a long value.

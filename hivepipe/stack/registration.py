@@ -304,8 +304,8 @@ def unregistered(project: str) -> RegistrationError:
 def forget(project: str, home: str) -> None:
     """Remove the record of a project, and that of its home unless other projects share it.
 
-    The default home keeps its own record for projects that have none, until `init --user` is
-    undone: then it is the project.
+    The default home keeps its own record, which serves projects without one. Only undoing
+    `init --user` removes it, by passing the default home as `project`.
     """
     if not record_files():
         return
@@ -338,7 +338,7 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project, or of a home, for processes with HIVEPIPE_HOME."""
+    """Write the record of a project or of a home; processes with HIVEPIPE_HOME read the latter."""
     make_private(records_folder())
     _replace(record_path(path), text)
 

@@ -105,8 +105,8 @@ def start(stack: Stack) -> None:
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     """End every process of the stack; return when the last one has ended.
 
-    With a `table` that was read before, they are looked for only if the stack ran then or was
-    started since.
+    With a `table`, which was read earlier, processes are looked for only if the stack ran then or
+    was started since.
     """
     if table and not table.of(stack) and not any(map(_is_held, _locks(stack))):
         return

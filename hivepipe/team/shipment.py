@@ -110,7 +110,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         """Start sending all rows again if policies or the columns of either side changed.
 
         A server that was restored to a time before the last pass may have rows that this pass
-        deleted: it gets another one.
+        deleted: it gets another pass.
         """
         terms = json.dumps(
             {

@@ -1,4 +1,4 @@
-"""Read prompts that the user typed while Claude was working as messages of the user.
+"""Prompts that the user typed while Claude was working, read as messages of the user.
 
     {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt",
      "prompt": "...", "origin": {"kind": "human"}}, ...}

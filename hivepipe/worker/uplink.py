@@ -138,7 +138,7 @@ class Uplink(SoleProcess):
         return status.st_mtime_ns, status.st_size
 
     def _note(self, shipment: Shipment) -> None:
-        self._failures = 0  # not before: a batch may fail each time, as while git does not answer
+        self._failures = 0  # not after connecting, because each batch may fail, as without git
         self._status.shipped_at = time.time()
         self._status.left_out += shipment.left_out
         shipment.left_out = 0

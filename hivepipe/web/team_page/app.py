@@ -84,7 +84,7 @@ class _Gate:
             await answer(scope, receive, hardened(scope, send))
 
     def _judged(self, request: Request) -> Response | None:
-        path = request.scope["path"]  # that of `url` depends on the header Host, too
+        path = request.scope["path"]  # `request.url.path` depends on the header Host, too
         if path == HEALTH:
             return None
         if self._host and request.headers.get("Host") != self._host:
