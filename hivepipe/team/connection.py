@@ -21,7 +21,9 @@ EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
 OLDEST_SERVER = 150_000
 ENCODING = "UTF8"
 
-_ISO_UTC = "SET DateStyle TO 'ISO'; SET TimeZone TO 'UTC'"
+_STANDARD = """
+    SET DateStyle TO 'ISO'; SET TimeZone TO 'UTC'; SET standard_conforming_strings TO on
+"""
 
 # SQLSTATEs of a server that rejects this login or does not have hivepipe's functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
@@ -56,7 +58,7 @@ def connect(address: Address) -> Connection:
     try:
         _demand_server(made)
         with translated():
-            _use_iso_utc(made)
+            _use_standards(made)
     except TeamError:
         made.close()
         raise
@@ -84,12 +86,12 @@ def _demand_server(made: Connection) -> None:
         )
 
 
-def _use_iso_utc(made: Connection) -> None:
-    """Use ISO dates and UTC whatever the server, the role or the environment say."""
-    style = made.info.parameter_status("DateStyle") or ""
-    zone = made.info.parameter_status("TimeZone")
-    if not style.startswith("ISO") or zone not in ("UTC", "Etc/UTC"):
-        made.execute(_ISO_UTC)
+def _use_standards(made: Connection) -> None:
+    """Use ISO dates, UTC and literal backslashes whatever server, role or environment say."""
+    names = ("DateStyle", "TimeZone", "standard_conforming_strings")
+    style, zone, literal = (made.info.parameter_status(name) or "" for name in names)
+    if not style.startswith("ISO") or zone not in ("UTC", "Etc/UTC") or literal != "on":
+        made.execute(_STANDARD)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ UNUSUAL = {
     "bytea_output": "escape",
     "intervalstyle": "sql_standard",
     "default_transaction_isolation": "serializable",
+    "standard_conforming_strings": "off",
 }
 
 TEXT = 'fox 🦊 and "ä\\ NULL {a,b}'
