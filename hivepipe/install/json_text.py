@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from hivepipe.errors import SettingsError
 from hivepipe.files.regular_file import BYTE_ORDER_MARK
 
 Path = tuple[str | int, ...]
@@ -19,10 +20,6 @@ _SPACE = re.compile(rf"{BYTE_ORDER_MARK}?[ \t\r\n]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
 _STEP = "  "
 _MOST_DIGITS = 4300
-
-
-class NotJsonError(ValueError):
-    """The text is not JSON; the message has the position."""
 
 
 class _Item(NamedTuple):
@@ -35,7 +32,11 @@ class _Item(NamedTuple):
 
 
 def _no_constant(word: str) -> Any:
-    raise NotJsonError(f"{word} is not JSON")
+    raise _invalid(f"{word} is not JSON")
+
+
+def _invalid(why: str) -> SettingsError:
+    return SettingsError(f"is not valid JSON: {why}")
 
 
 def _whole_number(digits: str) -> int | float:
@@ -49,7 +50,7 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 def parse(text: str) -> Any:
     """Return the value of a text, parsed as strictly as by JavaScript's JSON.parse; {} if empty.
 
-    Raises NotJsonError if the text is invalid.
+    Raises SettingsError if the text is invalid; the message has the position.
     """
     text = text.removeprefix(BYTE_ORDER_MARK)
     if not text.strip():
@@ -57,9 +58,9 @@ def parse(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise NotJsonError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise _invalid(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise NotJsonError("nested too deep") from None
+        raise _invalid("nested too deep") from None
 
 
 def append(text: str, container: Path, value: object, key: str = "") -> str:

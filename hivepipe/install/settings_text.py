@@ -74,11 +74,9 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     """Return the hooks of a settings file. Raises SettingsError if their structure is invalid."""
     try:
         text.encode()
-        settings = json_text.parse(text)
     except UnicodeEncodeError:
         raise SettingsError("is not UTF-8") from None
-    except json_text.NotJsonError as error:
-        raise SettingsError(f"is not valid JSON: {error}") from None
+    settings = json_text.parse(text)
     if not isinstance(settings, dict):
         raise SettingsError("is not a JSON object")
     hooks = settings.get("hooks", {})

@@ -83,10 +83,7 @@ def without_status_line(text: str) -> str:
 
 
 def _entry(text: str) -> dict[str, Any]:
-    try:
-        settings = json_text.parse(text)
-    except json_text.NotJsonError as error:
-        raise SettingsError(f"is not valid JSON: {error}") from None
+    settings = json_text.parse(text)
     entry = settings.get(KEY) if isinstance(settings, dict) else None
     if entry is None:
         return {}
