@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.here import store_here
 from hivepipe.cli.parameters import DAY, Choice
 from hivepipe.cli.tables import local_day, output_options, show_json, show_table, stored
 from hivepipe.cli.team_choice import team_choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.reading.costs import GROUPS, Bills, GroupCost, bills
@@ -38,13 +37,12 @@ def costs(by: str, since: datetime | None) -> None:
 
     Messages outside of agents count for their session. Days are local days, with --utc UTC days.
     """
-    home = locate(".").home
-    prices = prices_in_force(home)
+    prices = prices_in_force(locate(".").home)
     wanted = team_choice(since=stored(since))
     if by not in GROUPS and not wanted:
         raise click.UsageError(f"--by {by} needs --team")
     columns = TEAM_GROUPS[by] if wanted else GROUPS[by]
-    added = _added(home, by, wanted, stored(since))
+    added = _added(by, wanted, stored(since))
     found = sorted(added.priced(prices), key=lambda each: tuple(each.key.values()))
     if by != "day":
         found.sort(key=lambda each: each.cost.dollars or 0, reverse=True)
@@ -71,11 +69,11 @@ def costs(by: str, since: datetime | None) -> None:
         _show_own(own["own"])
 
 
-def _added(home: str, by: str, wanted: Wanted | None, since: str) -> Bills:
+def _added(by: str, wanted: Wanted | None, since: str) -> Bills:
     if wanted:
         with opened() as source:
             return team_bills(source, wanted, TEAM_GROUPS[by], local_day)
-    with listings(database_path(home)) as store:
+    with store_here() as store:
         return bills(store, GROUPS[by], local_day, since=since)
 
 

@@ -4,10 +4,9 @@ import time
 
 import click
 
+from hivepipe.cli.here import store_here
 from hivepipe.cli.tables import json_lines_option, printable, show_json, shown_time, utc_option
 from hivepipe.cli.terminal import say
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.db.tail import Line, Tail
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
@@ -31,20 +30,18 @@ _SHOWN = 160  # characters of one event
 @utc_option
 def tail(session_id: str, lines: int, once: bool) -> None:
     """Show events as they are recorded, until Ctrl-C."""
-    home = locate(".").home
-    path = database_path(home)
     if session_id:
-        with listings(path) as store:
-            session_id = session_in(home, store, session_id)
+        with store_here() as store:
+            session_id = session_in(locate(".").home, store, session_id)
     watched = Tail(session_id, lines)
     try:
-        with listings(path) as store:
+        with store_here() as store:
             found = watched.poll(store)
         _show(found[-lines:] if lines else [])
         while not once:
             time.sleep(EVERY_SECS)
             try:  # reopened each time: a long-lived reader would hold back WAL checkpoints
-                with listings(path) as store:
+                with store_here() as store:
                     _show(watched.poll(store))
             except StoreError:  # the database is busy, or being restored
                 continue

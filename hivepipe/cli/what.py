@@ -4,11 +4,10 @@ from pathlib import Path
 
 import click
 
+from hivepipe.cli.here import store_here
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say, say_prose, short
 from hivepipe.config.asking import in_a_line, waiting
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate, tree_of
@@ -48,7 +47,7 @@ _CONTROL = (
 def what() -> None:
     """Show what is recorded, where, what leaves the machine, and how to delete it."""
     place = locate(".")
-    counts = _counts(place)
+    counts = _counts()
     data = data_of(place)
     hooks = Facts(place, Stack.of(place)).who_runs_hooks
     asking = waiting(place.home, place.project)
@@ -78,10 +77,10 @@ def what() -> None:
     say_prose(f"control    {_CONTROL}", 11)
 
 
-def _counts(place: Place) -> dict[str, int]:
+def _counts() -> dict[str, int]:
     """Return table -> number of rows; empty if the database cannot be read."""
     try:
-        with listings(database_path(place.home)) as store:
+        with store_here() as store:
             return store.counts()
     except StoreError:
         return {}
