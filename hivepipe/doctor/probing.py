@@ -36,7 +36,7 @@ from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import everything, means_no, means_yes, on_ephemeral_machine, variable
 from hivepipe.stack import supervisor
-from hivepipe.stack.processes import hooks_folder, identity
+from hivepipe.stack.processes import hooks_folder
 
 LONGEST_HOOK_SECS = 10.0
 STARTED_SECS = 30.0  # for a stack that a hook starts on a busy machine
@@ -112,11 +112,10 @@ def _registered(facts: Facts) -> Iterator[Probe]:
 
 def _unfit(facts: Facts, found: Probe) -> Probe:
     """Set the reason not to run a hook: version 1.0.0 would record the event as a session."""
-    running = supervisor.identity_of(facts.stack)
     reason = ""
     if facts.place.state == "off":
         reason = "this project is switched off"
-    elif running and running != identity(facts.stack.url):
+    elif supervisor.is_of_another_version(facts.stack):
         reason = "the running stack has another version: run `hivepipe restart`"
     elif is_old(found.handler) and not _is_of_this_package(found.handler):
         reason = "it belongs to another, older installation"

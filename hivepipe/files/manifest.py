@@ -119,14 +119,9 @@ class Manifest:
         """Return the paths of all files that hivepipe made; cached until the manifest changes."""
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
-            self._known = (stamp, self._paths())
+            rows = self._rows("SELECT path FROM files")
+            self._known = (stamp, frozenset(path for (path,) in rows))
         return self._known[1]
-
-    def _paths(self) -> frozenset[str]:
-        if not os.path.exists(self.path):
-            return frozenset()
-        with self._open() as db:
-            return frozenset(path for (path,) in db.execute("SELECT path FROM files"))
 
     def files(self) -> dict[str, OwnFile]:
         """Return path -> record of each file that hivepipe made."""

@@ -5,7 +5,7 @@ says `down` while the stack runs, or `on` after a later `down`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from hivepipe.db.tree import refuse_replaced
@@ -24,14 +24,7 @@ from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
 def bring_up(project: str, stack: Stack) -> Stack:
     """Start the stack of a registered project, or join the running one."""
-    stack = converted(stack)
-    with _turn(stack):
-        refuse_switched_off(project)
-        set_state({stack.home}, "on")
-        record_environment(stack.home)
-        keep_running(stack)
-        _start(stack)
-    return stack
+    return _switched_on(project, stack, keep_running)
 
 
 def start_for_hook(stack: Stack) -> None:
@@ -143,12 +136,17 @@ def _stop_to_move(stack: Stack, old: str = "", project: str = "") -> None:
 
 def restart(project: str, stack: Stack) -> Stack:
     """Stop the stack of a registered project and start it with the installed code."""
+    return _switched_on(project, stack, supervisor.stop)
+
+
+def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) -> Stack:
+    """Record that the stack is on, call `before`, and start it."""
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
         set_state({stack.home}, "on")
         record_environment(stack.home)
-        supervisor.stop(stack)
+        before(stack)
         _start(stack)
     return stack
 

@@ -1,5 +1,6 @@
 """Commands `team page` and `team page-login`: the views of a team in a browser, for its members."""
 
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -132,14 +133,14 @@ def _identity(
 
 
 def _by_header(name: str, proxies: tuple[str, ...]) -> "Identity":
-    from hivepipe.web.team_page.identity import TrustedHeader, network_of  # noqa: PLC0415
+    from hivepipe.web.team_page.identity import TrustedHeader  # noqa: PLC0415
 
     if not proxies:
         raise click.UsageError(
             "--header needs --proxy: otherwise anyone who reaches the page could name a member"
         )
     try:
-        return TrustedHeader(name, [network_of(each) for each in proxies])
+        return TrustedHeader(name, [ip_network(each) for each in proxies])
     except ValueError as error:
         raise click.UsageError(f"--proxy: {error}") from None
 

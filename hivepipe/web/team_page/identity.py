@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Protocol
 
 from starlette.requests import Request
@@ -62,8 +62,3 @@ def _is_of(client: str, networks: Collection[Network]) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None) or found
     return any(mapped in network for network in networks)
-
-
-def network_of(text: str) -> Network:
-    """Return a network, such as 10.0.0.7 or 10.0.0.0/8, or raise ValueError."""
-    return ip_network(text)
