@@ -16,7 +16,7 @@ from hivepipe.cli.tables import (
     show_table,
     shown_time,
 )
-from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json, yes_option
+from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json, say_prose, yes_option
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
@@ -104,7 +104,7 @@ def show(job_id: str) -> None:
         say("payload")
         say_json(job.payload, indent=2)
     for line in _steps(job, str(database_path(place.home))):
-        say(line)
+        say_prose(line, 5)
 
 
 @failed.command(cls=CheckedCommand, check=_check)

@@ -4,7 +4,6 @@ import difflib
 import os
 import shlex
 import sys
-import textwrap
 
 import click
 
@@ -12,7 +11,7 @@ from hivepipe.cli.migrate import old_home_location, show_undone
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.parameters import given, shared_option
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
-from hivepipe.cli.terminal import confirm, confirm_or_end, say, short
+from hivepipe.cli.terminal import confirm, confirm_or_end, say, say_prose, short
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
 from hivepipe.files.owner import another_owner
@@ -96,7 +95,7 @@ def uninstall(user: bool, purge: bool, dry_run: bool) -> None:
     purge = purge and not plan.is_shared
     migrated = None if user else records.read(plan.place.project)
     if plan.is_empty and not (purge and (plan.data or migrated)):
-        say(_nothing_to_do(plan.place, user))
+        say_prose(_nothing_to_do(plan.place, user), 2)
         _show_kept_hooks(plan)
         return
     if dry_run:
@@ -115,7 +114,9 @@ def uninstall(user: bool, purge: bool, dry_run: bool) -> None:
     refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
     for path in refused:
-        say(f"left     {short(path)} stays: it was edited, and its earlier text is saved beside it")
+        say_prose(
+            f"left     {short(path)} stays: it was edited, and its earlier text is saved beside it"
+        )
     if migrated and purge:
         show_undone(undo_migration(plan.place.project))
     elif migrated:
@@ -124,9 +125,9 @@ def uninstall(user: bool, purge: bool, dry_run: bool) -> None:
 
 def _show_migrated(record: Record) -> None:
     removed = "removed the old hooks" if record.settings else "found no old hooks"
-    say(f"old      `hivepipe migrate` {removed}; {old_home_location(record)}")
+    say_prose(f"old      `hivepipe migrate` {removed}; {old_home_location(record)}")
     if record.settings or record.is_moved:
-        say("         `hivepipe migrate --undo` or `hivepipe uninstall --purge` undoes that")
+        say_prose("         `hivepipe migrate --undo` or `hivepipe uninstall --purge` undoes that")
 
 
 def _show_diffs(changes: list[edits.Edit]) -> None:
@@ -141,31 +142,33 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     if plan.plugin:
-        say(f"hooks    are run by the plugin {plan.plugin.id} {plan.plugin.version}")
+        say_prose(f"hooks    are run by the plugin {plan.plugin.id} {plan.plugin.version}")
         if plan.settings in plan.changes:
             path = short(plan.settings.path)
-            say(f"         those in {path} were removed, or they would run twice")
+            say_prose(f"         those in {path} were removed, or they would run twice")
     else:
         _show_settings(plan.settings)
     if not plan.plugin and scope is not Scope.CODEX:
         _show_left_out(plan.claude)
     if plan.exclude in plan.changes:
-        say(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
+        say_prose(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
     if scope in (Scope.LOCAL, Scope.CODEX) and (missing := missing_line(plan.settings.path)):
-        say("git      does not ignore that file, and hivepipe does not change that:")
-        say(f"         add {missing[1]} to {short(missing[0])}")
+        text = f"add {missing[1]} to {short(missing[0])}"
+        say_prose(f"git      does not ignore that file, and hivepipe does not change that: {text}")
     if plan.is_committed:
-        say("         git tracks this file, but its paths are valid on this machine only")
-    say(f"data     {short(plan.home)}")
-    say("         only you can read it")
+        say_prose("         git tracks this file, but its paths are valid on this machine only")
+    say_prose(f"data     {short(plan.home)}")
+    say_prose("         only you can read it")
     if plan.tree:
-        say("         database, archives and exports are in the work tree; git can delete them;")
-        say("         `hivepipe move-home` moves them out of it")
-    say(f"record   of the project: {short(record_path(plan.project))}")
+        say_prose(
+            "         database, archives and exports are in the work tree; git can delete them; "
+            "`hivepipe move-home` moves them out of it"
+        )
+    say_prose(f"record   of the project: {short(record_path(plan.project))}")
     if plan.form is Form.SHELL and scope is not Scope.CODEX:
-        say("form     the hooks run through a shell, because their path needs quotes")
+        say_prose("form     the hooks run through a shell, because their path needs quotes")
     if scope is Scope.PROJECT:
-        say("form     the hooks run hivepipe by name; without hivepipe they do nothing")
+        say_prose("form     the hooks run hivepipe by name; without hivepipe they do nothing")
 
 
 def _show_settings(edit: edits.Edit) -> None:
@@ -174,13 +177,13 @@ def _show_settings(edit: edits.Edit) -> None:
     kept = "; its other content is unchanged" if before else ""
     old, new = settings_text.entries(before), settings_text.entries(after)
     if new == old:
-        say(f"hooks    are already in {path}")
+        say_prose(f"hooks    are already in {path}")
     elif old:
-        say(f"hooks    {len(new)} replace {len(old)} earlier ones in {path}{kept}")
+        say_prose(f"hooks    {len(new)} replace {len(old)} earlier ones in {path}{kept}")
     else:
-        say(f"hooks    {len(new)} were added to {path}{kept}")
+        say_prose(f"hooks    {len(new)} were added to {path}{kept}")
     if has_ours(after) and not has_ours(before):
-        say(f"line     the status line was added to {path}")
+        say_prose(f"line     the status line was added to {path}")
 
 
 def _show_left_out(claude: Version | None) -> None:
@@ -188,17 +191,11 @@ def _show_left_out(claude: Version | None) -> None:
     known = events_of(claude)
     names = ", ".join(event.name for event in EVENTS if event not in known)
     if names and claude:
-        text = f"Claude Code {version_text(claude)} does not know {names};"
-        _say_below(f"{text} after its upgrade, `hivepipe init` adds these hooks")
+        text = f"         Claude Code {version_text(claude)} does not know {names};"
+        say_prose(f"{text} after its upgrade, `hivepipe init` adds these hooks")
     elif names:
         why = "which only newer versions know, and `claude` is not on PATH"
-        _say_below(f"there are no hooks for {names}, {why}")
-
-
-def _say_below(text: str) -> None:
-    """Print a text below a label in lines of at most 80 columns."""
-    for line in textwrap.wrap(text, 71):
-        say(f"         {line}")
+        say_prose(f"         there are no hooks for {names}, {why}")
 
 
 def _offer_to_move(plan: installation.Plan) -> None:
@@ -211,7 +208,7 @@ def _show_old_hooks(plan: installation.Plan) -> None:
     for found in find_hooks(plan.project):
         if found.old:
             text = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
-            say(f"         {text}; `hivepipe migrate` removes them")
+            say_prose(f"         {text}; `hivepipe migrate` removes them")
 
 
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
@@ -243,31 +240,33 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
 def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
         if not another_owner(edit.path):
-            say(f"hooks    {short(edit.path)} {_became(edit)}")
+            say_prose(f"hooks    {short(edit.path)} {_became(edit)}")
     _show_kept_hooks(plan)
     if plan.plugin and plan.plugin.is_usable:
-        say(f"hooks    the plugin's stay; `claude plugin uninstall {plan.plugin.id}` removes them")
+        say_prose(
+            f"hooks    the plugin's stay; `claude plugin uninstall {plan.plugin.id}` removes them"
+        )
     for edit in plan.excludes:
         if edit.after is None:
-            say(f"git      {short(edit.path)} was deleted, because hivepipe made it")
+            say_prose(f"git      {short(edit.path)} was deleted, because hivepipe made it")
         else:
-            say(f"git      the line of hivepipe was removed from {short(edit.path)}")
+            say_prose(f"git      the line of hivepipe was removed from {short(edit.path)}")
     if plan.is_registered:
-        say("record   was removed")
+        say_prose("record   was removed")
     if plan.runs and plan.is_shared:
-        say("stack    keeps running, because other projects use it")
+        say_prose("stack    keeps running, because other projects use it")
     elif plan.runs and plan.is_registered:
-        say("stack    was stopped")
+        say_prose("stack    was stopped")
     _say_all(_about_data(plan, purge))
 
 
 def _show_kept_hooks(plan: removal.Removal) -> None:
     """Name settings of other users, and of worktrees' branches, whose hooks fail from now on."""
     for path, why in plan.of_others:
-        say(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
+        say_prose(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
     for path in plan.copies:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
-        say(
+        say_prose(
             f"hooks    {short(path)} has a copy of them, and Claude Code would show an error on "
             f"each event: `cd {folder} && hivepipe uninstall` removes it"
         )
@@ -306,7 +305,7 @@ def _about_data(plan: removal.Removal, purge: bool, *, is_dry: bool = False) -> 
 
 def _say_all(lines: list[str]) -> None:
     for line in lines:
-        say(line)
+        say_prose(line)
 
 
 def _left(plan: removal.Removal) -> list[str]:
@@ -324,8 +323,7 @@ def _show_data(plan: removal.Removal) -> None:
     for entry in plan.data:
         if not entry.path.endswith("/.gitignore"):
             say(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
-    for line in _left(plan):
-        say(line)
+    _say_all(_left(plan))
 
 
 def _nothing_to_do(place: Place, user: bool) -> str:

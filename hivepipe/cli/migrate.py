@@ -11,7 +11,7 @@ from hivepipe.cli.import_old import show_unimported
 from hivepipe.cli.migrate_json import plan_entry, result_entry, undone_entry
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import as_json, json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say, short, yes_option
+from hivepipe.cli.terminal import confirm_or_end, say, say_prose, short, yes_option
 from hivepipe.db.legacy_rows import TABLES
 from hivepipe.doctor.probing import Probe
 from hivepipe.home import main_checkout, real_path
@@ -91,9 +91,11 @@ def _undo() -> None:
 def show_undone(record: Record) -> None:
     for move in record.moves:
         if os.path.lexists(move.source):
-            say(f"home     {short(move.source)} is back in its place")
+            say_prose(f"home     {short(move.source)} is back in its place")
     for settings in record.settings:
-        say(f"hooks    {len(settings.hooks)} old ones were restored in {short(settings.path)}")
+        say_prose(
+            f"hooks    {len(settings.hooks)} old ones were restored in {short(settings.path)}"
+        )
 
 
 def _is_done(plan: Plan, rehearsed: ImportResult) -> bool:
@@ -107,7 +109,9 @@ def _show_found(plan: Plan, rehearsed: ImportResult, is_to_do: bool) -> None:
     if plan.is_empty:
         _show_nothing(plan)
     elif not is_to_do:
-        say(f"nothing new: this project is already migrated; {old_home_location(plan.record)}")
+        say_prose(
+            f"nothing new: this project is already migrated; {old_home_location(plan.record)}", 2
+        )
         _show_doubtful(plan.hooks)
     else:
         _show_plan(plan)
@@ -115,14 +119,15 @@ def _show_found(plan: Plan, rehearsed: ImportResult, is_to_do: bool) -> None:
 
 
 def _show_nothing(plan: Plan) -> None:
-    say(
+    say_prose(
         f"{short(plan.project)} has nothing to migrate: there is no .hive-mind of the old hooks, "
-        "and the settings of Claude Code contain none of these hooks"
+        "and the settings of Claude Code contain none of these hooks",
+        2,
     )
     _show_doubtful(plan.hooks)
     above = find_above(plan.project)
     if above:
-        say(f"{short(above)} has an old .hive-mind: run `hivepipe migrate` there")
+        say_prose(f"{short(above)} has an old .hive-mind: run `hivepipe migrate` there", 2)
     elif not plan.is_registered:
         say("`hivepipe init` installs hivepipe here")
 
@@ -130,23 +135,27 @@ def _show_nothing(plan: Plan) -> None:
 def _show_plan(plan: Plan) -> None:
     for hooks in plan.hooks:
         if hooks.old:
-            say(f"hooks    {len(hooks.old)} old ones will be removed from {short(hooks.path)}:")
+            say_prose(
+                f"hooks    {len(hooks.old)} old ones will be removed from {short(hooks.path)}:"
+            )
             for event, entry in hooks.old:
                 say(f"         {event}: {command_of(entry)}")
     _show_doubtful(plan.hooks)
     for move in plan.moves:
-        say(f"home     {short(move.source)} will be moved to {short(move.target)}")
+        say_prose(f"home     {short(move.source)} will be moved to {short(move.target)}")
     for each in plan.elsewhere:
-        say(f"home     {short(str(each.folder))} will be read and not moved")
+        say_prose(f"home     {short(str(each.folder))} will be read and not moved")
     for process in plan.processes():
         text = printable(process.text)
-        say(f"process  {process.pid} is still running and must be ended first: {text}")
+        say_prose(f"process  {process.pid} is still running and must be ended first: {text}")
     if not plan.is_registered:
-        say(f"install  hivepipe will be installed; its data will be in {short(plan.home)}")
+        say_prose(f"install  hivepipe will be installed; its data will be in {short(plan.home)}")
     _show_queue(plan)
     if plan.files:
         named = [f"{plan.files.archives} archives", *plan.files.exports]
-        say(f"files    these will be copied from {short(plan.files.folder)}: {', '.join(named)}")
+        say_prose(
+            f"files    these will be copied from {short(plan.files.folder)}: {', '.join(named)}"
+        )
     _show_hive(plan.project)
 
 
@@ -154,23 +163,27 @@ def _show_queue(plan: Plan) -> None:
     for each in plan.homes():
         if each.queue:
             counts = ", ".join(f"{number} {part}" for part, number in each.queued.items())
-            say(f"queue    {short(str(each.queue))} has {counts}")
+            say_prose(f"queue    {short(str(each.queue))} has {counts}")
 
 
 def _show_hive(project: str) -> None:
     workers = Path(project, ".hive", "workers")
     if workers.is_dir():
         number = len(os.listdir(workers))
-        say(f"hive     .hive is unchanged ({number} workers); `hivepipe hive init --adopt` uses it")
+        say_prose(
+            f"hive     .hive is unchanged ({number} workers); `hivepipe hive init --adopt` uses it"
+        )
 
 
 def _show_doubtful(found: list[OldHooks]) -> None:
     for hooks in found:
         if hooks.trouble:
-            say(f"hooks    {short(hooks.path)} {hooks.trouble}, so check it for old hooks yourself")
+            say_prose(
+                f"hooks    {short(hooks.path)} {hooks.trouble}, so check it for old hooks yourself"
+            )
         for event, entry in hooks.doubtful:
             command = printable(command_of(entry))
-            say(
+            say_prose(
                 f"hooks    one in {short(hooks.path)} is not removed: it may be your own, and may "
                 f"write to .hive-mind: {event}: {command}"
             )
@@ -183,7 +196,7 @@ def _show_rows(taken: ImportResult, verb: str) -> None:
     counts = ", ".join(f"{number} {kind}" for kind, number in rows.items())
     before = f"; {totals[BEFORE]} were imported before" if totals[BEFORE] else ""
     text = f"{counts} {verb} imported" if counts else "there is nothing new to import"
-    say(f"rows     {text}{before}")
+    say_prose(f"rows     {text}{before}")
 
 
 def _kind(outcome: Outcome) -> str:
@@ -195,12 +208,12 @@ def _show_files(rows: list[Row]) -> None:
     totals = Counter(row.outcome for row in rows)
     for row in rows:
         if row.outcome not in (TAKEN, BEFORE):
-            say(f"not imported: {short(row.path)}: {row.reason}")
+            say_prose(f"not imported: {short(row.path)}: {row.reason}", 2)
         elif row.outcome == BEFORE and row.reason:
-            say(f"files    {short(row.path)}: {row.reason}")
+            say_prose(f"files    {short(row.path)}: {row.reason}")
     if rows:
         before = f"; {totals[BEFORE]} were copied before" if totals[BEFORE] else ""
-        say(f"files    {totals[TAKEN]} were copied{before}")
+        say_prose(f"files    {totals[TAKEN]} were copied{before}")
 
 
 def old_home_location(record: Record) -> str:
@@ -213,13 +226,15 @@ def _show_result(plan: Plan, result: Result) -> None:
     _show_rows(result.rows, "were")
     _show_files(result.files)
     record = records.read(plan.project)
-    say(f"the migration is complete; {old_home_location(record)}" if record else "done")
+    say_prose(f"the migration is complete; {old_home_location(record)}" if record else "done", 2)
 
 
 def _show_end(probed: list[Probe] | None) -> None:
     if probed is not None:
         show_probe(probed)
-    say("restart the open Claude Code sessions, because they still run the old hooks")
-    say(
-        "`hivepipe doctor` checks the installation; `hivepipe migrate --undo` reverts the migration"
+    say_prose("restart the open Claude Code sessions, because they still run the old hooks", 2)
+    say_prose(
+        "`hivepipe doctor` checks the installation; `hivepipe migrate --undo` reverts the "
+        "migration",
+        2,
     )

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from hivepipe.cli.terminal import say, short
+from hivepipe.cli.terminal import say, say_prose, short
 from hivepipe.errors import TreeError
 from hivepipe.home import (
     absolute,
@@ -45,7 +45,7 @@ def move_home(in_tree: bool, old: str | None) -> None:
         project = main_checkout(real_path("."))
         home = adopt_old_home(project, old)
         records.follow_rename(old, project)
-        say(f"home     {short(home)} is now the home of this project")
+        say_prose(f"home     {short(home)} is now the home of this project")
         return
     place = locate(".")
     if not read_record(place.project):
@@ -64,6 +64,6 @@ def move_home(in_tree: bool, old: str | None) -> None:
 def move_and_show(project: str, stack: Stack, tree: str) -> None:
     """Move the data of a home; print its new folder and the files that stay."""
     left = move(project, stack, tree)
-    say(f"moved    database, archives and exports to {short(tree or locate(project).home)}")
+    say_prose(f"moved    database, archives and exports to {short(tree or locate(project).home)}")
     for path in left:
-        say(f"left     {short(path)}: it was not written by hivepipe, or was changed since")
+        say_prose(f"left     {short(path)}: it was not written by hivepipe, or was changed since")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say_prose
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.probing import Probe, probe
 from hivepipe.home import locate
@@ -31,10 +31,10 @@ def is_good(found: list[Probe]) -> bool:
 
 def show_probe(found: list[Probe]) -> None:
     """Print a line with the summary, and a line for each problem below it."""
-    say(f"probe    {summary(found)}")
+    say_prose(f"probe    {summary(found)}")
     if not is_good(found):
         for finding in findings(found):
-            say(f"         {finding.text}", err=True)
+            say_prose(f"         {finding.text}", err=True)
 
 
 def findings(found: list[Probe]) -> list[Finding]:

@@ -56,7 +56,7 @@ def up(
         say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.bring_up(project, stack)
-    say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")
+    say_prose(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}", 2)
     if detach:
         return
     tail = Tail(stack.home, PROGRAMS)
@@ -110,7 +110,7 @@ def restart() -> None:
         say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.restart(_registered(place), Stack.of(place))
-    say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")
+    say_prose(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}", 2)
 
 
 @click.command()

@@ -51,14 +51,14 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
     _print(f"{line}\n", err)
 
 
-def say_prose(text: str, indent: int) -> None:
+def say_prose(text: str, indent: int = 9, *, err: bool = False) -> None:
     """Print a line. A terminal that is too narrow gets several, and all but the first are indented.
 
     It is broken at spaces, but not in its label (the first `indent` columns), in a `command`, or in
     the path of the current folder or the user's home folder.
     """
-    if not is_terminal():
-        say(text)
+    if not is_terminal(err=err):
+        say(text, err=err)
         return
     here = real_path(".")
     folders = map(re.escape, (here, short(here), user_folder() or "/"))
@@ -72,7 +72,7 @@ def say_prose(text: str, indent: int) -> None:
         break_on_hyphens=False,
     )
     for line in lines:
-        say(line.replace(_BOUND, " "))
+        say(line.replace(_BOUND, " "), err=err)
 
 
 def say_text(text: str, *, margin: str = MARGIN) -> None:

@@ -42,13 +42,6 @@ def spooled(user: User) -> list[Path]:
     return list((user.recorded / "spool").glob("*.json"))
 
 
-def test_the_output_of_init_fits_80_columns(user: User) -> None:
-    user.git("init", "-q")
-    output = user.hivepipe("init")
-    assert "there are no hooks for" in output
-    assert [line for line in output.splitlines() if len(line) > 80] == []
-
-
 # ---- nothing left behind
 
 

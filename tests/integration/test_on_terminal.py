@@ -20,7 +20,7 @@ def on_terminal(user: User, command: str, columns: int) -> list[str]:
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [*AS_USER, user.installation.bin / "hivepipe", command],
+        [*AS_USER, user.installation.bin / "hivepipe", *command.split()],
         env=user.env | {"TERM": "xterm", "CI": "1"},
         cwd=user.project,
         stdout=terminal,
@@ -49,7 +49,19 @@ def project(user: User) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "columns"), [("doctor", 80), ("what", 80), ("status", 60), ("down", 80)]
+    ("command", "columns"),
+    [
+        ("doctor", 80),
+        ("what", 80),
+        ("status", 60),
+        ("down", 80),
+        ("init", 80),
+        ("uninstall", 60),
+        ("uninstall --user", 60),
+        ("migrate", 60),
+        ("restart", 60),
+        ("up -d", 60),
+    ],
 )
 def test_only_a_path_is_longer_than_a_line(
     user: User, project: str, command: str, columns: int
