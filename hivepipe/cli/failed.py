@@ -116,8 +116,8 @@ def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
     if retried:
         _start_stack(locate("."))
     if retried < chosen:
-        lost = counted(chosen - retried, "job")
-        say(f"{lost} lost their data: discard with `hivepipe failed discard`", err=True)
+        lost = counted(chosen - retried, "job", "have")
+        say(f"{lost} no data left: discard with `hivepipe failed discard`", err=True)
         click.get_current_context().exit(1)
 
 
