@@ -30,10 +30,8 @@ file=%(here)s/supervisor.sock
 chmod=0700
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
-[rpcinterface:hivepipe]
-supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
-[rpcinterface:prompt_stop]
-supervisor.rpcinterface_factory=hivepipe.stack.prompt_stop:make
+[rpcinterface:prompt_reactions]
+supervisor.rpcinterface_factory=hivepipe.stack.prompt_reactions:make
 [rpcinterface:reachable]
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
 [rpcinterface:on_demand]

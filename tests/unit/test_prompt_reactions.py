@@ -20,8 +20,8 @@ logfile=%(here)s/log
 pidfile=%(here)s/pid
 [unix_http_server]
 file=%(here)s/sock
-[rpcinterface:prompt_stop]
-supervisor.rpcinterface_factory=hivepipe.stack.prompt_stop:make
+[rpcinterface:prompt_reactions]
+supervisor.rpcinterface_factory=hivepipe.stack.prompt_reactions:make
 """
 # The programs close their output, because its end would wake supervisord, too.
 PROGRAM = """\

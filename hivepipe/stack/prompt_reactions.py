@@ -1,22 +1,33 @@
-"""Inside supervisord: stop the programs without pauses between them, then end at once.
+"""Inside supervisord: act at once when a program has ended.
 
-While supervisord shuts down, it stops one group of programs after the other. It notices the end of
-a program after up to a second, unless something ends its wait. supervisord loads this module as an
-`rpcinterface`, its extension point. The interface has no methods.
+By itself, supervisord notices the end of a program after up to a second, unless something ends its
+wait, and waits again before it restarts the program or stops the next group. supervisord loads this
+module as an `rpcinterface`, its extension point. The interface has no methods.
 """
 
 import atexit
 import os
 import signal
+import time
 from typing import Any
 
 from supervisor import events
 from supervisor.states import SupervisorStates
 
+STEADY_SECS = 5  # a crash loop keeps supervisord's own rate, about one start a second
+
 
 def make(supervisord: Any, **_config: str) -> object:
-    """Prepare the end of supervisord when it begins to shut down."""
+    """End supervisord's wait when a program that ran for a while dies, and in a shutdown."""
     options = supervisord.options
+    ready, write_end = os.pipe()
+    os.write(write_end, b"!")  # never read, so a wait for `ready` returns at once
+
+    def restart(event: Any) -> None:
+        if time.time() - event.process.laststart >= STEADY_SECS:
+            options.poller.register_readable(ready)  # for one wait, as it drops unknown files
+
+    events.subscribe(events.ProcessStateExitedEvent, restart)
     events.subscribe(events.SupervisorStoppingEvent, lambda _event: _prepare_end(options))
     return object()  # it has no methods to call
 
