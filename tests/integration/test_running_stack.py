@@ -137,24 +137,24 @@ def test_logs_show_the_last_lines_of_all_processes_or_of_one(stack: Sandbox) -> 
 
 def test_logs_follow_a_rotation_and_escape_control_characters(stack: Sandbox) -> None:
     os.umask(0o077)
-    log = stack.home / "logs" / "writer.log"
+    log = stack.home / "logs" / "forwarder.log"  # of no process of this stack
     log.write_text("before\n")
-    following = stack.start("logs", "-f", "writer")
+    following = stack.start("logs", "-f", "forwarder")
     assert following.stdout is not None
-    assert following.stdout.readline() == "writer      before\n"
+    assert following.stdout.readline() == "forwarder   before\n"
     with log.open("a") as stream:
         stream.write("evil \x1b[31m")
         stream.flush()
         stream.write("line\n")
-    assert following.stdout.readline() == "writer      evil \\x1b[31mline\n"
+    assert following.stdout.readline() == "forwarder   evil \\x1b[31mline\n"
     with log.open("a") as stream:
         stream.write("last\n")
-    log.rename(log.with_name("writer.log.1"))
+    log.rename(log.with_name("forwarder.log.1"))
     log.write_text("new\n")
-    assert following.stdout.readline() == "writer      last\n"
-    assert following.stdout.readline() == "writer      new\n"
+    assert following.stdout.readline() == "forwarder   last\n"
+    assert following.stdout.readline() == "forwarder   new\n"
     log.write_text("x\n")  # as a user who empties it
-    assert following.stdout.readline() == "writer      x\n"
+    assert following.stdout.readline() == "forwarder   x\n"
     following.send_signal(signal.SIGINT)
     _, err = following.communicate(timeout=60)
     assert (following.returncode, err) == (0, "")
