@@ -2,12 +2,13 @@
 
 import hmac
 import re
+from hashlib import blake2b
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hivepipe.monitor.authentication import cookie_name, cookie_value, is_loopback, is_token
+from hivepipe.text.urls import is_local
 from hivepipe.web.headers import hardened
 from hivepipe.web.peer import user_of_peer
 from hivepipe.web.ticket import NAME, Tickets
@@ -48,7 +49,7 @@ class Authentication:
     def _judge(self, request: Request) -> Response | None:
         """Return the response to a refused request, or None for an admitted one."""
         host, path = request.headers.get("Host", ""), request.scope["path"]
-        if self._is_local and not is_loopback(host):
+        if self._is_local and not is_local(f"//{host}"):  # names are not resolved
             return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
         # SameSite ignores ports: a page of another server on this machine is the "same site".
         if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
@@ -86,6 +87,24 @@ class Authentication:
         value = cookie_value(token, user)
         answer.set_cookie(cookie_name(token), value, httponly=True, samesite="strict")
         return answer
+
+
+def cookie_name(token: str) -> str:
+    """Return the name of the cookie, which differs by server because cookies ignore ports."""
+    return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
+
+
+def cookie_value(token: str, user: str) -> str:
+    """Return the value of the cookie: an HMAC of the token that is valid only for this user.
+
+    Browsers send a cookie to every port, and so to servers of other users.
+    """
+    return hmac.digest(token.encode(), f"cookie {user}".encode(), "sha256").hex()
+
+
+def is_token(given: str, token: str) -> bool:
+    """Compare in constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
 
 
 def _has_cookie(request: Request, token: str, user: str) -> bool:

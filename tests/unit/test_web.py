@@ -20,8 +20,8 @@ from starlette.testclient import TestClient
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
-from hivepipe.monitor.authentication import cookie_name, cookie_value
 from hivepipe.times import stored_time
+from hivepipe.web.authentication import cookie_name, cookie_value
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left
 from hivepipe.web.folders import PAGES

@@ -9,10 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.home import locate, short_hash
-from hivepipe.monitor.authentication import cookie_name
 from hivepipe.queue.failed_jobs import FailedJob
 from hivepipe.web.app import web_app
-from hivepipe.web.authentication import form_token
+from hivepipe.web.authentication import cookie_name, form_token
 from hivepipe.web.control import LONGEST_FORM
 from hivepipe.web.failed_choice import Choice, FormError, name_of
 from hivepipe.web.views import VIEWS

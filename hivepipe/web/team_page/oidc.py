@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from hivepipe.monitor.authentication import is_loopback
+from hivepipe.text.urls import is_local
 from hivepipe.text.visible import printable
 from hivepipe.web.team_page.browser_sessions import BrowserSessions, signed_in, signing_in
 from hivepipe.web.team_page.identity import IdentityError
@@ -180,8 +180,8 @@ def _client_at(provider: Provider) -> Any:
 def demand_https(url: str) -> None:
     """Raise IdentityError unless a URL is https, or http on this machine."""
     parts = urlsplit(url)
-    is_local = parts.scheme == "http" and is_loopback(parts.netloc)
-    if not is_local and (parts.scheme != "https" or not parts.netloc):
+    is_on_this_machine = parts.scheme == "http" and is_local(url)
+    if not is_on_this_machine and (parts.scheme != "https" or not parts.netloc):
         raise IdentityError(f"{url} is not https")
 
 
