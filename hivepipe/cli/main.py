@@ -26,7 +26,7 @@ from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.files.file_size import raise_limit, with_limit_if_hit
 from hivepipe.home import locate, state_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
-from hivepipe.stack.root import refuse_root
+from hivepipe.stack.root_user import refuse_root
 from hivepipe.text.visible import printable
 
 # Claude Code reads exit code 2 as "block" if a hook runs one of our commands.

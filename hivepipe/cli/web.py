@@ -8,7 +8,13 @@ from urllib.parse import quote
 
 import click
 
-from hivepipe.cli.listening import bind_option, in_url, is_local, listening_socket, port_option
+from hivepipe.cli.address_options import (
+    bind_option,
+    in_url,
+    is_local,
+    listening_socket,
+    port_option,
+)
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
 from hivepipe.settings import variable

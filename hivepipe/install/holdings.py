@@ -24,7 +24,7 @@ from hivepipe.install.export_files import ExportFiles
 from hivepipe.queue.spool import LOST, NOTES
 from hivepipe.queue.spooled import own_folders
 from hivepipe.stack.home_files import has_own_ignore, why_not_ours
-from hivepipe.stack.own_home import is_marked
+from hivepipe.stack.home_marks import is_marked
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
 

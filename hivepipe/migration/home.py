@@ -12,7 +12,7 @@ from hivepipe.db.legacy_database import LeftOut
 from hivepipe.errors import MigrationError
 from hivepipe.home import read_record
 from hivepipe.migration.legacy_queue import count
-from hivepipe.stack.own_home import is_marked
+from hivepipe.stack.home_marks import is_marked
 
 QUEUE_PARTS = ("pending", "processing", "failed")
 # In the order of the moves: the logs first, because a log must not stay with another database.

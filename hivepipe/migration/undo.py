@@ -11,7 +11,7 @@ from hivepipe.migration import record as records
 from hivepipe.migration.carry_out import sha256
 from hivepipe.migration.hooks import with_restored_hooks
 from hivepipe.migration.record import Move, Record, Settings
-from hivepipe.stack.own_home import is_marked
+from hivepipe.stack.home_marks import is_marked
 
 
 def undo(project: str) -> Record:

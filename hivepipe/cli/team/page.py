@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import click
 
-from hivepipe.cli.listening import bind_option, in_url, is_local, listening_socket
+from hivepipe.cli.address_options import bind_option, in_url, is_local, listening_socket
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator, server
 from hivepipe.cli.terminal import say
