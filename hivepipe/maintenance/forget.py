@@ -32,7 +32,7 @@ from hivepipe.maintenance.work_folder import leftovers
 from hivepipe.operations import memory
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.briefing_files import BriefingFiles
-from hivepipe.operations.forgotten_sessions import update_marker
+from hivepipe.operations.forgotten_sessions import unfinished_sessions, update_marker
 from hivepipe.operations.found_archives import ARCHIVE
 from hivepipe.operations.recall import prepare_recall
 from hivepipe.operations.search import index_path
@@ -69,6 +69,7 @@ class Forgetting:
         self._spools = [Path(folder, "spool") for folder in own_folders(place.home)]
         self._db = db
         self._archives: Archives = archives_of(place.home)
+        self._forgotten: frozenset[str] = frozenset()
         self.unread_hives: set[str] = set()
 
     # ---- selection
@@ -98,7 +99,7 @@ class Forgetting:
     def sessions_before(self, time: str) -> set[str]:
         """Return the sessions whose latest data is older than a time (UTC, ISO 8601).
 
-        Forgotten sessions whose workers still exist are among them.
+        Forgotten sessions with data left are among them.
         """
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
@@ -112,11 +113,13 @@ class Forgetting:
                 seen[session] = max(seen.get(session, ""), last)
         old = {session for session, last in seen.items() if last and last < time}
         forgotten = stored.forgotten_sessions(self._db.path)
-        return old | forgotten & {worker.card().session for worker in self._workers()}
+        with_workers = forgotten & {worker.card().session for worker in self._workers()}
+        return old | with_workers | unfinished_sessions(self._place.home)
 
     def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
         """Return the sessions whose data contains the text; a dry run starts no Redis."""
         found = stored.sessions_with_text(self._db, wanted)
+        found |= unfinished_sessions(self._place.home)
         found |= queued.sessions_spooled(self._spools, wanted)
         found |= {
             entry["session_id"]
@@ -175,10 +178,15 @@ class Forgetting:
         entries = [each for each in self._entries() if each["session_id"] in wanted.sessions]
         stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]
         rows = stored.rows_of(self._db, wanted.sessions)
+        unfinished = unfinished_sessions(self._place.home)
+        has_skills = "skill_uses" in rows or bool(wanted.spellings or unfinished)
         if not dry_run:
             keep_names(self._db, wanted.sessions)
+            self._forgotten = wanted.sessions
+            unfinished |= wanted.sessions
+            update_marker(self._place.home, unfinished)
             stored.remove_rows(self._db, wanted.sessions)
-            update_marker(self._place.home)
+            update_marker(self._place.home, unfinished)
         for table, count in rows.items():
             yield Deleted(f"table {table}", count, "row")
         yield from self._redis(wanted, dry_run)
@@ -196,7 +204,7 @@ class Forgetting:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
             yield Deleted("rows of no session, the text alone", left, "row")
         yield from self._memories(wanted, dry_run)
-        yield from self._derived("skill_uses" in rows or bool(wanted.spellings), dry_run)
+        yield from self._derived(has_skills, dry_run)
         needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
         yield Deleted("logs", self._remove_lines(needles, dry_run), "line")
         yield Deleted("markers", self._remove_markers(wanted, dry_run), "file")
@@ -217,6 +225,9 @@ class Forgetting:
             with self._redis_of_the_home() as (client, _):
                 if client is not None and self._place.socket.startswith("/"):
                     queued.rewrite_file(client)
+            if not self.unread_hives:
+                unfinished = unfinished_sessions(self._place.home) - self._forgotten
+                update_marker(self._place.home, unfinished)
         yield Deleted("backups of the database, whole", len(copies), "file")
 
     def moved_aside(self) -> list[str]:

@@ -1,15 +1,19 @@
 """The forgotten sessions, for handlers of files.
 
 The list is cached until the marker file `forgotten` changes, because opening the store for each
-turn would read as much as a short turn itself.
+turn would read as much as a short turn itself. The file names the sessions that may still have data
+outside of the store.
 """
 
 import time
+from collections.abc import Iterable
 from functools import lru_cache
+from pathlib import Path
 
 from hivepipe.db.forget import forgotten_sessions
 from hivepipe.db.location import database_path
 from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.files.regular_file import read_text
 from hivepipe.home import write_small
 
 
@@ -17,9 +21,15 @@ def is_forgotten(home: str, *sessions: str) -> bool:
     return not _forgotten(home, stamp(_marker(home))).isdisjoint(sessions)
 
 
-def update_marker(home: str) -> None:
+def update_marker(home: str, unfinished: Iterable[str] = ()) -> None:
     """Change the marker, so that every process of the home reads the list again."""
-    write_small(_marker(home), f"{time.time_ns()}\n")
+    write_small(_marker(home), "\n".join([f"{time.time_ns()}", *sorted(unfinished), ""]))
+
+
+def unfinished_sessions(home: str) -> set[str]:
+    """Return the sessions whose forgetting was interrupted."""
+    path = Path(_marker(home))
+    return {*read_text(path, errors="replace").split()[1:]} if path.exists() else set()
 
 
 @lru_cache(maxsize=4)

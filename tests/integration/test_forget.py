@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from hivepipe.db.database import Database
+from hivepipe.home import Place
+from hivepipe.jobs.forget_query import ForgetQuery
+from hivepipe.maintenance.forget import Forgetting
 from hivepipe.operations.briefing_files import BriefingFiles
 from tests.archive_scene import line
 from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
@@ -265,6 +268,28 @@ def test_forget_before_a_day_deletes_older_sessions(scene: tuple[Scene, Server])
     assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'")
     command(scene.home, "forget", "--before", "yesterday", expect=64)
     command(scene.home, "forget", "--before", "2020-01-01", "abc", expect=64)
+
+
+@pytest.mark.parametrize("place", ["table sessions", "archives", "markers"])
+def test_forgetting_by_day_goes_on_after_an_interruption(
+    scene: tuple[Scene, Server], place: str
+) -> None:
+    scene, _ = scene
+    home = scene.home
+    (home.logs / "hook-errors.log").write_text(f"[2026] [stop] [ERROR] {OTHER} failed\n")
+    forgotten = ForgetQuery(frozenset({OTHER}))
+    with Database(home.database) as db:
+        steps = Forgetting(Place(str(home.project), str(home.path), {}), db).forget(forgotten)
+        assert any(step.place == place for step in steps)
+        steps.close()  # type: ignore[attr-defined]
+    command(home, "forget", "--yes", SESSION)
+    backup = home.database.parent / "backups" / "hive-before-0005-1.db"
+    shutil.copy(home.database, backup)
+    output = command(home, "forget", "--yes", "--before", "2020-01-01")
+    assert f"session {OTHER}" in output
+    assert OTHER not in (home.logs / "hook-errors.log").read_text()
+    assert not backup.exists()
+    assert "no session is that old" in command(home, "forget", "--before", "2020-01-01")
 
 
 def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene, Server]) -> None:
