@@ -149,7 +149,7 @@ def _is_torn_write(
 
 
 def _read_all(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
-    """Return a checkpoint computed from all lines of an archive, and these lines as removed."""
+    """Return a checkpoint computed from all lines of an archive, and the hashes of these lines."""
     removed_lines = RemovedLines()
     reader = LineReader(archive.fileno(), takes_open_end=False)
     for batch in reader.batches():

@@ -184,7 +184,7 @@ def files(home: str) -> tuple[str, str]:
 
 
 def text_of(path: str | Path) -> str:
-    """Return the text of one of these files. Raises OSError or UnicodeDecodeError."""
+    """Return the text of a settings file. Raises OSError or UnicodeDecodeError."""
     return read_text(path, limit=LIMIT_BYTES)
 
 

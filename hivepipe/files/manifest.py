@@ -101,7 +101,7 @@ class Manifest:
         return bool(self.fact("adopts"))
 
     def set_adopts(self, adopts: bool) -> None:
-        """Set whether such archives are still to be added."""
+        """Set whether archives that are not in the manifest are still to be added."""
         self._write("REPLACE INTO facts VALUES ('adopts', ?)", "1" if adopts else "")
 
     def remember(self, name: str, value: str) -> None:

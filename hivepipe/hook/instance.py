@@ -297,7 +297,7 @@ def _start_epoch(started: str) -> int:
 def _boot_epoch() -> int:
     """Return the boot time of the machine in seconds since 1970, or 0.
 
-    It comes after a line per core, so a large part is read.
+    /proc/stat has one line per core before it, so up to 1 MB is read.
     """
     found = read_small("/proc/stat", 1 << 20).partition("\nbtime ")[2].split()
     return int(found[0]) if found else 0

@@ -68,7 +68,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
 
 
 def _body(reply: HTTPResponse) -> bytearray:
-    """Return the body of a response; a timeout of a socket is only that of the next byte."""
+    """Return the body of a response; the socket limits only the time between two reads."""
     body = bytearray()
     until = time.monotonic() + LONGEST_SECS
     while chunk := reply.read1(1 << 16):
