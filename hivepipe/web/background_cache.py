@@ -1,7 +1,7 @@
 """A cache of values that take seconds to compute, for pages that reload after each change."""
 
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
@@ -28,11 +28,14 @@ class _Slot(Generic[Value]):
 
 
 class BackgroundCache(Generic[Value]):
-    """A value for each key; concurrent requests share one computation."""
+    """A value for each key; concurrent requests share one computation.
+
+    What was requested last is computed first: a page of one project waits for no other.
+    """
 
     def __init__(self) -> None:
         self._slots: dict[str, _Slot[Value]] = {}
-        self._pending: deque[tuple[_Slot[Value], Callable[[], Value]]] = deque()
+        self._pending: OrderedDict[str, Callable[[], Value]] = OrderedDict()
         self._threads = 0
         self._callbacks: set[Callable[[], None]] = set()
         self._lock = Lock()
@@ -52,8 +55,10 @@ class BackgroundCache(Generic[Value]):
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
-            if not slot.is_computing and time.monotonic() >= slot.expires:
-                self._enqueue(slot, compute)
+            if key in self._pending:
+                self._pending.move_to_end(key)
+            elif not slot.is_computing and time.monotonic() >= slot.expires:
+                self._enqueue(key, compute)
             if on_ready and slot.is_computing:
                 self._callbacks.add(on_ready)
         if not on_ready:
@@ -62,13 +67,13 @@ class BackgroundCache(Generic[Value]):
             raise slot.errors[0]
         return slot.values[0] if slot.values else None
 
-    def _enqueue(self, slot: _Slot[Value], compute: Callable[[], Value]) -> None:
+    def _enqueue(self, key: str, compute: Callable[[], Value]) -> None:
         if self._threads < MOST_AT_ONCE:
             Thread(target=self._work, daemon=True).start()
             self._threads += 1  # the thread waits for the lock
-        self._pending.append((slot, compute))
-        slot.is_computing = True
-        slot.is_done.clear()
+        self._pending[key] = compute
+        self._slots[key].is_computing = True
+        self._slots[key].is_done.clear()
 
     def _work(self) -> None:
         """Compute what is pending."""
@@ -77,8 +82,8 @@ class BackgroundCache(Generic[Value]):
                 if not self._pending:
                     self._threads -= 1
                     return
-                slot, compute = self._pending.popleft()
-            self._compute(slot, compute)
+                key, compute = self._pending.popitem()
+            self._compute(self._slots[key], compute)
 
     def _compute(self, slot: _Slot[Value], compute: Callable[[], Value]) -> None:
         began = time.monotonic()
