@@ -217,7 +217,8 @@ static char state_folder[PATH_BYTES];
 static int read_record(const char *folder) {
     char path[PATH_BYTES], name[10 + 17] = "/projects/";
     blake2b_hex(folder, strlen(folder), name + 10);
-    return read_small(join(path, state_folder, name), record, sizeof record) > 0 && strchr(record, '=') != NULL;
+    join(path, state_folder, name);
+    return read_small(path, record, sizeof record) > 0 && strchr(record, '=') != NULL;
 }
 
 /* Read the nearest record of a folder and the folders above it, up to `top`. */
@@ -401,6 +402,7 @@ static const char *const wanted[] = {
 
 static void add_variable(const char *name, const char *value) {
     size_t left = HEAD_BYTES - head_size;
+    if (!value[0]) return;
     int size = snprintf(head + head_size, left, "env=%s=%s", name, value);
     if (size < 0 || (size_t)size >= left) head_is_full = 1;
     else head_size += (size_t)size + 1;
@@ -409,7 +411,7 @@ static void add_variable(const char *name, const char *value) {
 static void add_environment(void) {
     char state[PATH_BYTES];
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (variable(wanted[i])[0]) add_variable(wanted[i], variable(wanted[i]));
+        add_variable(wanted[i], variable(wanted[i]));
     memcpy(state, state_folder, PATH_BYTES);
     *strrchr(state, '/') = 0;
     add_variable("XDG_STATE_HOME", state);
@@ -501,8 +503,8 @@ static int reach(const char *path) {
     fcntl(connection, F_SETFD, FD_CLOEXEC);
     fcntl(connection, F_SETFL, O_NONBLOCK);
 #endif
-    if (connect(connection, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(connection))
-        return connection;
+    int is_connected = connect(connection, (struct sockaddr *)&address, sizeof address) == 0;
+    if (is_connected && peer_is_ours(connection)) return connection;
     close(connection);
     return -1;
 }
@@ -580,7 +582,7 @@ static int hand_over(int connection) {
     size_t size = said[1] | (size_t)said[2] << 8 | (size_t)said[3] << 16 | (size_t)said[4] << 24;
     if (size == 0 || size > MOST_ANSWER) return 1;
     signal(SIGPIPE, SIG_IGN);
-    if (receive(connection, answer, size, end) == size && write(1, answer, size) < 0) return 1;
+    if (receive(connection, answer, size, end) == size) write_all(1, answer, size);
     return 1;
 }
 
