@@ -8,9 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,9 @@ import pytest
 
 from hivepipe import home as homes
 from tests import payloads
-from tests.conftest import remove_events_in_memory, until
+from tests.conftest import until
 from tests.payloads import SESSION, changed, encoded
+from tests.unit.test_jobs import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.path.realpath(sys.executable)
@@ -29,33 +28,10 @@ LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[([a-z-]+)\] \[(ERROR|WARNING|INFO)\] (.+)"
 )
 
-ARCHIVE = ["archive_transcript"] * 2  # immediately, and after the transcript has settled
-
 # jobs of each example as the first event of its session
-OPERATIONS: dict[str, list[str]] = {
-    "SessionStart": ["start_session"],
-    "UserPromptSubmit": ["start_session", "activate_session", "record_prompt"],
-    "UserPromptExpansion": ["start_session", "record_skill"],
-    "PreToolUse": ["start_session"],
-    "PostToolUse": ["start_session", "record_skill"],
-    "PostToolUseFailure": ["start_session"],
-    "PostToolBatch": ["start_session", "record_notice"],
-    "PermissionRequest": ["start_session", "record_notice"],
-    "PermissionDenied": ["start_session", "record_notice"],
-    "Notification": ["start_session", "record_notice"],
-    "PostModelSwitch": ["start_session", "record_notice"],
-    "SubagentStart": ["start_session", "start_agent"],
-    "SubagentStop": ["start_session", "finish_agent", *ARCHIVE],
-    "PreCompact": ["start_session", "record_goal"],
-    "Stop": ["start_session", "pause_session", "update_checkpoint", *ARCHIVE],
-    "StopFailure": ["start_session", "pause_session", "update_checkpoint", *ARCHIVE],
-    "SessionEnd": [
-        "start_session",
-        "end_session",
-        "update_checkpoint",
-        "conclude_session",
-        *ARCHIVE,
-    ],
+OPERATIONS = {
+    event: ["start_session", *(job for job, *_ in TABLE[event] if job != "start_session")]
+    for event in payloads.EVENTS
 }
 
 Job = dict[str, Any]
@@ -570,153 +546,6 @@ def test_a_broken_installation_does_not_stop_claude_code(tmp_path: Path, broken:
     environment = {"HOME": str(tmp_path)}
     answer = run([PYTHON, "-I", "-S", program], encoded(payloads.STOP), environment, tmp_path)
     answer.must_be_neutral()
-
-
-# ---- a home that cannot be written, for a user without root's rights
-
-USER = os.geteuid() or 65534
-AS_USER = (
-    [] if os.geteuid() else ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-)
-
-
-@contextmanager
-def folder_for_all() -> Iterator[Path]:
-    """Make a folder that every user can enter, because only root can enter pytest's."""
-    folder = Path(tempfile.mkdtemp(prefix="hivepipe-test-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    for path in folder.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(0o755)
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def reachable() -> Iterator[Path]:
-    """Return a folder that every user can enter."""
-    with folder_for_all() as folder:
-        yield folder
-        remove_events_in_memory(USER, folder / "data", folder / "state/hivepipe/default")
-
-
-@pytest.fixture(scope="session")
-def users_python() -> str:
-    """Return a Python that a user without root can run."""
-    if AS_USER and not shutil.which(AS_USER[0]):
-        pytest.skip("setpriv is not there")
-    python = next((path for path in (PYTHON, "/usr/bin/python3") if runs_as_user(path)), None)
-    if python is None:
-        pytest.skip("no Python 3.11 that another user can run")
-    return python
-
-
-@pytest.fixture(scope="session")
-def users_code() -> Iterator[Path]:
-    """Return a copy of the code that a user without root can read but not write."""
-    with folder_for_all() as folder:
-        for name in ("hooks", "hivepipe"):
-            shutil.copytree(ROOT / name, folder / name)
-        yield folder
-
-
-@pytest.fixture
-def fire_as_user(
-    reachable: Path, users_python: str, users_code: Path
-) -> Callable[[str, bytes], Answer]:
-    """Return a function that runs a hook as a user without root, from a copy of the code."""
-    environment = environment_of(reachable)
-
-    def fire(event: str, data: bytes) -> Answer:
-        program = executable(event, users_code)
-        return run([*AS_USER, users_python, "-I", "-S", program], data, environment, reachable)
-
-    return fire
-
-
-def runs_as_user(python: str) -> bool:
-    code = "import sys; sys.exit(sys.version_info < (3, 11))"
-    try:
-        done = subprocess.run(
-            [*AS_USER, python, "-I", "-S", "-c", code], capture_output=True, cwd="/", check=False
-        )
-    except OSError:
-        return False
-    return done.returncode == 0
-
-
-def user_can_write_in(folder: Path) -> bool:
-    done = subprocess.run(
-        [*AS_USER, "touch", folder / "probe"], capture_output=True, cwd="/", check=False
-    )
-    return done.returncode == 0
-
-
-def read_only(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in [folder, *(below for below in folder.rglob("*") if below.is_dir())]:
-        path.chmod(0o555)
-    assert not user_can_write_in(folder), "the test would prove nothing"
-    return folder
-
-
-@pytest.mark.parametrize("event", ["SessionStart", "Stop"])
-@pytest.mark.parametrize("sent", ["event", "nonsense"])
-def test_a_read_only_home_does_not_stop_claude_code(
-    reachable: Path, fire_as_user: Callable[[str, bytes], Answer], sent: str, event: str
-) -> None:
-    home = reachable / "state" / "hivepipe" / "default"
-    for part in ("spool", "instances", "sessions", "logs"):
-        (home / part).mkdir(parents=True)
-    read_only(home)
-    data = encoded(payloads.EVENTS[event]) if sent == "event" else b"nonsense"
-    fire_as_user(event, data).must_be_neutral()
-    assert [path for path in home.rglob("*") if path.is_file()] == []
-
-
-def test_a_home_that_cannot_be_made_does_not_stop_claude_code(
-    reachable: Path, fire_as_user: Callable[[str, bytes], Answer]
-) -> None:
-    read_only(reachable / "state")
-    fire_as_user("Stop", encoded(payloads.STOP)).must_be_neutral()
-    assert list((reachable / "state").iterdir()) == []
-
-
-def test_a_home_with_only_a_writable_log_logs_the_error(
-    reachable: Path,
-    fire_as_user: Callable[[str, bytes], Answer],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    project = reachable.resolve() / "project"
-    home = reachable.resolve() / "data"
-    logs = home / "logs"
-    logs.mkdir(parents=True)
-    monkeypatch.setattr(homes.posix, "environ", {b"XDG_STATE_HOME": bytes(reachable / "state")})
-    record = Path(homes.record_path(str(project)))
-    record.parent.mkdir(parents=True)
-    record.write_text(f"home={home}\n")
-    (home / "spool").mkdir()
-    read_only(home)
-    logs.chmod(0o777)
-    assert user_can_write_in(logs)
-    (logs / "probe").unlink()
-    fire_as_user("Stop", encoded(payloads.STOP)).must_be_neutral()
-    (line, *_) = (logs / "hook-errors.log").read_text().splitlines()
-    match = LOG_LINE.fullmatch(line)
-    assert match
-    assert match.groups()[:2] == ("spool", "WARNING")
-    assert match.groups()[2].startswith(
-        "the home takes no file (Permission denied); event kept in /"
-    )
-
-
-def test_a_home_that_another_user_may_write_is_used(
-    reachable: Path, fire_as_user: Callable[[str, bytes], Answer]
-) -> None:
-    (reachable / "state").mkdir()
-    (reachable / "state").chmod(0o777)
-    fire_as_user("Stop", encoded(payloads.STOP)).must_be_neutral()
-    assert len(list((reachable / "state/hivepipe/default/spool").glob("*.json"))) == 1
 
 
 # ---- the notice to the user

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,54 @@ def test_a_script_gets_the_path_of_the_home_unchanged(user: User) -> None:
     user.env["HOME"] = f"{user.home}/\u5c71\u7530\u3000\u592a\u90ce\ttab \u0645\u06cc\u200c"
     user.hivepipe("init")
     assert Path(user.hivepipe("home").removesuffix("\n")).is_dir()
+
+
+# ---- a home that a hook cannot write
+
+
+@pytest.fixture(params=["native", "python"])
+def hooked(user: User, request: pytest.FixtureRequest) -> User:
+    """A user with one kind of hook and without a stack."""
+    user.env |= {"HIVEPIPE_AUTOSTART": "0", "HIVEPIPE_HOOK": request.param}
+    user.hivepipe("init")
+    return user
+
+
+def close(user: User, *folders: Path) -> None:
+    """Let the user write into none of these folders."""
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o555)
+        assert user.do("touch", folder / "probe").returncode, "the folder is writable"
+
+
+def test_a_read_only_home_does_not_stop_claude_code(hooked: User) -> None:
+    parts = ("spool", "instances", "sessions", "logs", "")
+    close(hooked, *(hooked.recorded / part for part in parts))
+    before = hooked.files(hooked.recorded)
+    for event in ("SessionStart", "Stop"):
+        assert hooked.fire(event) == [NEUTRAL]
+    assert hooked.files(hooked.recorded) == before
+    logs = hooked.recorded / "logs"
+    logs.chmod(0o777)
+    assert hooked.fire("Stop") == [NEUTRAL]
+    first = (logs / "hook-errors.log").read_text().splitlines()[0]
+    reason = "the home takes no file (Permission denied); event kept in /"
+    assert f"[spool] [WARNING] {reason}" in first
+
+
+def test_a_home_that_cannot_be_made_does_not_stop_claude_code(hooked: User) -> None:
+    shutil.rmtree(hooked.recorded)
+    close(hooked, hooked.recorded.parent)
+    assert hooked.fire("Stop") == [NEUTRAL]
+    assert list(hooked.recorded.parent.iterdir()) == []
+
+
+def test_a_home_that_another_user_may_write_is_used(hooked: User) -> None:
+    for folder in (hooked.recorded.parent, hooked.recorded):
+        folder.chmod(0o777)
+    assert hooked.fire("Stop") == [NEUTRAL]
+    assert len(list((hooked.recorded / "spool").glob("*.json"))) == 1
 
 
 # ---- ulimit -f
