@@ -12,7 +12,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,7 @@ class User:
     """An account with a home folder and one project, without hivepipe."""
 
     account = "user"
+    become: Sequence[str] = AS_USER  # a command that executes the rest of its arguments
 
     def __init__(self, folder: Path, installation: Installation, project: str = "shop") -> None:
         """Make the folders; `project` is a path below the home folder."""
@@ -187,11 +188,11 @@ class User:
         self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as this user."""
-        if words[0] == "hivepipe" and self.is_installed and "PATH" not in env:
+        if words[0] == "hivepipe" and self.is_forked and "PATH" not in env:
             said = [str(word) for word in words[1:]]
             return self.installation.run(said, data, self.env | env, cwd or self.project)
         return subprocess.run(
-            [*AS_USER, *map(str, words)],
+            [*self.become, *map(str, words)],
             input=data,
             cwd=cwd or self.project,
             env=self.env | env,
@@ -202,10 +203,11 @@ class User:
         )
 
     @property
-    def is_installed(self) -> bool:
-        """Return whether `hivepipe` is the unchanged launcher of the installation."""
+    def is_forked(self) -> bool:
+        """Return whether `hivepipe` is the unchanged launcher, run by the installation's user."""
         path, launcher = self.env["PATH"], self.installation.bin / "hivepipe"
-        return path == self.installation.path and launcher.read_bytes() == LAUNCHER
+        is_unchanged = path == self.installation.path and launcher.read_bytes() == LAUNCHER
+        return is_unchanged and self.become == AS_USER
 
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
         """Run `hivepipe` as this user and return its output; probe only with `--probe`."""

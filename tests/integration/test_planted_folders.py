@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import until
-from tests.forked import Forker
 from tests.installed import Installation, User
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
@@ -24,39 +23,12 @@ class SeparateUser(User):
     """A user with a separate uid and no XDG_RUNTIME_DIR."""
 
     account = "ann"
-    commands: Forker
-    before: tuple[str, ...] = ()  # a command that executes the rest of its arguments
-
-    def do(
-        self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a command as this user."""
-        place = cwd or self.project
-        if words[0] == "hivepipe" and not self.before:
-            return self.commands.run([*map(str, words[1:])], data, {**self.env, **env}, place, 60)
-        return subprocess.run(
-            [*self.before, *BECOME, *map(str, words)],
-            input=data,
-            cwd=place,
-            env={**self.env, **env},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-
-@pytest.fixture(scope="module")
-def commands(installation: Installation) -> Iterator[Forker]:
-    made = Forker([*BECOME, str(installation.bin / "python")], [*BECOME, "hivepipe"])
-    yield made
-    made.end()
+    become = BECOME
 
 
 @pytest.fixture
-def account(installation: Installation, folder: Path, commands: Forker) -> Iterator[SeparateUser]:
+def account(installation: Installation, folder: Path) -> Iterator[SeparateUser]:
     account = SeparateUser(folder / "own", installation)
-    account.commands = commands
     subprocess.run(["chown", "-R", f"{OWN_UID}:{OWN_UID}", folder / "own"], check=True)
     del account.env["XDG_RUNTIME_DIR"]
     yield account
@@ -114,7 +86,8 @@ def test_an_own_folder_in_tmp_is_used(account: SeparateUser) -> None:
 
 def test_an_unwritable_tmp_does_not_prevent_a_start(account: SeparateUser, folder: Path) -> None:
     seen = "mount --bind $0 $0; mount --rbind /tmp /tmp; mount -o remount,ro,bind /tmp"
-    account.before = ("unshare", "-m", "sh", "-ec", f'{seen}; exec "$@"', str(folder))
+    unshared = ["unshare", "-m", "sh", "-ec", f'{seen}; exec "$@"', str(folder)]
+    account.become = [*unshared, *BECOME]
     assert account.do("touch", "/tmp/x").returncode != 0
     account.hivepipe("init")
     account.fire("SessionStart", source="startup")  # starts the stack

@@ -14,32 +14,17 @@ from tests.installed import UID, Installation, User, changed
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
 
 OTHER_UID = 50_000 + os.getpid() % 10_000
-BECOME = ["setpriv", f"--reuid={OTHER_UID}", f"--regid={UID}", "--clear-groups"]
 
 
 class Colleague(User):
     """A second user of a project, in the same group."""
 
     account = "colleague"
+    become = ("setpriv", f"--reuid={OTHER_UID}", f"--regid={UID}", "--clear-groups")
 
     def own(self, path: Path) -> None:
         """Change the owner of a tree to this user."""
         subprocess.run(["chown", "-R", f"{OTHER_UID}:{UID}", path], check=True)
-
-    def do(
-        self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a command as this user."""
-        return subprocess.run(
-            [*BECOME, *map(str, words)],
-            input=data,
-            cwd=cwd or self.project,
-            env=self.env | env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
 
 
 @pytest.fixture
