@@ -8,11 +8,10 @@ import select
 import signal
 import sqlite3
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from hivepipe.queue.latencies import latencies
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import LOCK_KEY, run_triggered, trigger
 from tests.conftest import CLI, COMMANDS, Home, Server, Writer, fire_all, until
+from tests.loopback import served
 from tests.payloads import SESSION_START, changed
 
 (ROW,) = [row for row in PERIODIC if row.operation == "raise_alerts"]
@@ -99,43 +99,32 @@ def recorded_alerts(home: Home) -> list[tuple[str, bool]]:
     return [(row["name"], row["ended_at"] is None) for row in rows]
 
 
-class Webhook:
-    """A server on the loopback that stores the alerts it receives."""
+class Webhook(BaseHTTPRequestHandler):
+    """Stores the alerts that it receives."""
 
-    def __init__(self) -> None:
-        self.received: list[dict[str, Any]] = []
-        received = self.received
+    received: list[dict[str, Any]]
+    url: str
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers["Content-Length"])
-                received.append(json.loads(self.rfile.read(size)))
-                self.send_response(204)
-                self.end_headers()
+    def do_POST(self) -> None:
+        size = int(self.headers["Content-Length"])
+        self.received.append(json.loads(self.rfile.read(size)))
+        self.send_response(204)
+        self.end_headers()
 
-            def log_message(self, *_: Any) -> None:
-                """Log nothing."""
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/alert"
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
 
 
 @pytest.fixture
-def webhook() -> Iterator[Webhook]:
-    made = Webhook()
-    yield made
-    made.close()
+def webhook() -> Iterator[type[Webhook]]:
+    Webhook.received = []
+    with served(Webhook) as address:
+        Webhook.url = f"{address}/alert"
+        yield Webhook
 
 
 def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
-    private_home: Home, start: Callable[[], Home], client: redis.Redis, webhook: Webhook
+    private_home: Home, start: Callable[[], Home], client: redis.Redis, webhook: type[Webhook]
 ) -> None:
     sent = private_home.root / "sent"
     users_config(private_home).write_text(

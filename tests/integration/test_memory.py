@@ -4,10 +4,9 @@ import json
 import os
 import resource
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing, nullcontext, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +22,7 @@ from hivepipe.operations.memory import index_folders
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
+from tests.loopback import served
 from tests.payloads import SESSION, changed
 
 KEY = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8" * 6
@@ -306,13 +306,8 @@ class Endpoint(BaseHTTPRequestHandler):
 @pytest.fixture
 def endpoint() -> Iterator[str]:
     Endpoint.texts, Endpoint.works = [], True
-    server = HTTPServer(("127.0.0.1", 0), Endpoint)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Endpoint) as address:
+        yield f"{address}/v1"
 
 
 def test_with_an_endpoint_memories_are_found_by_meaning(scene: Scene, endpoint: str) -> None:

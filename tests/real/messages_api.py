@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any
 
-from tests.real.loopback import served
+from tests.loopback import served
 from tests.real.script import AGENT_ID, CWD, Call, Cut, Refuse, Say, Script, Slow, Turn
 
 USAGE = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.real.loopback import served
+from tests.loopback import served
 from tests.real.script import Call, Say
 
 USAGE = {

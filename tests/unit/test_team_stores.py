@@ -1,33 +1,27 @@
 """Requests to the store of a team's archives."""
 
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from hivepipe.summaries.providers import TEAM_STORE
 from hivepipe.team.archives import place
 from hivepipe.team.archives.stores import Bucket
+from tests.loopback import served
 from tests.object_store import KEY
 
 
-class Store(ThreadingHTTPServer):
+class Store(BaseHTTPRequestHandler):
     """A store that notes the objects to delete, by request."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.requests: list[list[str]] = []
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Store
+    requests: list[list[str]]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         names = re.findall("<Key>(.*?)</Key>", body)
-        self.server.requests.append(names)
+        self.requests.append(names)
         deleted = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names)
         answer = f"<DeleteResult>{deleted}</DeleteResult>".encode()
         self.send_response(200)
@@ -40,16 +34,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a store."""
     monkeypatch.setenv(TEAM_STORE, KEY)
-    with Store() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
+    Store.requests = []
+    with served(Store) as address:
+        yield address
 
 
-def test_objects_are_deleted_by_one_request(store: Store) -> None:
+def test_objects_are_deleted_by_one_request(store: str) -> None:
     names = [f"object-{number}" for number in range(100)]
-    bucket = f"s3://archives?endpoint=http://127.0.0.1:{store.server_port}"
+    bucket = f"s3://archives?endpoint={store}"
     Bucket(place.parse(bucket)).delete(names)
-    assert [sorted(each) for each in store.requests] == [sorted(names)]
+    assert [sorted(each) for each in Store.requests] == [sorted(names)]
