@@ -1,5 +1,6 @@
 """Helpers for tests of `hivepipe web`: a client, and hostile texts in database and transcript."""
 
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ from hivepipe.web.app import web_app
 from hivepipe.web.authentication import form_token
 from hivepipe.web.listening import listen
 from tests.archive_scene import AGENT, SESSION, line
+from tests.conftest import CLI, Home
 from tests.store_scene import new_database
 
 TOKEN = "a-token-of-the-test"
@@ -62,6 +64,30 @@ def served_page(project: Path) -> Iterator[str]:
 
     with served(app_at) as url:
         yield f"{url}/?token={TOKEN}"
+
+
+@contextmanager
+def page_process(home: Home, *words: str, **env: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run `hivepipe web` on a free port while the context lasts; its first line is the address."""
+    process = subprocess.Popen(
+        [*CLI, "web", "--port", "0", *words],
+        env=home.env | env,
+        cwd=home.project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def line_of(process: "subprocess.Popen[str]") -> str:
+    """Return the next line that a process prints."""
+    assert process.stdout
+    return process.stdout.readline().strip()
 
 
 def post(client: TestClient, path: str, **fields: Any) -> Response:

@@ -21,6 +21,7 @@ from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, m
 from tests.installed import Installation
 from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, text, transcript_line
+from tests.web_scene import line_of, page_process
 
 NAMES = {"search", "timeline", "session", "costs", "files"}
 MODES = ("legacy", "auto", "2026-07-28")
@@ -156,15 +157,9 @@ def test_the_real_client_lists_and_calls_in_every_version(home: Home, mode: str)
 @pytest.fixture(scope="module")
 def page(home: Home) -> Iterator[tuple[str, dict[str, str]]]:
     """The address of a page and the header with its token."""
-    process = subprocess.Popen(
-        [*CLI, "web", "--port", "0", "--no-open"],
-        env=home.env, cwd=home.project, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    address, _, token = process.stdout.readline().strip().partition("/?token=")
-    yield address, {"Authorization": f"Bearer {unquote(token)}"}
-    process.terminate()
-    process.communicate(timeout=60)
+    with page_process(home, "--no-open") as process:
+        address, _, token = line_of(process).partition("/?token=")
+        yield address, {"Authorization": f"Bearer {unquote(token)}"}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 
 import httpx2
@@ -12,9 +11,9 @@ from starlette.testclient import TestClient
 
 from hivepipe.files.action_log import NAME
 from hivepipe.home import short_hash
-from tests.conftest import CLI, Home, Server
+from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job, listed
-from tests.web_scene import client_of, post
+from tests.web_scene import client_of, line_of, page_process, post
 
 HOSTILE = "<script>alert(1)</script>"
 Send = Callable[..., Response]
@@ -116,18 +115,11 @@ def test_invalid_lines_of_the_action_log_are_skipped(
 
 def test_the_second_address_is_read_only(private_home: Home, redis_server: Server) -> None:
     add_failed_job(redis_server, "one", b"\xff")
-    command = [*CLI, "web", "--port", "0", "--no-open", "--read-only-token"]
-    with subprocess.Popen(
-        command, env=private_home.env, cwd=private_home.project, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout
-        mine, others = process.stdout.readline(), process.stdout.readline()
-        try:
-            for address, may_change in ((mine, True), (others.removeprefix("only reads: "), False)):
-                base, _, token = address.strip().partition("/?token=")
-                known = {"Authorization": f"Bearer {token}"}
-                shown = httpx2.get(f"{base}/queues", headers=known, timeout=60).text
-                assert ("Retry ticked" in shown) == may_change
-                assert ("This address is read-only." in shown) != may_change
-        finally:
-            process.terminate()
+    with page_process(private_home, "--no-open", "--read-only-token") as process:
+        mine, others = line_of(process), line_of(process)
+        for address, may_change in ((mine, True), (others.removeprefix("only reads: "), False)):
+            base, _, token = address.partition("/?token=")
+            known = {"Authorization": f"Bearer {token}"}
+            shown = httpx2.get(f"{base}/queues", headers=known, timeout=60).text
+            assert ("Retry ticked" in shown) == may_change
+            assert ("This address is read-only." in shown) != may_change

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.conftest import CLI, Home, until
+from tests.conftest import Home, until
 from tests.installed import AS_USER, require_user
+from tests.web_scene import line_of, page_process
 
 REQUEST = """
 import http.client, json, sys
@@ -48,19 +49,10 @@ def page(private_home: Home, tmp_path: Path) -> Iterator[RunningPage]:
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf "%s" "$*" > {note}.new && mv {note}.new {note}\n')
     browser.chmod(0o700)
-    process = subprocess.Popen(
-        [*CLI, "web", "--port", "0"],
-        env=private_home.env | {"BROWSER": str(browser)},
-        cwd=private_home.project,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    address = urlsplit(process.stdout.readline().strip())
-    until(note.exists, "no browser was opened")
-    yield RunningPage(address.netloc, address.query.partition("=")[2], note.read_text())
-    process.terminate()
-    process.communicate(timeout=30)
+    with page_process(private_home, BROWSER=str(browser)) as process:
+        address = urlsplit(line_of(process))
+        until(note.exists, "no browser was opened")
+        yield RunningPage(address.netloc, address.query.partition("=")[2], note.read_text())
 
 
 def request(
@@ -81,14 +73,8 @@ def test_a_browser_that_waits_for_the_page_gets_it(private_home: Home, tmp_path:
     program.write_text(TEXT_BROWSER)
     browser.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {program} {note} "$1"\n')
     browser.chmod(0o700)
-    words = [*CLI, "web", "--port", "0"]
-    env = private_home.env | {"BROWSER": str(browser)}
-    process = subprocess.Popen(words, env=env, cwd=private_home.project)
-    try:
+    with page_process(private_home, BROWSER=str(browser)):
         until(lambda: note.exists() and note.read_text() == "302", "it got no page")
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
 
 
 def test_the_browser_is_opened_with_a_ticket_that_is_valid_once(page: RunningPage) -> None:

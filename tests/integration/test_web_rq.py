@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from hivepipe.monitor.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import add_hostile_job
 from tests.payloads import SESSION_START
-from tests.web_scene import TOKEN
+from tests.web_scene import TOKEN, line_of, page_process
 
 
 class Browser:
@@ -75,27 +76,15 @@ def browser(address: str, private_home: Home) -> Browser:
 @pytest.fixture
 def open_page(private_home: Home, redis_server: Server) -> Iterator[Callable[..., Browser]]:
     """Start processes of the page."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
 
-    def start(**env: str) -> Browser:
-        process = subprocess.Popen(
-            [*CLI, "web", "--no-open", "--port", "0"],
-            env=private_home.env | env,
-            cwd=private_home.project,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        assert process.stdout
-        made = Browser(process.stdout.readline().strip(), private_home)
-        made.pid = process.pid
-        return made
+        def start(**env: str) -> Browser:
+            process = stack.enter_context(page_process(private_home, "--no-open", **env))
+            made = Browser(line_of(process), private_home)
+            made.pid = process.pid
+            return made
 
-    yield start
-    for process in started:
-        process.terminate()
-        process.communicate(timeout=30)
+        yield start
 
 
 def test_without_the_token_every_request_is_refused(open_page: Callable[..., Browser]) -> None:
