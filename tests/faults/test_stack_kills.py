@@ -101,6 +101,7 @@ def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(sandbox: Sandbox)
         eventually(lambda wanted=wanted: sandbox.sessions() == wanted)  # type: ignore[misc]
         eventually(lambda: is_all_done(sandbox))
     assert sandbox.spooled == 0
+    assert sandbox.status()["leaves_when_idle"] is False, "the user started it"
 
 
 @with_parent_death

@@ -10,7 +10,7 @@ import pytest
 from hivepipe.home import short_hash
 from hivepipe.install.hook_entries import EVENTS, events_of
 from tests.conftest import NEUTRAL, until
-from tests.installed import Installation, User, changed
+from tests.installed import User, changed
 
 SETTINGS = """{
     "model": "opus",
@@ -143,15 +143,6 @@ def test_a_dry_run_a_repeated_init_and_an_uninstall_of_nothing_change_nothing(us
 
 
 # ---- init
-
-
-def test_every_event_is_registered_and_its_command_runs(user: User) -> None:
-    user.hivepipe("init")
-    hooks = user.hooks()
-    assert set(hooks) == {event.name for event in events_of(None)}
-    for event in hooks:
-        assert user.fire(event) == [NEUTRAL]
-    assert spooled(user)
 
 
 def test_uninstall_after_a_second_init_keeps_edits(user: User) -> None:
@@ -561,24 +552,6 @@ def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
 
 
 # ---- long paths
-
-
-def test_a_project_path_of_200_characters_works(installation: Installation, folder: Path) -> None:
-    start = len(str(folder / "user")) + 1
-    name = ("long name/" * 40)[: 200 - start].rstrip("/ ").ljust(200 - start, "x")
-    user = User(folder, installation, project=name)
-    assert len(str(user.project)) == 200
-    try:
-        user.hivepipe("init")
-        user.hivepipe("up", "-d")
-        user.play_session()
-        until(lambda: user.sessions(), "no session was recorded")
-        user.hivepipe("down")
-        user.hivepipe("uninstall", "--purge", "--yes")
-        assert list(user.project.iterdir()) == []
-        assert user.processes() == []
-    finally:
-        user.end_all()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.install.hook_entries import events_of
-from tests.conftest import until
 from tests.installed import AS_USER, UID, Installation, User
 from tests.integration.test_doctor import findings_of
 from tests.old_project import SESSION, OldProject, agent, states
@@ -514,18 +513,6 @@ def test_migrate_refuses_the_variable_of_the_old_database(user: User, old: OldPr
     output = user.hivepipe("migrate", "--yes", expect=1, HIVE_DB=str(path))
     assert "unset the variable" in output
     assert "hivepipe migrate" in user.hivepipe("init", expect=1, HIVE_DB=str(path))
-
-
-def test_sessions_are_recorded_after_migrate(user: User, whole: OldProject) -> None:
-    del user.env["HIVEPIPE_AUTOSTART"]
-    user.hivepipe("migrate", "--yes")
-    before = counts(user)
-    user.hivepipe("up", "-d")
-    user.fire("SessionStart", source="startup")
-    user.fire("UserPromptSubmit", prompt="hello", prompt_id="p1")
-    until(lambda: counts(user)["sessions"] == before["sessions"] + 1, "no session was recorded")
-    assert "nothing new" in user.hivepipe("migrate", "--yes")
-    user.hivepipe("down")
 
 
 def test_obstacles_stop_migrate_before_any_change(user: User, whole: OldProject) -> None:

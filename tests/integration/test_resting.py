@@ -115,13 +115,3 @@ def test_a_stopped_stack_is_not_started_by_other_commands(resting: UnstartedStac
     assert "1 sent back" in output
     assert "until `hivepipe up`" in output
     assert resting.sandbox.processes() == {}
-
-
-def test_a_stack_that_hooks_cannot_start_is_broken(unstarted: UnstartedStack) -> None:
-    unstarted.sandbox.configure('redis_server = "/bin/true"\n')
-    unstarted.sandbox.fire()
-    eventually(lambda: unstarted.sandbox.report()["condition"] == "broken")
-    output = unstarted.sandbox.run("status", expect=1)
-    assert "hooks could not start the stack, 1 time:" in output
-    assert output.splitlines()[-1].startswith("broken: ")
-    assert "hivepipe doctor" in output

@@ -14,7 +14,7 @@ from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, acquire_lock
 from hivepipe.stack.ping import answers
-from tests.sandbox import ROOT, Sandbox, eventually, mode
+from tests.sandbox import ROOT, Sandbox, mode
 
 # ---- up, down, status
 
@@ -57,16 +57,6 @@ def test_processes_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None
     os.kill(new["supervisord"], signal.SIGKILL)
     sandbox.run("down")
     assert sandbox.processes() == {}
-
-
-def test_killed_programs_are_restarted(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    old = {kind: sandbox.pid(kind) for kind in ("redis", "writer")}
-    for pid in old.values():
-        os.kill(pid, signal.SIGKILL)
-    sandbox.run("up", "-d")  # waits until the stack is ready again
-    eventually(lambda: sandbox.status()["healthy"])
-    assert not set(old.values()) & set(sandbox.pids().values())
 
 
 def test_a_lock_is_held_until_its_last_holder_ends(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 def test_a_project_may_have_a_long_path(sandbox: Sandbox) -> None:
     """A socket's path has at most 107 bytes, and Redis silently truncates a longer one."""
-    path = sandbox.folder.joinpath(*["d" * 90] * 10)
+    path = sandbox.folder.joinpath(*["a long name" * 8] * 10)
     path.mkdir(parents=True)
     sandbox.project, sandbox.home = path, path / ".hive-mind"
     sandbox.run("up", "-d")
