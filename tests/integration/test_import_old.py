@@ -16,7 +16,9 @@ from hivepipe.db.legacy_sql import LegacySql, RefusedError
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.migration.legacy_queue import entries
 from tests.conftest import Home
+from tests.old_project import OldProject
 
+QUEUED = "2026-01-02T04:00:00Z"
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 10
 AGENT = """INSERT OR REPLACE INTO agents
   (id, swarm_id, name, type, role, metadata, status, created_at) VALUES
@@ -29,40 +31,23 @@ LOG = """INSERT INTO session_logs (session_id, log_level, message, data)
   WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'session_logs')"""
 
 
-class OldQueue:
-    """A folder of the bash queue."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.number = 0
-        for name in ("pending", "processing", "completed", "failed", ".tmp"):
-            (folder / name).mkdir(parents=True)
-
-    def entry(self, sql: str, *, priority: int = 5, part: str = "pending", **more: Any) -> str:
-        self.number += 1
-        path = self.folder / part / f"{priority}_17673275{self.number:02}N_{self.number}.json"
-        content = {
-            "seq": f"17673275{self.number:02}N_{self.number}",
-            "priority": priority,
-            "operation": "insert_agent",
-            "sql": sql,
-            "metadata": {},
-            "created_at": "2026-01-02T04:00:00Z",
-            "retries": 0,
-            **more,
-        }
-        path.write_text(json.dumps(content))
-        return f"{part}/{path.name}"
-
-    def raw(self, text: str, *, part: str = "pending") -> str:
-        name = self.entry("", part=part)
-        (self.folder / name).write_text(text)
-        return name
-
-
 @pytest.fixture
-def queue(private_home: Home) -> OldQueue:
-    return OldQueue(private_home.root / "queue")
+def queue(private_home: Home) -> OldProject:
+    """A project of the predecessor that has only an empty queue."""
+    project = OldProject(private_home.root / "old")
+    for part in ("pending", "processing", "completed", "failed", ".tmp"):
+        (project.queue / part).mkdir(parents=True)
+    return project
+
+
+def name_of(entry: Path) -> str:
+    return f"{entry.parent.name}/{entry.name}"
+
+
+def raw_entry(queue: OldProject, text: str) -> Path:
+    path = queue.entry("")
+    path.write_text(text)
+    return path
 
 
 def run(home: Home, *arguments: str, expect: int = 0) -> dict[str, Any]:
@@ -129,11 +114,12 @@ def refusals(output: dict[str, Any]) -> list[str]:
 # ---- the queue
 
 
-def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: OldQueue) -> None:
+def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: OldProject) -> None:
     run(private_home, "import-db", str(old_database(private_home)))
     witness = private_home.root / "ran"
     good = AGENT.format(id="t-1", swarm="w-1", name="it''s a, \"b\"", time="2026-01-02 05:00:00")
     injected = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
+    checkpoint = CHECKPOINT.format(by="tty-3", session="old-1")
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
     refused = {
         f"ATTACH '{witness}' AS x": "ATTACH is not INSERT, UPDATE or DELETE",
@@ -154,31 +140,31 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
         "INSERT INTO projects (id) VALUES (1)": "no such table: projects",
     }
     expected = {
-        queue.entry(good): ("taken", ""),
-        queue.entry(CHECKPOINT.format(by="tty-3", session="old-1"), priority=3): ("taken", ""),
+        queue.entry(good, created_at=QUEUED): ("taken", ""),
+        queue.entry(checkpoint, priority=3, created_at=QUEUED): ("taken", ""),
         queue.entry(LOG, priority=10): ("taken", ""),
-        queue.entry(good): ("double", ""),
+        queue.entry(good, created_at=QUEUED): ("double", ""),
         queue.entry(CHECKPOINT.format(by="x", session="never")): ("no such row", ""),
-        queue.raw("{not json"): ("broken", "broken JSON"),
-        queue.raw('{"operation": "insert_log"}'): ("broken", "no SQL in it"),
+        raw_entry(queue, "{not json"): ("broken", "broken JSON"),
+        raw_entry(queue, '{"operation": "insert_log"}'): ("broken", "no SQL in it"),
         **{queue.entry(sql): ("refused", reason) for sql, reason in refused.items()},
     }
     processing = queue.entry(good.replace("t-1", "t-2"), part="processing")
     queue.entry(good.replace("t-1", "t-3"), part="completed")
     before = sorted(path.name for path in private_home.path.iterdir())
 
-    output = run(private_home, "import-queue", str(queue.folder), "--dry-run", expect=1)
+    output = run(private_home, "import-queue", str(queue.queue), "--dry-run", expect=1)
     outcomes = {each["name"]: (each["outcome"], each["reason"]) for each in output["entries"]}
-    for name, (outcome, reason) in expected.items():
-        assert outcomes[name][0] == outcome, name
-        assert reason in outcomes[name][1], name
-    assert outcomes.keys() == expected.keys()
+    for entry, (outcome, reason) in expected.items():
+        assert outcomes[name_of(entry)][0] == outcome, entry
+        assert reason in outcomes[name_of(entry)][1], entry
+    assert outcomes.keys() == {*map(name_of, expected)}
     assert {each["name"]: each["rows"] for each in output["left_out"]} == {
         "completed": 1, "processing": 1, "failed": 0, ".tmp": 0,
     }  # fmt: skip
     assert [row["id"] for row in private_home.rows("SELECT id FROM agents")] == ["a-1"]
 
-    output = run(private_home, "import-queue", str(queue.folder), expect=1)
+    output = run(private_home, "import-queue", str(queue.queue), expect=1)
     assert output["totals"] == {
         "taken": 3,
         "double": 1,
@@ -198,48 +184,48 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
     messages = [row["message"] for row in private_home.rows("SELECT message FROM session_logs")]
     assert sorted(messages) == ["Auto-checkpoint: Edit", "first"]
 
-    again = run(private_home, "import-queue", str(queue.folder), expect=1)
+    again = run(private_home, "import-queue", str(queue.queue), expect=1)
     assert again["totals"] == {
         "here already": 3, "double": 1, "no such row": 1, "broken": 2, "refused": 12,
     }  # fmt: skip
     assert private_home.count("agents") == 2
     assert private_home.count("session_logs") == 2
-    with_processing = ("import-queue", str(queue.folder), "--include-processing")
+    with_processing = ("import-queue", str(queue.queue), "--include-processing")
     output = run(private_home, *with_processing, expect=1)
-    assert {each["name"] for each in output["entries"]} >= {processing}
+    assert {each["name"] for each in output["entries"]} >= {name_of(processing)}
     assert private_home.count("agents") == 3
     shown = text(private_home, *with_processing, expect=1)
     assert "ATTACH is not INSERT, UPDATE or DELETE" in shown
 
 
-def test_entries_are_ordered_by_priority_time_and_counter(queue: OldQueue) -> None:
+def test_entries_are_ordered_by_priority_time_and_counter(queue: OldProject) -> None:
     for name in ("10_1767327600N_1", "3_1767327700N_2", "3_1767327600N_10", "3_1767327600N_9"):
-        (queue.folder / "pending" / f"{name}.json").write_text("{}")
-    names = [entry.path.stem for entry in entries(queue.folder, ("pending",))]
+        (queue.queue / "pending" / f"{name}.json").write_text("{}")
+    names = [entry.path.stem for entry in entries(queue.queue, ("pending",))]
     assert names == ["3_1767327600N_9", "3_1767327600N_10", "3_1767327700N_2", "10_1767327600N_1"]
 
 
-def test_entries_that_the_old_queue_broke_are_repaired(queue: OldQueue) -> None:
-    queue.raw('{"operation": "x", "sql": "DELETE FROM agents", "retries":1 0}')
-    queue.raw('{"sql": "DELETE FROM agents", "retries":0,"error":"near "x": syntax error"}')
-    queue.raw('\ufeff{"sql": "DELETE FROM agents"}')  # a byte order mark
-    found = list(entries(queue.folder, ("pending",)))
+def test_entries_that_the_old_queue_broke_are_repaired(queue: OldProject) -> None:
+    raw_entry(queue, '{"operation": "x", "sql": "DELETE FROM agents", "retries":1 0}')
+    raw_entry(queue, '{"sql": "DELETE FROM agents", "retries":0,"error":"near "x": syntax error"}')
+    raw_entry(queue, '\ufeff{"sql": "DELETE FROM agents"}')  # a byte order mark
+    found = list(entries(queue.queue, ("pending",)))
     assert [(entry.sql, entry.problem) for entry in found] == [("DELETE FROM agents", "")] * 3
 
 
-def test_links_and_large_files_in_the_queue_are_refused(queue: OldQueue) -> None:
-    secret = queue.folder.parent / "secret.json"
+def test_links_and_large_files_in_the_queue_are_refused(queue: OldProject) -> None:
+    secret = queue.folder / "secret.json"
     secret.write_text('{"sql": "DELETE FROM agents"}')
-    (queue.folder / "pending" / "1_1.json").symlink_to(secret)
-    (queue.folder / "pending" / "2_2.json").write_bytes(b"x" * ((1 << 20) + 1))
-    problems = [entry.problem for entry in entries(queue.folder, ("pending",))]
+    (queue.queue / "pending" / "1_1.json").symlink_to(secret)
+    (queue.queue / "pending" / "2_2.json").write_bytes(b"x" * ((1 << 20) + 1))
+    problems = [entry.problem for entry in entries(queue.queue, ("pending",))]
     assert problems == ["no regular file", "larger than any entry"]
 
 
-def test_an_unreadable_entry_does_not_affect_others(private_home: Home, queue: OldQueue) -> None:
-    theirs, ours = queue.raw("{}"), queue.raw("{}")
-    (queue.folder / theirs).chmod(0)
-    for folder in (private_home.root, queue.folder, queue.folder / "pending"):
+def test_an_unreadable_entry_does_not_affect_others(private_home: Home, queue: OldProject) -> None:
+    theirs, ours = raw_entry(queue, "{}"), raw_entry(queue, "{}")
+    theirs.chmod(0)
+    for folder in (private_home.root, queue.folder, queue.home, queue.queue, ours.parent):
         folder.chmod(0o755)
     uid = os.geteuid()
     codecs.lookup("utf-8-sig")  # load the module, which the other user may not be able to import
@@ -247,13 +233,13 @@ def test_an_unreadable_entry_does_not_affect_others(private_home: Home, queue: O
         if uid == 0:
             os.seteuid(65534)
         with pytest.raises(PermissionError):
-            (queue.folder / theirs).read_bytes()
-        found = {each.path.name: each.problem for each in entries(queue.folder, ("pending",))}
+            theirs.read_bytes()
+        found = {each.path.name: each.problem for each in entries(queue.queue, ("pending",))}
     finally:
         os.seteuid(uid)
     assert found == {
-        Path(theirs).name: "it cannot be read: Permission denied",
-        Path(ours).name: "no SQL in it",
+        theirs.name: "it cannot be read: Permission denied",
+        ours.name: "no SQL in it",
     }
 
 
@@ -294,38 +280,40 @@ def test_an_old_database_of_either_schema_is_imported(private_home: Home, shape:
     assert "own database" in text(private_home, "import-db", own, expect=1)
 
 
-def test_counters_in_the_queue_are_added_once(private_home: Home, queue: OldQueue) -> None:
+def test_counters_in_the_queue_are_added_once(private_home: Home, queue: OldProject) -> None:
     run(private_home, "import-db", str(old_database(private_home)))
     queue.entry(
         "UPDATE instance_sessions SET checkpoint_count = checkpoint_count + 1, "
         "operation_count = operation_count + 2 WHERE session_id = 'old-1'"
     )
     for expected in ("taken", "here already", "here already"):
-        assert run(private_home, "import-queue", str(queue.folder))["totals"] == {expected: 1}
+        assert run(private_home, "import-queue", str(queue.queue))["totals"] == {expected: 1}
         (row,) = private_home.rows("SELECT * FROM instance_sessions")
         assert (row["checkpoint_count"], row["operation_count"]) == (3, 11)
 
 
-def test_an_entry_whose_row_was_refused_is_tried_again(private_home: Home, queue: OldQueue) -> None:
+def test_an_entry_whose_row_was_refused_is_tried_again(
+    private_home: Home, queue: OldProject
+) -> None:
     queue.entry(AGENT.format(id="t-1", swarm="w-1", name="late", time="2026-01-02 05:00:00"))
-    run(private_home, "import-queue", str(queue.folder), expect=1)
+    run(private_home, "import-queue", str(queue.queue), expect=1)
     run(private_home, "import-db", str(old_database(private_home)))
-    assert run(private_home, "import-queue", str(queue.folder))["totals"] == {"taken": 1}
+    assert run(private_home, "import-queue", str(queue.queue))["totals"] == {"taken": 1}
     assert private_home.count("agents") == 2
 
 
-def test_imported_rows_are_remembered_permanently(private_home: Home, queue: OldQueue) -> None:
+def test_imported_rows_are_remembered_permanently(private_home: Home, queue: OldProject) -> None:
     """The rows of `applied` are deleted after 90 days."""
     path = old_database(private_home)
     queue.entry(LOG)
     run(private_home, "import-db", str(path))
-    run(private_home, "import-queue", str(queue.folder))
+    run(private_home, "import-queue", str(queue.queue))
     with closing(sqlite3.connect(private_home.database)) as db, db:
         db.execute("DELETE FROM applied")
         db.execute("UPDATE session_logs SET job_id = NULL")
         db.execute("DELETE FROM agents")
     assert run(private_home, "import-db", str(path))["totals"] == {"here already": 5}
-    assert run(private_home, "import-queue", str(queue.folder))["totals"] == {"here already": 1}
+    assert run(private_home, "import-queue", str(queue.queue))["totals"] == {"here already": 1}
     assert (private_home.count("agents"), private_home.count("session_logs")) == (0, 2)
 
 
