@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import sqlite3
 import threading
 import time
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 
 from hivepipe import direct
-from hivepipe.db.migrations import MIGRATIONS
 from tests.conftest import Home, Server, Writer, accepted, fire, fire_all, is_drained, until
 from tests.payloads import (
     FAILED_AGENT,
@@ -26,13 +24,11 @@ from tests.payloads import (
     POST_AGENT_COMPLETED,
     POST_EDIT,
     POST_SKILL,
-    SESSION,
     SESSION_END,
     SESSION_START,
     STOP,
     SUBAGENT_START,
     SUBAGENT_STOP,
-    TRANSCRIPT,
     USER_PROMPT_SUBMIT,
     Payload,
     changed,
@@ -69,7 +65,7 @@ DAY: list[Payload] = [
     changed(STOP, background_tasks=[]),
     SESSION_END,
 ]
-JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 3
+JOBS_OF_THE_DAY = 1 + 2 + 3 + 1 + 1 + 1 + 1 + 1 + 1 + 2 + 3  # with one checkpoint
 SLOW_JOBS_OF_THE_DAY = 3 * 2 + 2  # per subagent stop, turn and end; and for the conclusion
 
 
@@ -117,178 +113,20 @@ def run_through_the_queue(
     server: Server,
     writer: Writer,
     events: Iterable[Payload],
-    times: int = 1,
     **env: str,
 ) -> None:
     writer.start()
-    _fire(home, events, times, env)
+    fire_all(events, home.with_env(INSTANCE_ID=INSTANCE, **env))
     until(lambda: is_drained(home, server, writer), "not drained")
     assert writer.end() == 0
 
 
-def run_directly(home: Home, events: Iterable[Payload], times: int = 1, **env: str) -> None:
-    _fire(home, events, times, {**env, "USE_QUEUE": "false"})
-    if times == 1:
-        assert home.spool == []
-    report = direct.drain(str(home.path))  # two hooks at once may both meet a busy database
-    assert (report.failed, report.set_aside, home.spool) == ({}, {}, [])
+def run_directly(home: Home, events: Iterable[Payload], **env: str) -> None:
+    fire_all(events, home.with_env(INSTANCE_ID=INSTANCE, USE_QUEUE="false", **env))
+    assert home.spool == []
 
 
-def _fire(home: Home, events: Iterable[Payload], times: int, env: dict[str, str]) -> None:
-    environment = home.with_env(INSTANCE_ID=INSTANCE, **env)
-    for event in events:
-        fire_all([event] * times, environment, at_once=times)
-
-
-# ---- a session's day
-
-
-def row(unstable: str, **fields: Any) -> dict[str, Any]:
-    """Return an expected row; `unstable` has the names of its fields that `masked` masks."""
-    return {**fields, **dict.fromkeys(unstable.split(), "~")}
-
-
-def expected_agent(home: Home, **fields: Any) -> dict[str, Any]:
-    has_failed = fields["status"] == "failed"
-    model = "haiku" if has_failed else "claude-haiku-5"
-    error = {"error": "Agent type 'Explore' not found"} if has_failed else {}
-    source = "claude-code-task"
-    spawned = {"spawned_by": source, "session_id": SESSION, "instance_id": INSTANCE}
-    lifecycle = row(
-        "expires_at", type="ephemeral", ttl=3600, cleanup_trigger="task_complete", protected=False
-    )
-    metadata = {
-        "model": model,
-        "spawnedAt": "~",
-        "source": source,
-        "sessionId": SESSION,
-        "lifecycle": lifecycle,
-        "spawn_context": spawned,
-        "usage": fields.pop("usage", {}),
-    }
-    return row(
-        "created_at last_active completed_at",
-        swarm_id=swarm_of(home),
-        name="Map checkout callers",
-        type="Explore",
-        role="task-agent",
-        metadata=metadata,
-        session_id=SESSION,
-        model=model,
-        outcome=fields["status"],
-        **error,
-        **fields,
-    )
-
-
-def swarm_of(home: Home) -> str:
-    from hivepipe.home import short_hash  # noqa: PLC0415
-
-    return f"swarm-{short_hash(str(home.project))}"
-
-
-def failed_agent_id(tool_use_id: str) -> str:
-    """Return `task-agent-<hash of session and tool_use_id>`, as CONTRACTS says."""
-    from hashlib import blake2b  # noqa: PLC0415
-
-    named = f"{SESSION}\0{tool_use_id}".encode()
-    return f"task-agent-{blake2b(named, digest_size=8).hexdigest()}"
-
-
-def expected_log(tool: str, path: str) -> dict[str, Any]:
-    data = {"trigger": tool, "file_path": path, "instance": INSTANCE}
-    message = f"Auto-checkpoint: {tool}"
-    return row(
-        "created_at job_id", session_id=SESSION, log_level="INFO", message=message, data=data
-    )
-
-
-def expected_session(home: Home) -> dict[str, Any]:
-    checkpoint = {"timestamp": "~", "savedBy": INSTANCE, "operationCount": 5}
-    return row(
-        "created_at updated_at ended_at turn_ended_at state_time_ns last_end_ns process_end_ns "
-        "concluded_ns concluded_by checkpoint_time_ns",
-        id=SESSION,
-        swarm_id=swarm_of(home),
-        swarm_name="shop",
-        objective="cart-refactor",
-        status="ended",
-        checkpoint_data=checkpoint | {"checkpointType": "final", "trigger": "SessionEnd"},
-        metadata={"said_ns": "~"},
-        project=str(home.project),
-        transcript_path=TRANSCRIPT,
-        model="claude-opus-5",
-        source="resume",
-        effort=STOP["effort"]["level"],
-        end_reason="prompt_input_exit",
-        turn="paused",
-        last_end_reason="prompt_input_exit",
-        concluded_before_ns=0,
-    )
-
-
-def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]]:
-    """Five operations: three edits and two agents."""
-    log = expected_log("Edit", "/home/ana/shop/src/checkout.py")
-    skill = row(
-        "created_at job_id",
-        session_id=SESSION,
-        skill="acme:release-notes",
-        kind="tool",
-        arguments="v3.2",
-        prompt_id=USER_PROMPT_SUBMIT["prompt_id"],
-    )
-    return {
-        "swarms": [row("created_at updated_at", id=swarm_of(home), name="shop", status="active")],
-        "sessions": [expected_session(home)],
-        "instances": [
-            row(
-                "pid pid_started boot pid_space started_at last_seen",
-                id=INSTANCE,
-                host=socket.gethostname(),
-                status="running",
-            )
-        ],
-        "instance_sessions": [
-            row(
-                "pid started_at last_seen assigned_time_ns detached_time_ns",
-                id=f"{INSTANCE}:{SESSION}",
-                session_id=SESSION,
-                instance_id=INSTANCE,
-                checkpoint_count=checkpoints,
-                operation_count=5,
-                status="detached",
-            )
-        ],
-        "agents": [
-            expected_agent(
-                home,
-                id="a0done",
-                status="completed",
-                tool_use_id="toolu_done",
-                usage={"tokens": 18422, "duration_ms": 41230},
-            ),
-            expected_agent(home, id="a1async", status="completed", tool_use_id="toolu_async"),
-            expected_agent(
-                home,
-                id=failed_agent_id("toolu_noagent"),
-                status="failed",
-                tool_use_id="toolu_noagent",
-            ),
-        ],
-        "session_logs": [expected_log("Agent", "")] * 2 + [log] * 3 if checkpoints == 5 else [log],
-        "prompts": [
-            row(
-                "created_at job_id",
-                session_id=SESSION,
-                prompt_id=USER_PROMPT_SUBMIT["prompt_id"],
-                prompt=USER_PROMPT_SUBMIT["prompt"],
-            )
-        ],
-        "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
-        "schema_migrations": [row("applied_at", id=name) for name, _ in MIGRATIONS],
-        "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
-    }
+# ---- a session's day, and several instances
 
 
 def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -298,29 +136,26 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
         assert found[name] == in_order(rows), name
 
 
-@pytest.mark.parametrize(
-    ("times", "interval", "checkpoints"),
-    [(1, "3600", 1), (2, "0", 5)],
-    ids=["once", "each event twice"],
-)
-def test_a_day_gives_exactly_its_rows_by_both_paths(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    times: int,
-    interval: str,
-    checkpoints: int,
+def test_a_throttled_day_gives_the_same_rows_by_both_paths(
+    private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    expected = expected_day(private_home, checkpoints)
-    run_through_the_queue(
-        private_home, redis_server, writer, DAY, times, CHECKPOINT_INTERVAL=interval
-    )
-    assert_same(tables(private_home), expected)
-    assert accepted(redis_server) == expected["applied"][0]["jobs"] + SLOW_JOBS_OF_THE_DAY
-
-    other = private_home.another("direct")
-    run_directly(other, DAY, times, CHECKPOINT_INTERVAL=interval)
-    assert_same(tables(other), expected)
+    """All rows of days without a throttle are compared in tests/faults/test_mixed_load.py."""
+    direct_home = private_home.another("direct")
+    run_through_the_queue(private_home, redis_server, writer, DAY, CHECKPOINT_INTERVAL="3600")
+    run_directly(direct_home, DAY, CHECKPOINT_INTERVAL="3600")
+    for home in (private_home, direct_home):
+        (session,) = home.rows("SELECT * FROM sessions")
+        ends = ("status", "end_reason", "turn", "last_end_reason", "concluded_before_ns")
+        ended = ("ended", "prompt_input_exit", "paused", "prompt_input_exit", 0)
+        assert tuple(session[name] for name in ends) == ended
+        assert json.loads(session["checkpoint_data"])["operationCount"] == 5
+        (assigned,) = home.rows("SELECT checkpoint_count, operation_count FROM instance_sessions")
+        assert assigned == {"checkpoint_count": 1, "operation_count": 5}
+        (log,) = home.rows("SELECT message FROM session_logs")
+        assert log == {"message": "Auto-checkpoint: Edit"}
+        assert home.count("applied") == JOBS_OF_THE_DAY
+    assert accepted(redis_server) == JOBS_OF_THE_DAY + SLOW_JOBS_OF_THE_DAY
+    assert_same(tables(direct_home), tables(private_home))
 
 
 def test_an_injection_is_text_by_both_paths(
