@@ -52,6 +52,8 @@ return found
 """
 ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
+SHORTEST_PAUSE_SECS = 0.02
+LONGEST_PAUSE_SECS = 0.1
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 COMMANDS = Forker(CLI[:1], CLI)  # runs CLI in a fork instead of a new Python process
 FORKED = (ROOT / "workers", ROOT / "tests/faults")  # WORKERS starts scripts of these folders.
@@ -157,22 +159,27 @@ def folder_of_homes() -> str:
     return "/tmp"
 
 
-def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
+def until(
+    check: Callable[[], Any],
+    what: str,
+    secs: float = PATIENCE_SECS,
+    longest_pause: float = LONGEST_PAUSE_SECS,
+) -> Any:
     """Poll until the check returns a true value and return it; fail after a time limit.
 
-    The pause between two checks is as long as a check, because what it waits for needs processor
-    time. It is shorter than a step at which the fault tests let a process linger.
+    The pause between two checks is at least as long as a check, and grows with the time waited,
+    because what it waits for needs processor time. `longest_pause` limits its growth.
     """
-    end = time.monotonic() + secs
+    start = time.monotonic()
     while True:
         began = time.monotonic()
         found = check()
         if found:
             return found
         now = time.monotonic()
-        if now > end:
+        if now > start + secs:
             pytest.fail(f"after {secs} s: {what}")
-        time.sleep(max(0.02, now - began))
+        time.sleep(max(SHORTEST_PAUSE_SECS, now - began, min((now - start) / 20, longest_pause)))
 
 
 # ---- hooks
@@ -514,8 +521,8 @@ class Server(Process):
         return f"unix://{self.address}" if self.address[0] == "/" else self.address
 
     def client(self) -> redis.Redis:
-        """Return a new client that returns bytes."""
-        return redis.Redis.from_url(self.url)
+        """Return a new client that returns bytes. It does not look up its own version, in 6 ms."""
+        return redis.Redis.from_url(self.url, driver_info=None)
 
     def start(self) -> None:
         """Start the server and wait until it answers and has loaded its file."""

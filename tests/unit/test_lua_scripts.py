@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def constants_of(path: Path) -> set[str]:
     return set(re.findall(r"[A-Z_]+", found))
 
 
+@cache
 def calls() -> dict[str, set[str]]:
     """Return the constants that the code passes, by script."""
     texts = (path.read_text() for path in PACKAGE.rglob("*.py"))
@@ -49,9 +51,6 @@ def calls() -> dict[str, set[str]]:
         and isinstance(node.func, ast.Name)
         and node.func.id == "script"
     }
-
-
-CALLS = calls()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -74,7 +73,7 @@ def test_the_constants_of_a_script_are_those_in_its_header(path: Path) -> None:
         head = SENT_BY_HOOKS[path.stem].removesuffix(lua_text(of_package(path)))
         assert named <= set(re.findall(r"[A-Z_]+", head))
     else:
-        assert CALLS[path.stem] == named
+        assert calls()[path.stem] == named
 
 
 def of_package(path: Path) -> str:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pydantic_ai.exceptions import ModelHTTPError
 
 from hivepipe.summaries.reasons import sentence
 
@@ -26,6 +25,8 @@ BODIES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("body", "words"), BODIES)
 def test_a_reason_has_the_message_of_the_provider(body: Any, words: str) -> None:
+    from pydantic_ai.exceptions import ModelHTTPError  # noqa: PLC0415  a second at collection
+
     error = ModelHTTPError(404, "model", body)
     shown = f"HTTP 404: {words}" if words else "HTTP 404"
     assert sentence("refused", [error]) == f"the provider refused the request: {shown}"

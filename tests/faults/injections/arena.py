@@ -20,7 +20,7 @@ from tests.conftest import ALL_QUEUES, ROOT, Home, Process, Server, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.faults.injections.damage import Damage
-from tests.faults.injections.marks import Watch
+from tests.faults.injections.marks import LINGER_SECS, Watch
 from tests.faults.injections.wave import Wave, events_of, session_of, wave
 from tests.faults.oracle import Rows
 
@@ -84,6 +84,10 @@ class Arena(Bench):
 
     def phase(self, role: str) -> str:
         return self.watch.phase(self.processes[role].pid)
+
+    def wait_at(self, phase: Callable[[], str], step: str) -> None:
+        """Wait until a process is at a step, with pauses that are shorter than it lingers there."""
+        until(lambda: phase() == step, f"never came to {step!r}", longest_pause=LINGER_SECS / 2)
 
     # ---- events
 

@@ -138,7 +138,7 @@ def start_marked_hook(arena: Arena, event: Fired, **env: str) -> "subprocess.Pop
 def _killed_hook(arena: Arena, event: Fired, step: str, rng: Random) -> str:
     nowhere = {"XDG_RUNTIME_DIR": str(arena.home.root / "nowhere")} if "file" in step else {}
     hook = start_marked_hook(arena, event, **nowhere)
-    until(lambda: arena.watch.phase(hook.pid) == step, f"never came to {step!r}")
+    arena.wait_at(lambda: arena.watch.phase(hook.pid), step)
     time.sleep(rng.random() * 1.2 * LINGER_SECS)
     hook.kill()
     return arena.watch.phase(hook.pid) if hook.wait() else ""
@@ -152,7 +152,7 @@ def kill_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
         if step == REWRITES:
             hit = _killed_while_it_rewrites(arena, rng)
         else:
-            until(lambda: arena.phase(role) == step, f"never came to {step!r}")
+            arena.wait_at(lambda: arena.phase(role), step)
             time.sleep(rng.random() * LINGER_SECS)
             arena.server.end(signal.SIGKILL)
             hit = arena.phase(role)

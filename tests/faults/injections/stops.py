@@ -33,7 +33,7 @@ def stop_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     with handing_over(arena, wave, rng):
         if step == HOOK:
             return _hook_gives_up(arena, wave)
-        until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
+        arena.wait_at(lambda: arena.phase("writer"), step)
         stop(arena.server)
         hit = arena.phase("writer")
         time.sleep(rng.uniform(*HOLD_SECS))
@@ -57,7 +57,7 @@ def stop_writer(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     writer = arena.keep("writer")
     arena.watch.aim(step)
     with handing_over(arena, wave, rng):
-        until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
+        arena.wait_at(lambda: arena.phase("writer"), step)
         stop(writer)
         hit = arena.phase("writer")
         arena.expire_leases()
