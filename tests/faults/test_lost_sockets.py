@@ -3,15 +3,17 @@
 import random
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.faults.injections.stacks import is_alive
 from tests.rounds import SEED, rounds
-from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually, new_sandbox
 
 EVENTS = 12
+AT_ONCE = 5
 
 
 def is_whole(sandbox: Sandbox) -> bool:
@@ -70,8 +72,12 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_stack_repairs_itself_and_nothing_is_lost(fault: str, sandbox: Sandbox) -> None:
+def check(fault: str) -> None:
+    with new_sandbox() as sandbox:
+        check_repair(fault, sandbox)
+
+
+def check_repair(fault: str, sandbox: Sandbox) -> None:
     order = random.Random(SEED)
     sandbox.run("up", "-d")
     folder = Path(sandbox.socket).parent
@@ -93,3 +99,14 @@ def test_the_stack_repairs_itself_and_nothing_is_lost(fault: str, sandbox: Sandb
         eventually(lambda old=old: not is_alive(old))  # type: ignore[misc]
         eventually(lambda: is_whole(sandbox))
         assert sandbox.sessions() == fired
+
+
+@pytest.mark.long
+def test_the_stack_repairs_itself_and_nothing_is_lost() -> None:
+    """Stacks are repaired side by side, because each waits for checks that are seconds apart."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        checks = {fault: pool.submit(check, fault) for fault in FAULTS}
+    for fault, done in checks.items():
+        if error := done.exception():
+            error.add_note(fault)
+            raise error
