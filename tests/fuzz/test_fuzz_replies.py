@@ -30,7 +30,8 @@ OTHER = [
     b"+OK\r\n", b"-ERR no\r\n", b"-LOADING\r\n", b"$-1\r\n", b"$3\r\nabc\r\n", b"*1\r\n:1\r\n",
     b":-1\r\n", b":\r\n", b":1000\r\n", b":" + b"9" * 5000 + b"\r\n", b"$999999999999\r\n",
     b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\r\n", b"x" * 70_000,
-    ":²\r\n".encode(), ":٣\r\n".encode(),
+    ":²\r\n".encode(), ":٣\r\n".encode(), b":abc\r\n", b"", b":1", b"*-1\r\n", b"-\r\n",
+    b"\xff\xfe\x00" * 50 + b"\r\n",
 ]  # fmt: skip
 
 

@@ -328,19 +328,9 @@ OTHERS = {
     "closes after the request": closing_after_the_request,
     "silent": silent,
     "trickles": trickling,
-    "says nothing": sending(b""),
-    "empty line": sending(b"\r\n"),
     "http": sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-    "ok": sending(b"+OK\r\n"),
-    "no number": sending(b":abc\r\n"),
-    "empty number": sending(b":\r\n"),
-    "unfinished": sending(b":1"),
-    "null text": sending(b"$-1\r\n"),
-    "null list": sending(b"*-1\r\n"),
-    "binary": sending(b"\xff\xfe\x00" * 50 + b"\r\n"),
     "endless line": sending(b"x" * 200_000),
     "error": sending(b"-ERR no\r\n"),
-    "empty error": sending(b"-\r\n"),
 }
 
 
