@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import json
 import re
 import subprocess
 import sys
@@ -13,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
 from hivepipe.times import stored_time
@@ -26,7 +23,7 @@ from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left
 from hivepipe.web.folders import PAGES
 from hivepipe.web.views import VIEWS
-from tests.web_scene import AT, BASE, HOSTILE, SESSION, TOKEN, insert
+from tests.web_scene import AT, BASE, SESSION, TOKEN, insert
 
 
 def paths(home: Path) -> list[str]:
@@ -135,37 +132,6 @@ def test_hostile_texts_stay_texts(client: TestClient, home: Path) -> None:
         shown += text
     assert "&lt;script&gt;alert(1)" in shown
     assert "{{7*7}}" in shown
-
-
-def test_the_json_of_views_equals_that_of_commands(client: TestClient) -> None:
-    def command_json(*words: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
-        return found
-
-    (mine,) = client.get("/now.json").json()["sessions"]
-    (theirs,) = command_json("sessions")["sessions"]
-    same = ("id", "project", "model", "client", "calls", "failed", "last_active_at")
-    assert {name: mine[name] for name in same} == {name: theirs[name] for name in same}
-    assert mine["agents_at_work"] == 1
-
-    (of_session,) = client.get("/agents.json").json()["sessions"]
-    (agent,) = of_session["agents"]
-    home = agent.pop("home")
-    assert (agent.pop("cost_usd"), agent.pop("depth")) == (None, 0)
-    assert [agent] == command_json("agents")["agents"]
-
-    costs = command_json("costs")
-    page = client.get("/costs.json").json()
-    assert page["total_usd"] == costs["total"]["cost_usd"] == mine["dollars"] > 0
-    assert page["costs"][0]["tokens"] == costs["total"]["tokens"]
-
-    (skill,) = client.get("/skills.json").json()["skills"]
-    assert (skill["skill"], skill["uses"], skill["failures"]) == (HOSTILE, 1, 1)
-
-    session = client.get(f"/session/{home}/{SESSION}.json").json()
-    shown = command_json("session", "show", SESSION)
-    del shown["schema"]
-    assert {name: session[name] for name in shown} == shown
 
 
 def test_skills_are_filtered_by_name_and_failure(client: TestClient) -> None:

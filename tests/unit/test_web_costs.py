@@ -74,11 +74,6 @@ def test_numbers_of_messages_have_separators(client: TestClient, home: Path) -> 
     assert f"tokens in {messages:,} messages" in session
 
 
-def test_own_spending_equals_that_of_the_command(client: TestClient) -> None:
-    output = json.loads(CliRunner().invoke(main, ["costs", "--json"]).stdout)
-    assert client.get("/costs.json").json()["own"] == output["own"]
-
-
 def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, home: Path) -> None:
     days = ("2026-09-01", "2026-11-22", FUTURE)
     with closing(Database(home / "hive.db")) as db:
