@@ -126,10 +126,13 @@ def programs(facts: Facts) -> Iterator[Finding]:
     """Find a program of the stack that does not run."""
     if not facts.programs or facts.redis_trouble:
         return
-    broken = [entry["name"] for entry in facts.programs if entry["statename"] != "RUNNING"]
-    for name in broken:
-        text = f"the {name} does not run (`hivepipe logs {name}` may say why)"
-        yield Finding(text, "hivepipe restart")
+    broken = [entry for entry in facts.programs if entry["statename"] != "RUNNING"]
+    for entry in broken:
+        name = entry["name"]
+        what = f"does not run (`hivepipe logs {name}` may say why)"
+        if entry["statename"] == "SUSPENDED":
+            what = "is suspended"
+        yield Finding(f"the {name} {what}", "hivepipe restart")
     if not broken and not supervisor.is_ready(facts.stack):
         yield Finding("the workers run but have not registered in Redis", "hivepipe restart")
 

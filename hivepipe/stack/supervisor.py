@@ -151,13 +151,19 @@ def _is_held(lock: str) -> bool:
 def processes(stack: Stack) -> list[dict[str, Any]]:
     """Return supervisord's information on each program, or [] if it does not answer.
 
-    On-demand programs that do not run are left out.
+    On-demand programs that do not run are left out. A suspended program is SUSPENDED, which
+    supervisord does not notice.
     """
     return [
-        entry
+        entry | {"statename": "SUSPENDED"} if _is_suspended(entry["pid"]) else entry
         for entry in _answer(stack, "getAllProcessInfo", [])
         if entry["name"] not in ON_DEMAND or entry["statename"] not in ("STOPPED", "STOPPING")
     ]
+
+
+def _is_suspended(pid: int) -> bool:
+    status = value_or(lambda: psutil.Process(pid).status(), "") if pid else ""
+    return bool(status == psutil.STATUS_STOPPED)
 
 
 def is_stopping(stack: Stack) -> bool:

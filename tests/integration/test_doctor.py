@@ -373,6 +373,12 @@ RUNNING: dict[str, tuple[str, Cause, str, bool]] = {
     ),
     "Redis hangs": ("redis", lambda u: signal_process(u, "-server", "STOP"), "not answer", True),
     "no writer": ("programs", stop_writer, "the writer does not run", True),
+    "a suspended writer": (
+        "programs",
+        lambda u: signal_process(u, "writer.py", "STOP"),
+        "the writer is suspended",
+        True,
+    ),
     "a large log of the database": (
         "wal",
         lambda u: os.truncate(home(u) / "hive.db-wal", 70_000_000),

@@ -1,4 +1,4 @@
-"""Why a supervisor that runs does not answer."""
+"""Suspended programs, and why a supervisor that runs does not answer."""
 
 import signal
 import socket
@@ -31,6 +31,21 @@ def test_a_suspended_supervisor_is_named(process: psutil.Process, tmp_path: Path
     assert why_silent(stack, [process]) == (
         f"the supervisor (pid {process.pid}) is suspended: it restarts no program"
     )
+
+
+def test_a_suspended_program_is_not_running(
+    process: psutil.Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"name": "writer", "statename": "RUNNING", "pid": process.pid}
+    monkeypatch.setattr(supervisor, "_answer", lambda *_: [dict(known)])
+    stack = Stack(str(tmp_path), str(tmp_path))
+    assert supervisor.processes(stack) == [known]
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: process.status() == psutil.STATUS_STOPPED, "it is not suspended")
+    assert supervisor.processes(stack) == [known | {"statename": "SUSPENDED"}]
+    process.kill()
+    process.wait()
+    assert supervisor.processes(stack) == [known]
 
 
 def test_a_supervisor_that_hangs_does_not_lack_its_socket(
