@@ -126,6 +126,21 @@ def test_a_session_is_shown_for_the_team_as_at_home(members: Members) -> None:
     assert "mend the cart of ann-1" in text
 
 
+MANY = """
+    INSERT INTO hivepipe.usage (home, key, version, month, message_id, request_id, session_id,
+      agent_id, is_sidechain, created_at, model, input, output)
+    SELECT home, '2026-11' || chr(31) || 'n' || n || chr(31) || 'r', 1, '2026-11-01', 'n' || n, 'r',
+      key, '', 0, created_at, model, 1, 1 FROM hivepipe.sessions, generate_series(1, 20000) AS n
+    WHERE key = 'ann-1'
+"""
+
+
+def test_a_session_of_many_messages_is_read_in_time(own_members: Members) -> None:
+    own_members.team.server.psql(MANY, own_members.team.database)
+    found = own_members.output("bob/desk", "session", "show", "ann-1", "--team")
+    assert found["cost"]["messages"] > 20_000
+
+
 def test_a_reader_sees_what_its_role_allows(own_members: Members) -> None:
     seen = {}
     for who in ("ann/desk", "bob/desk", "eve/desk"):
