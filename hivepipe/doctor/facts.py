@@ -11,6 +11,7 @@ from psutil import Process
 
 from hivepipe.config.config_file import Config
 from hivepipe.errors import NoRedisServerError, SettingsError
+from hivepipe.files.owner import another_owner
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import Place, project_of, read_record, real_path
 from hivepipe.install import claude_code, claude_plugin, json_text, settings_text
@@ -91,6 +92,11 @@ class Facts:
     def with_hooks(self) -> list[SettingsFile]:
         """Return the settings files that contain hivepipe's hooks."""
         return [file for file in self.settings_files if file.entries]
+
+    @property
+    def with_own_hooks(self) -> list[SettingsFile]:
+        """Return those of them that are not another user's, which only that user can repair."""
+        return [file for file in self.with_hooks if not another_owner(file.path)]
 
     @property
     def who_runs_hooks(self) -> list[str]:

@@ -75,7 +75,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 def origin(facts: Facts) -> Iterator[Finding]:
     """Find hooks of a different installation than that of this command."""
     here = hook_copy.launcher()
-    for file in facts.with_hooks:
+    for file in facts.with_own_hooks:
         for path in sorted(_launchers(file) - {here}):
             if os.path.exists(path):  # `programs` reports a missing one
                 text = f"{file.path} runs the hooks of another installation, {path}, not {here}"
@@ -84,7 +84,7 @@ def origin(facts: Facts) -> Iterator[Finding]:
 
 def complete(facts: Facts) -> Iterator[Finding]:
     """Find events without a hook: it was deleted, or an older hivepipe did not know the event."""
-    for file in facts.with_hooks:
+    for file in facts.with_own_hooks:
         known = {event.name for event in events_for(file.scope, facts.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
         if missing:
@@ -97,7 +97,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
     if not claude:
         return
     ignores_file = claude < claude_code.SKIPS_UNKNOWN_EVENTS_SINCE
-    for file in facts.with_hooks:
+    for file in facts.with_own_hooks:
         known = {event.name for event in events_for(file.scope, claude)}
         names = sorted({event for event, _ in file.entries} - known)
         if names:
@@ -109,7 +109,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
 
 def outdated(facts: Facts) -> Iterator[Finding]:
     """Find entries of an older hivepipe, which run files of the package that upgrades replace."""
-    for file in facts.with_hooks:
+    for file in facts.with_own_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
                 text = f"{file.path} runs the hook of {event} in the way of an older version"
@@ -160,7 +160,9 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 def doubled(facts: Facts) -> Iterator[Finding]:
     """Find hooks that run twice per event, which is stored once but takes twice the time."""
     plugin = facts.plugin
-    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX and not _gone(file)]
+    files = [
+        file for file in facts.with_own_hooks if file.scope is not Scope.CODEX and not _gone(file)
+    ]
     if plugin and plugin.is_usable and files:
         is_of_team = files[0].scope is Scope.PROJECT  # others may have no plugin: the hooks stay
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"

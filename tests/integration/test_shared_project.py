@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import until
 from tests.installed import UID, Installation, User, changed
+from tests.integration.test_install import has_claude
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
 
@@ -113,6 +114,21 @@ def test_doctor_names_the_hook_of_another_user_that_may_not_be_read(
     assert found["check"] == "hook-programs"
     assert f"which you may not read: these hooks of #{OTHER_UID} fail" in found["text"]
     assert found["mend"] == ""
+
+
+@pytest.mark.parametrize(("theirs", "own"), [("2.1.80", "2.1.332"), ("2.1.332", "2.1.80")])
+def test_doctor_asks_for_no_repair_of_the_hooks_of_another_user(
+    user: User, colleague: Colleague, theirs: str, own: str
+) -> None:
+    has_claude(user, own)
+    has_claude(colleague, theirs)
+    user.hivepipe("init", "--user")
+    colleague.hivepipe("init")
+    report = json.loads(user.hivepipe("doctor", "--json", expect=1))
+    of_theirs = {
+        each["check"] for each in report["findings"] if str(colleague.settings) in each["text"]
+    }
+    assert of_theirs == {"hook-programs"}
 
 
 def test_init_leaves_the_exclude_file_of_another_user(user: User, colleague: Colleague) -> None:
