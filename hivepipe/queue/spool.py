@@ -103,7 +103,7 @@ def make_private_folder(path: str) -> None:
     for each in (path.rpartition("/")[0], path):
         make_folders(each)
         if not is_private_folder(each):
-            raise PermissionError
+            raise PermissionError(f"{each} must be a folder that only you can enter (0700)")
 
 
 def _prepare(folder: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from hivepipe import home
 from hivepipe.home import locate
+from hivepipe.queue.spool import make_private_folder
 from tests.archive_scene import full_disk
 
 Environ = dict[bytes, bytes]
@@ -234,6 +235,8 @@ def test_a_private_folder_is_a_real_one_that_nobody_else_can_enter(tmp_path: Pat
     for mode in (0o750, 0o701, 0o777):
         folder.chmod(mode)
         assert not home.is_private_folder(str(folder))
+        with pytest.raises(PermissionError, match=f"{folder} must be a folder that only you"):
+            make_private_folder(str(folder))
 
 
 def test_threads_find_real_paths_at_the_same_time(
