@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import cycle
 from pathlib import Path
@@ -22,7 +22,7 @@ from hivepipe.home import short_hash
 from hivepipe.stack.hook_bundle import FIRST, INDEX_BYTES
 from tests import payloads
 from tests.hook_contract import checked
-from tests.payloads import changed, encoded
+from tests.payloads import Payload, changed, encoded
 from tests.rounds import ASKED_ROUNDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -263,6 +263,20 @@ class Loaded:
         assert len(ours - rare) <= MODULES_AT_MOST
 
 
+Run = Callable[..., Loaded]
+
+
+@pytest.fixture
+def run(installation: Installation, tmp_path: Path) -> Run:
+    """Run the hook of an event, whose bytes are `data` or those of the payload."""
+
+    def run(payload: Payload, *words: str, data: bytes | None = None, **env: str) -> Loaded:
+        sent = encoded(payload) if data is None else data
+        return Loaded(installation, tmp_path, payload["hook_event_name"], sent, *words, **env)
+
+    return run
+
+
 def test_a_hook_loads_at_most_fourteen_modules() -> None:
     assert len(ALWAYS | COUNTING | GUARDING | HANDING_OVER | CONNECTING) <= MODULES_AT_MOST
     assert len(ALWAYS | GUARDING | JUDGING | HANDING_OVER | CONNECTING) <= MODULES_AT_MOST
@@ -290,11 +304,8 @@ def needed(label: str) -> set[str]:
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
-def test_an_event_that_is_handed_over_loads_only_the_hook_path(
-    installation: Installation, tmp_path: Path, label: str
-) -> None:
-    payload = payloads.ALL[label]
-    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(payload))
+def test_an_event_that_is_handed_over_loads_only_the_hook_path(run: Run, label: str) -> None:
+    loaded = run(payloads.ALL[label])
     loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, needed(label))
     assert len(loaded.spooled) == 1
     assert loaded.names >= ALWAYS | HANDING_OVER | SPOOLING | needed(label)
@@ -302,15 +313,12 @@ def test_an_event_that_is_handed_over_loads_only_the_hook_path(
 
 @pytest.mark.parametrize("label", ["PreToolUse-Bash", "UserPromptSubmit"])
 def test_a_hook_that_answers_also_loads_the_modules_for_its_answer(
-    installation: Installation, tmp_path: Path, label: str
+    run: Run, tmp_path: Path, label: str
 ) -> None:
     cancelled = tmp_path / "state" / "hivepipe" / "default" / "tasks" / "cancelled"
     cancelled.mkdir(parents=True)
     (cancelled / "t-1").write_text("2026-11-21T01:00:00Z\n")
-    payload = payloads.ALL[label]
-    data = encoded(payload)
-    event = payload["hook_event_name"]
-    loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_TASK_ID="t-1")
+    loaded = run(payloads.ALL[label], HIVEPIPE_TASK_ID="t-1")
     usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
     loaded.must_be_within(PACKAGES, *usual, SPEAKING, CONNECTING)
     assert loaded.names >= SPEAKING
@@ -318,25 +326,20 @@ def test_a_hook_that_answers_also_loads_the_modules_for_its_answer(
 
 
 def test_a_start_with_a_task_in_its_briefing_loads_two_modules_more(
-    installation: Installation, tmp_path: Path
+    run: Run, tmp_path: Path
 ) -> None:
     home = tmp_path / "state" / "hivepipe" / "default"
     (home / "context").mkdir(parents=True)
     (home / "context" / "task-t-1.txt").write_text("The task of this session is t-1: write\n")
-    data = encoded(payloads.SESSION_START)
-    loaded = Loaded(installation, tmp_path, "SessionStart", data, HIVEPIPE_TASK_ID="t-1")
+    loaded = run(payloads.SESSION_START, HIVEPIPE_TASK_ID="t-1")
     usual = (ALWAYS, HANDING_OVER, SPOOLING, TELLING)
     loaded.must_be_within(PACKAGES, *usual, GUARDING, ANSWERING)
     assert "t-1: write" in loaded.answer
 
 
 @pytest.mark.parametrize("label", ["SessionStart", "PreToolUse-Bash", "PostToolUse-Edit", "Stop"])
-def test_a_hook_of_the_plugin_loads_one_module_more(
-    installation: Installation, tmp_path: Path, label: str
-) -> None:
-    payload = payloads.ALL[label]
-    data = encoded(payload)
-    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], data, "plugin", "copy")
+def test_a_hook_of_the_plugin_loads_one_module_more(run: Run, label: str) -> None:
+    loaded = run(payloads.ALL[label], "plugin", "copy")
     usual = (ALWAYS, HANDING_OVER, SPOOLING, needed(label))
     speaks = ANSWERING if label == "SessionStart" else set()
     loaded.must_be_within(PACKAGES, *usual, speaks, PLUGGED_IN)
@@ -345,10 +348,9 @@ def test_a_hook_of_the_plugin_loads_one_module_more(
 
 @pytest.mark.parametrize("label", ["SessionStart", "PreToolUse-Bash", "Stop"])
 def test_the_event_of_a_probe_loads_one_module_more_and_leaves_no_marker(
-    installation: Installation, tmp_path: Path, label: str
+    run: Run, tmp_path: Path, label: str
 ) -> None:
-    payload = changed(payloads.ALL[label], session_id=f"{PROBE}{'0a' * 16}")
-    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(payload))
+    loaded = run(changed(payloads.ALL[label], session_id=f"{PROBE}{'0a' * 16}"))
     loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, PROBING)
     (spooled,) = loaded.spooled
     (job,) = json.loads(spooled.read_text())["jobs"]
@@ -357,61 +359,43 @@ def test_the_event_of_a_probe_loads_one_module_more_and_leaves_no_marker(
     assert [path.name for path in home.iterdir()] == ["spool"]
 
 
-def test_a_prompt_with_a_keyword_loads_two_modules_more(
-    installation: Installation, tmp_path: Path
-) -> None:
+def test_a_prompt_with_a_keyword_loads_two_modules_more(run: Run, tmp_path: Path) -> None:
     home = tmp_path / "state" / "hivepipe" / "default"
     home.mkdir(parents=True)
     rules = [{"keywords": ["modules"], "text": "t-1"}]
     (home / "hook-settings.json").write_text(json.dumps({"v": 1, "values": {}, "context": rules}))
-    data = encoded(payloads.USER_PROMPT_SUBMIT)
-    loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, HIVEPIPE_TASK_ID="t-1")
+    loaded = run(payloads.USER_PROMPT_SUBMIT, HIVEPIPE_TASK_ID="t-1")
     usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
     loaded.must_be_within(PACKAGES, *usual, BY_KEYWORD, SETTING, ANSWERING)
     assert "t-1" in loaded.answer
 
 
-def test_a_prompt_that_brings_memories_loads_two_modules_more(
-    installation: Installation, tmp_path: Path
-) -> None:
+def test_a_prompt_that_brings_memories_loads_two_modules_more(run: Run, tmp_path: Path) -> None:
     ready = tmp_path / "state" / "hivepipe" / "default" / "recall"
     ready.mkdir(parents=True)
     memory = json.dumps({"id": "a", "path": "/m/cart.md", "text": "Prices are whole cents."})
     (ready / "all.txt").write_text(f"#0 {memory}\nmodule 0:9\nsplit 0:9\n")
-    data = encoded(payloads.USER_PROMPT_SUBMIT)
     wanted = {"v": 1, "values": {"HIVEPIPE_MEMORY_RECALL": "true"}}
     (ready.parent / "hook-settings.json").write_text(json.dumps(wanted))
-    loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, HIVEPIPE_TASK_ID="t-1")
+    loaded = run(payloads.USER_PROMPT_SUBMIT, HIVEPIPE_TASK_ID="t-1")
     usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING, SETTING)
     loaded.must_be_within(PACKAGES, *usual, RECALLING, ANSWERING)
     assert "whole cents" in loaded.answer
 
 
 @pytest.mark.parametrize("label", ["PreToolUse-Bash", "PreToolUse-Write", "PostToolUse-Bash"])
-def test_a_profile_with_a_shared_disk_loads_its_rule(
-    installation: Installation, tmp_path: Path, label: str
-) -> None:
-    payload = payloads.ALL[label]
-    loaded = Loaded(
-        installation,
-        tmp_path,
-        payload["hook_event_name"],
-        encoded(payload),
-        HIVEPIPE_SHARED_ROOT="/nowhere",
-        HIVEPIPE_AGENT_ID="ana",
-    )
+def test_a_profile_with_a_shared_disk_loads_its_rule(run: Run, label: str) -> None:
+    profile = {"HIVEPIPE_SHARED_ROOT": "/nowhere", "HIVEPIPE_AGENT_ID": "ana"}
+    loaded = run(payloads.ALL[label], **profile)
     usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
     loaded.must_be_within(PACKAGES, *usual, SHARING)
     assert loaded.names >= SHARING
 
 
 @pytest.mark.parametrize("label", ["SessionStart", "PostToolUse-Edit", "Stop"])
-def test_an_event_with_odd_characters_loads_no_codec(
-    installation: Installation, tmp_path: Path, label: str
-) -> None:
+def test_an_event_with_odd_characters_loads_no_codec(run: Run, label: str) -> None:
     payload = changed(payloads.ALL[label], cwd="/é\u20ac\U0001f600", note="\ud83d")
-    data = json.dumps(payload).encode() + b"\n"
-    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], data)
+    loaded = run(payload, data=json.dumps(payload).encode() + b"\n")
     loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, needed(label))
     assert len(loaded.spooled) == 1
 
@@ -425,22 +409,15 @@ SILENT = [
 
 
 @pytest.mark.parametrize("label", SILENT)
-def test_an_event_without_a_job_loads_neither_client_nor_throttle(
-    installation: Installation, tmp_path: Path, label: str
-) -> None:
-    payload = payloads.ALL[label]
-    anonymous = changed(payload, session_id=...)  # so that there is no session to start
-    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(anonymous))
+def test_an_event_without_a_job_loads_neither_client_nor_throttle(run: Run, label: str) -> None:
+    loaded = run(changed(payloads.ALL[label], session_id=...))  # there is no session to start
     loaded.must_be_within(FEWEST, ALWAYS)
     assert not loaded.logged
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "Stop"])
-def test_a_hook_that_is_switched_off_loads_no_more(
-    installation: Installation, tmp_path: Path, event: str
-) -> None:
-    data = encoded(payloads.EVENTS[event])
-    loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_DISABLED="1")
+def test_a_hook_that_is_switched_off_loads_no_more(run: Run, event: str) -> None:
+    loaded = run(payloads.EVENTS[event], HIVEPIPE_DISABLED="1")
     loaded.must_be_within(FEWEST, ALWAYS)
 
 
@@ -470,10 +447,10 @@ FAULTY = list(zip(BAD, cycle(["UserPromptSubmit", "PostToolUse", "SessionEnd"]),
 
 @pytest.mark.parametrize(("fault", "event"), FAULTY)
 def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
-    installation: Installation, tmp_path: Path, event: str, fault: str
+    run: Run, event: str, fault: str
 ) -> None:
-    data = BAD[fault](encoded(payloads.EVENTS[event]))
-    loaded = Loaded(installation, tmp_path, event, data)
+    payload = payloads.EVENTS[event]
+    loaded = run(payload, data=BAD[fault](encoded(payload)))
     usual = (ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
     loaded.must_be_within(PACKAGES, *usual, IN_TROUBLE, {"hivepipe.events.other_events"})
     assert loaded.logged
@@ -481,16 +458,16 @@ def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
 
 @pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "Stop"])
 def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
-    installation: Installation, tmp_path: Path, event: str
+    run: Run, event: str
 ) -> None:
-    loaded = Loaded(installation, tmp_path, event, b"")
+    loaded = run(payloads.EVENTS[event], data=b"")
     loaded.must_be_within(FEWEST, ALWAYS, {"hivepipe.files"}, IN_TROUBLE)
     assert loaded.logged
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["own", "remote"])
 def test_a_hook_that_starts_the_stack_loads_one_module_more(
-    installation: Installation, tmp_path: Path, remote: bool
+    run: Run, tmp_path: Path, remote: bool
 ) -> None:
     project = tmp_path.resolve() / "project"
     records = tmp_path / "state" / "hivepipe" / "projects"
@@ -503,7 +480,7 @@ def test_a_hook_that_starts_the_stack_loads_one_module_more(
     ]
     (records / short_hash(str(project))).write_text("\n".join(lines) + "\n")
     (tmp_path / "run").mkdir(mode=0o700)
-    loaded = Loaded(installation, tmp_path, "Stop", encoded(payloads.STOP))
+    loaded = run(payloads.STOP)
     usual = (ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
     more = STARTING | (ELSEWHERE if remote else set())
     loaded.must_be_within(PACKAGES, *usual, more)
