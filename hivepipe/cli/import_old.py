@@ -15,7 +15,7 @@ from hivepipe.cli.terminal import say, short
 from hivepipe.db.home_database import opened
 from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError
+from hivepipe.errors import MigrationError, StoreError
 from hivepipe.home import locate
 from hivepipe.migration.importing import BEFORE, TAKEN, Imported, Importer, Outcome, import_into
 from hivepipe.migration.legacy_queue import count
@@ -46,6 +46,8 @@ def import_queue(
     listed.
     """
     queue = Path(folder)
+    if not any((queue / part).is_dir() for part in ("pending", *_PARTS)):
+        raise MigrationError(f"{folder} is no old queue: name the folder that contains `pending`")
     parts = ["pending"]
     parts += ["processing"] if include_processing else []
     parts += ["failed"] if include_failed else []
@@ -67,6 +69,8 @@ def import_db(file: str, dry_run: bool) -> None:
     if own.exists() and os.path.samefile(file, own):
         raise StoreError(f"{file} is this home's own database; for an old one: hivepipe migrate")
     with closing(LegacyDatabase(Path(file))) as legacy:
+        if not legacy.has_tables:
+            raise MigrationError(f"{file} is no old hive.db: it has no tables")
         imported = _import(lambda importer: importer.database(legacy), dry_run)
         left_out = legacy.left_out()
     _show(imported, left_out, dry_run)

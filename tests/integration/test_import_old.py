@@ -467,6 +467,15 @@ def test_rows_in_the_wal_of_an_old_database_are_imported_without_changing_it(
     assert after == before
 
 
+def test_what_is_no_queue_or_database_is_refused(private_home: Home, queue: OldProject) -> None:
+    above = str(queue.queue.parent)
+    assert "contains `pending`" in text(private_home, "import-queue", above, expect=1)
+    empty = private_home.project / "empty.db"
+    empty.touch()
+    assert "it has no tables" in text(private_home, "import-db", str(empty), expect=1)
+    assert not private_home.database.exists()
+
+
 def test_a_link_to_an_old_database_is_refused(private_home: Home) -> None:
     link = private_home.root / "link.db"
     link.symlink_to(old_database(private_home))
