@@ -87,6 +87,20 @@ def test_a_keyboard_passes_over_the_bars_of_a_time_line(
     page.close()
 
 
+def test_a_number_stays_behind_a_name_that_is_written_from_right_to_left(
+    address: str, chromium: Any, private_home: Home
+) -> None:
+    record_hostile(private_home.database.parent)
+    archive_hostile_session(private_home.root)
+    page = chromium.new_page()
+    page.goto(address)
+    page.goto(f"{address.partition('/?')[0]}/search?q=cart")
+    name, number = (page.locator(f".facets li {each}").first for each in ("a", ".quiet"))
+    name.evaluate("link => link.textContent = '\\u05e9\\u05dc\\u05d5\\u05dd'")
+    assert number.bounding_box()["x"] > name.bounding_box()["x"]
+    page.close()
+
+
 def test_a_printed_page_cuts_no_table(address: str, chromium: Any, private_home: Home) -> None:
     record_hostile(private_home.database.parent)
     page = chromium.new_page(viewport={"width": 600, "height": 900})
