@@ -10,9 +10,10 @@ from pathlib import Path
 from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.files import core_dumps
-from hivepipe.stack.lock import Stack, acquire_lock, make_private
+from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.parent_death import end_with_supervisor
 from hivepipe.stack.redis_server import arguments, find_server
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 # A rewrite of the append-only file holds the lock for a moment after the server has ended.
 WAIT_SECS = 10

@@ -6,8 +6,8 @@ supervisor; the next stack starts another one.
 """
 
 from hivepipe.queue.connection import connect
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.parent_death import end_with_supervisor
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.worker.own_process import begin
 from hivepipe.worker.scheduler import TickScheduler
 

@@ -15,7 +15,8 @@ from hivepipe.maintenance.backup import back_up
 from hivepipe.maintenance.backup import restore as put_back
 from hivepipe.stack import kernel
 from hivepipe.stack.conversion import TURN_SECS
-from hivepipe.stack.lock import Stack, locked_folder, make_private
+from hivepipe.stack.lock import locked_folder
+from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import stack_processes
 from hivepipe.text.plurals import counted
 from hivepipe.text.sizes import size

@@ -13,7 +13,7 @@ from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.hook_in_use import hook_in_use
 from hivepipe.doctor.probing import probe
 from hivepipe.home import locate
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.text.plurals import counted
 
 

@@ -22,9 +22,9 @@ from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
 from hivepipe.home import Place, locate
 from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, Verb, failed_jobs, retry_or_discard
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_access import available_redis, ensure_running
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.text.plurals import counted
 
 BY = "command"

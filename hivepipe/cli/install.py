@@ -25,9 +25,9 @@ from hivepipe.migration import record as records
 from hivepipe.migration.hooks import find_hooks
 from hivepipe.migration.record import Record
 from hivepipe.migration.undo import undo as undo_migration
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import refuse_predecessor
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.text.sizes import size
 
 dry_run_option = click.option(

@@ -21,7 +21,7 @@ from hivepipe.install.move_home import move_home as move
 from hivepipe.migration import record as records
 from hivepipe.settings import variable
 from hivepipe.stack import registration
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 
 
 @click.command()

@@ -10,7 +10,7 @@ from hivepipe.cli.terminal import say_prose
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.probing import Probe, probe
 from hivepipe.home import locate
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 
 no_probe_option = click.option(
     "--no-probe", is_flag=True, help="Do not fire a test event through the hooks at the end."

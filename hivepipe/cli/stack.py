@@ -25,7 +25,7 @@ from hivepipe.queue import connection
 from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.all_stacks import known_stacks
-from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import ProcessTable
 
 

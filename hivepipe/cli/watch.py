@@ -23,7 +23,7 @@ from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
 from hivepipe.operations.liveness import with_activity
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 
 EVERY_SECS = 1.0
 MOST_SESSIONS = 8

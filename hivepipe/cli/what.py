@@ -14,7 +14,7 @@ from hivepipe.home import Place, kept_folder, locate, tree_of
 from hivepipe.install.data import Data, data_of
 from hivepipe.queue import endpoint
 from hivepipe.settings import switched_on, variable
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.summaries.consent import is_enabled
 from hivepipe.text.sizes import size
 

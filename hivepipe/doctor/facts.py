@@ -21,9 +21,9 @@ from hivepipe.install.hook_entries import Entry
 from hivepipe.queue.spooled import waiting_events
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import find_server
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import stack_processes
 
 

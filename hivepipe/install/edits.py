@@ -29,7 +29,8 @@ from hivepipe.errors import SettingsError, os_error_as
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.files.typed_file import read_or
 from hivepipe.home import short_hash, state_folder
-from hivepipe.stack.lock import locked_folder, make_private
+from hivepipe.stack.lock import locked_folder
+from hivepipe.stack.runtime_folder import make_private
 
 WAIT_SECS = 10.0  # for another process, which writes a few small files
 Cleaner = Callable[[str], str]  # text -> the text without our part

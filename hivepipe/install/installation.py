@@ -43,7 +43,7 @@ from hivepipe.install.hook_entries import (
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import record_environment
-from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from hivepipe.install.restored_names import restore_names
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.home_files import has_own_ignore
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import IGNORE_ALL, claim_folders
+from hivepipe.stack.runtime_folder import Stack
 
 _BESIDE = "../.gitignore"
 

@@ -36,9 +36,9 @@ from hivepipe.install.installation import without_hooks
 from hivepipe.install.restored_names import restore_names
 from hivepipe.queue import endpoint
 from hivepipe.stack import kernel, lifecycle, other_redis, registration
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import STATE_MODE
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import stack_processes
 
 

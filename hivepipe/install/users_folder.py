@@ -10,7 +10,7 @@ from hivepipe.home import data_folder, read_small, state_folder, write_small
 from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack import shared_page
-from hivepipe.stack.lock import make_private
+from hivepipe.stack.runtime_folder import make_private
 
 _MADE = "made"  # folders above it that were made, one per line, outermost first
 

@@ -42,9 +42,9 @@ from hivepipe.orchestrator.worker import Worker
 from hivepipe.queue import forget as queued
 from hivepipe.queue.connection import connect
 from hivepipe.queue.spooled import own_folders
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_access import available_redis
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.temporary_redis import has_file
 from hivepipe.team.project_names import keep_names
 

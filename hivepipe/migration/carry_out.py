@@ -31,7 +31,7 @@ from hivepipe.migration.record import Move, Record, Settings
 from hivepipe.migration.rows import ImportResult, import_homes
 from hivepipe.operations.found_exports import Row
 from hivepipe.stack import lifecycle
-from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 _MOVED_WITH_ITS_DATABASE = "/hive.db"
 

@@ -18,7 +18,8 @@ from hivepipe.files.typed_file import read_typed
 from hivepipe.home import short_hash, state_folder
 from hivepipe.install import edits
 from hivepipe.migration.hooks import Pair
-from hivepipe.stack.lock import locked_folder, make_private
+from hivepipe.stack.lock import locked_folder
+from hivepipe.stack.runtime_folder import make_private
 
 WAIT_SECS = 30.0  # for another process that migrates
 _FOLDER = "migrated"

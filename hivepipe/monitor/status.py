@@ -21,8 +21,8 @@ from hivepipe.queue.spooled import waiting_events
 from hivepipe.stack import supervisor
 from hivepipe.stack.condition import HEALTHY, StackFacts, condition_of
 from hivepipe.stack.idle_policy import may_shut_down
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable
 from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report

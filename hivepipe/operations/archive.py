@@ -125,7 +125,7 @@ def archives_of(home: str) -> Archives:
 
 def _runs_another_version(home: str) -> bool:
     from hivepipe.stack import supervisor  # noqa: PLC0415  only after an upgrade from 1.0.0
-    from hivepipe.stack.lock import Stack  # noqa: PLC0415
+    from hivepipe.stack.runtime_folder import Stack  # noqa: PLC0415
 
     return supervisor.is_of_another_version(Stack.of(Place(home, home, read_record(home))))
 

@@ -18,7 +18,8 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import PERIODIC_TRIGGER, extra_job, job_of, read_tick
 from hivepipe.operations.families.upkeep import RecordSlot
 from hivepipe.operations.job_context import JobContext
-from hivepipe.stack.lock import locked_file, runtime_for
+from hivepipe.stack.lock import locked_file
+from hivepipe.stack.runtime_folder import runtime_for
 
 
 def job_due(db: Database | None, tick: Envelope) -> Message | None:

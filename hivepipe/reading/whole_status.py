@@ -9,7 +9,7 @@ from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
 from hivepipe.operations.deletion_day import first_deletion
 from hivepipe.operations.prune_files import Outdated, announced_deletions
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.times import stored_time
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import psutil
 
 from hivepipe.home import Place, project_of, state_folder
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.project_records import records
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import (
     SUPERVISOR,
     ProcessTable,

@@ -19,8 +19,9 @@ from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import variable
 from hivepipe.stack import other_redis, registration
-from hivepipe.stack.lock import Stack, locked_folder, make_private, runtime_for
+from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.processes import PROCESSES, Process, script_path
+from hivepipe.stack.runtime_folder import Stack, make_private, runtime_for
 
 TURN_SECS = 30
 

@@ -25,9 +25,10 @@ from hivepipe.queue.spool import LOST, NOTES
 from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.copying import copy_file, sync, sync_folders
 from hivepipe.stack.home_files import why_not_ours
-from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
+from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import records, records_folder
 from hivepipe.stack.registration import claim_folders, clear_old_home, move_records
+from hivepipe.stack.runtime_folder import Stack, make_private, remove_runtime
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
 _REGENERATED = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")

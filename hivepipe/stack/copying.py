@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from errno import EINVAL, ENOTSUP
 
 from hivepipe.errors import StoreError
-from hivepipe.stack.lock import make_private
+from hivepipe.stack.runtime_folder import make_private
 
 _DATABASES = ".db"
 _OF_A_DATABASE = ("-wal", "-shm", "-journal")

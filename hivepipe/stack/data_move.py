@@ -22,9 +22,9 @@ from hivepipe.errors import TreeError
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, kept_in, read_small, tree_of, write_small
 from hivepipe.stack.copying import copy_file, sync, sync_folders
-from hivepipe.stack.lock import make_private
 from hivepipe.stack.project_records import records_folder
 from hivepipe.stack.registration import set_tree
+from hivepipe.stack.runtime_folder import make_private
 
 
 class Move(NamedTuple):

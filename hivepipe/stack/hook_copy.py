@@ -25,7 +25,7 @@ from hivepipe.home import read_small, short_hash, state_folder
 from hivepipe.programs import run_to_end
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import make_private
+from hivepipe.stack.runtime_folder import make_private
 
 NATIVE = PACKAGE / "_native" / "hook"  # in wheels for a platform, and built by `make install`
 LARGEST_HOOK = 1 << 20

@@ -9,7 +9,8 @@ import socket
 from hivepipe.errors import LockHeldError
 from hivepipe.home import read_small, write_small
 from hivepipe.stack import kernel
-from hivepipe.stack.lock import Stack, locked_folder
+from hivepipe.stack.lock import locked_folder
+from hivepipe.stack.runtime_folder import Stack
 
 ANSWER_SECS = 2
 _CALL = (

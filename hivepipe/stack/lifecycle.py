@@ -17,8 +17,9 @@ from hivepipe.stack.conversion import TURN_SECS, converted
 from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.environment import record_environment
 from hivepipe.stack.idle_policy import keep_running
-from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
+from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.registration import refuse_switched_off, set_state, update_sockets
+from hivepipe.stack.runtime_folder import Stack, make_private, remove_runtime
 from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
 

@@ -7,7 +7,7 @@ import sys
 
 from hivepipe.errors import StackError
 from hivepipe.home import read_small
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 
 _PR_SET_PDEATHSIG = 1
 

@@ -5,9 +5,9 @@ import subprocess
 from hivepipe.errors import StackError
 from hivepipe.home import Place, environment_of
 from hivepipe.stack import lifecycle
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import set_state
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.starter import read_starting
 
 _START_SECS = 90

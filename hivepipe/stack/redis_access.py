@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import Place
 from hivepipe.stack.lifecycle import start_for_hook
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.temporary_redis import has_file, temporary_redis
 
 

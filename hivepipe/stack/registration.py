@@ -34,9 +34,10 @@ from hivepipe.home import (
     write_small,
 )
 from hivepipe.stack.home_marks import is_whole
-from hivepipe.stack.lock import Stack, locked_folder, make_private
+from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import record_files, records_folder
 from hivepipe.stack.root_user import refuse_root
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # a hook does not read more

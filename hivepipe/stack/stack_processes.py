@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 
 from hivepipe.errors import StackError
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.processes import PROCESSES
+from hivepipe.stack.runtime_folder import Stack
 
 KILL_SECS = 10
 POLL_SECS = 0.02

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hivepipe.config.config_file import load_and_use
 from hivepipe.home import read_small, write_small
 from hivepipe.stack import lifecycle
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 
 FIRST_WAIT_SECS = 60
 LONGEST_WAIT_SECS = 3600

@@ -30,11 +30,12 @@ from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down
 from hivepipe.stack.listening import listens
-from hivepipe.stack.lock import RETRY_SECS, Stack, acquire_lock, locked_file, make_private
+from hivepipe.stack.lock import RETRY_SECS, acquire_lock, locked_file
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import PROCESSES, identity, processes_with, render
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import owner_id
+from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import (
     SUPERVISOR,
     ProcessTable,

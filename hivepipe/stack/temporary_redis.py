@@ -12,9 +12,10 @@ from hivepipe.files import core_dumps
 from hivepipe.home import is_private_folder
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel
-from hivepipe.stack.lock import Stack, acquire_lock, locked_folder, make_private
+from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import arguments, find_server
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 TURN_SECS = 60.0
 START_SECS = 60.0

@@ -12,8 +12,8 @@ from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import record
 from hivepipe.queue.failed_jobs import failed_jobs, retry_or_discard
 from hivepipe.reading.homes import KnownHome
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.pausing import pause, resume
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.times import now
 from hivepipe.web.authentication import form_token
 from hivepipe.web.failed_choice import Choice, Fields, FormError

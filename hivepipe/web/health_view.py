@@ -11,7 +11,7 @@ from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import verdict
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import ProcessTable
 from hivepipe.times import now
 from hivepipe.web.background_cache import BackgroundCache

@@ -9,7 +9,7 @@ from hivepipe.monitor.metrics import exposition
 from hivepipe.monitor.status import status_report
 from hivepipe.reading.homes import homes_named, settings_of
 from hivepipe.reading.whole_status import whole_report
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.web.view_content import damage_named
 from hivepipe.web.view_json import json_of
 

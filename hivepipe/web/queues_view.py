@@ -11,7 +11,7 @@ from hivepipe.monitor.status_words import verdict
 from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import ProcessTable
 from hivepipe.web.bar_chart import latency_bars
 from hivepipe.web.failed_choice import jobs_matching, name_of

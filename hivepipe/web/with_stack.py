@@ -8,7 +8,8 @@ import time
 
 from hivepipe.errors import LockHeldError
 from hivepipe.home import Place, write_small
-from hivepipe.stack.lock import Stack, acquire_lock
+from hivepipe.stack.lock import acquire_lock
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.shared_page import default_port, lock_path, record, record_path
 from hivepipe.web.app import web_app
 from hivepipe.web.listening import listen

@@ -33,8 +33,9 @@ from hivepipe.queue.full_memory import FULL, unless_full
 from hivepipe.queue.rq_workers import ROLE_FIELD
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, acquire_lock, runtime_for
+from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.parent_death import is_child_of_supervisor
+from hivepipe.stack.runtime_folder import Stack, runtime_for
 from hivepipe.text.plurals import counted
 from hivepipe.worker.crash_marker import CrashMarker
 from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin, starting_thread

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.own_process import SoleProcess, serve_alone
 

@@ -15,7 +15,8 @@ from contextlib import suppress
 
 from hivepipe.errors import LockHeldError
 from hivepipe.queue.names import LLM
-from hivepipe.stack.lock import acquire_lock, runtime_for
+from hivepipe.stack.lock import acquire_lock
+from hivepipe.stack.runtime_folder import runtime_for
 
 ABSENT_SECS = 30.0  # a wanted llm worker may still be starting
 

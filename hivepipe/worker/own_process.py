@@ -16,8 +16,9 @@ from hivepipe.home import Place
 from hivepipe.jobs.process_log import set_up
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, acquire_lock, make_private
+from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.parent_death import end_with_supervisor
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 LOCK_WAIT_SECS = 10.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

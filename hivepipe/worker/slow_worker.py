@@ -44,7 +44,7 @@ from hivepipe.queue.full_memory import unless_full
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import LLM, SLOW
 from hivepipe.stack import shared_page
-from hivepipe.stack.lock import runtime_for
+from hivepipe.stack.runtime_folder import runtime_for
 from hivepipe.stack.wanted import set_wanted
 from hivepipe.summaries import consent
 from hivepipe.team import capture, membership

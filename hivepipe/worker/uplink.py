@@ -20,7 +20,7 @@ from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError, TeamRefusedError
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status

@@ -57,7 +57,7 @@ from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import QUEUES
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, may_shut_down, shut_down
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
 from hivepipe.worker.custom_jobs import enqueue_custom

@@ -24,7 +24,7 @@ from hivepipe.install.move_home import adopt_old_home, move_home
 from hivepipe.stack import data_move, lifecycle, registration, supervisor
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import finish_interrupted_move
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from tests.rounds import rounds
 from tests.store_scene import new_database
 

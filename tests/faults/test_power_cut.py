@@ -15,7 +15,7 @@ from hivepipe.queue.aof_sync import AofSync
 from hivepipe.stack import hook_copy, registration
 from hivepipe.stack.copying import sync
 from hivepipe.stack.data_move import Move, finish_interrupted_move
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from tests.archive_scene import Scene, lines
 
 Seen = list[tuple[str, int]]  # operation and suffix of a file, and its size

@@ -18,7 +18,7 @@ from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 REGISTER = """
 import sys
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.registration import register
 project, home, folder, python = sys.argv[1:5]
 register(project, Stack(home, folder), python)

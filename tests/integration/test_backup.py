@@ -34,7 +34,7 @@ from hivepipe.redact import audit_log
 from hivepipe.redact.home_key import FILE as KEY
 from hivepipe.redact.home_key import key_of
 from hivepipe.stack import lifecycle
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from tests.conftest import CLI, MEMORY, Home, Server, Writer, fire_all, folder_of_homes, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT

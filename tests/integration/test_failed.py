@@ -13,8 +13,8 @@ import pytest
 from hivepipe.errors import StackError
 from hivepipe.queue.claims import accounts
 from hivepipe.queue.failed_jobs import failed_jobs
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_access import available_redis
+from hivepipe.stack.runtime_folder import Stack
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.integration.test_restricted_rq import Hostile
 from tests.payloads import (

@@ -12,8 +12,9 @@ import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.stack import processes, redis_server, registration
-from hivepipe.stack.lock import Stack, acquire_lock
+from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.ping import answers
+from hivepipe.stack.runtime_folder import Stack
 from tests.sandbox import ROOT, Sandbox, mode
 
 # ---- up, down, status

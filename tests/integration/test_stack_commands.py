@@ -21,7 +21,7 @@ from hivepipe.home import locate, read_record
 from hivepipe.queue.connection import connect
 from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lifecycle import take_all_down
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import ProcessTable
 from tests.faults.injections.disks import mounted, run
 from tests.rounds import rounds

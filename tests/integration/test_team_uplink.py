@@ -9,7 +9,7 @@ from hivepipe.db.changes import is_captured, start_capture
 from hivepipe.db.database import Database
 from hivepipe.errors import TeamAwayError, TeamError
 from hivepipe.home import Place
-from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.summaries import providers
 from hivepipe.team import capture
 from hivepipe.team.membership import Membership, write

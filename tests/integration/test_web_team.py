@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from hivepipe.home import make_folders
 from hivepipe.stack import registration
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import membership
 from tests.team_readers import Members, made_members, members, own_members
 from tests.web_scene import HOSTILE, client_of

@@ -19,7 +19,7 @@ from hivepipe.home import Place
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import connection, membership
 
 Usage = namedtuple("Usage", "total used free")

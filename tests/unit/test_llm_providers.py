@@ -14,7 +14,7 @@ from hivepipe.doctor.checks import CHECKS
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.summaries import key_command, providers, terms
 from hivepipe.summaries.consent import (
     OFF,

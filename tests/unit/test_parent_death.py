@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import ctypes
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.parent_death import end_with_supervisor
 end_with_supervisor(Stack("/home", "/folder"))
 number = ctypes.c_int()

@@ -10,7 +10,7 @@ import pytest
 from hivepipe.files.folders import Folder
 from hivepipe.home import default_home, read_record, record_path
 from hivepipe.stack import kernel, lifecycle, registration
-from hivepipe.stack.lock import Stack, remove_runtime
+from hivepipe.stack.runtime_folder import Stack, remove_runtime
 
 LONG_ENOUGH_SECS = 0.3  # for the other one, if nothing holds it up
 

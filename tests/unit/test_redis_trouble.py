@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.supervisor import redis_trouble
 
 BUSY = "Redis is stopped or busy: it accepts connections and does not answer"

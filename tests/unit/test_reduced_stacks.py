@@ -26,7 +26,7 @@ from hivepipe.queue.figures import figures
 from hivepipe.queue.names import ALL_QUEUES, QUEUES
 from hivepipe.queue.rq_workers import missing_queues, rq_workers
 from hivepipe.queue.spool import NOTES
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.worker.scheduler import TickScheduler
 from hivepipe.worker.slow_worker import LlmWorker, SlowWorker
 from hivepipe.worker.writer import Writer

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from hivepipe.stack import supervisor
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.supervisor import why_silent
 from tests.conftest import until
 

@@ -19,8 +19,9 @@ from hivepipe.errors import StackError
 from hivepipe.home import locate, record_path
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack import lifecycle, registration
-from hivepipe.stack.lock import Stack, acquire_lock, locked_folder, make_private
+from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.project_records import record_files, records
+from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 from hivepipe.web import health_view
 from hivepipe.web.health_view import health

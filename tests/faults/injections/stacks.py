@@ -85,7 +85,7 @@ def redis_elsewhere(arena: Arena) -> Iterator[None]:
 REGISTER = """
 import sys
 from hivepipe.home import tree_of
-from hivepipe.stack.lock import Stack
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.registration import register
 project, home, folder, url = sys.argv[1:]
 register(project, Stack(home, folder, url), sys.executable, adopt=True, tree=tree_of(home))
