@@ -17,7 +17,7 @@ from figures import Figure, conclude, parser
 from redaction import session
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # for tests.archive_scene
+sys.path.insert(0, str(ROOT))  # for the import of tests.archive_scene
 
 from hivepipe.redact import redact_line  # noqa: E402
 from tests.archive_scene import Scene  # noqa: E402

@@ -44,7 +44,7 @@ from rivals import DetectSecrets, Program, rivals
 from rule_samples import SOURCES, Sample
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # for the labelled lines of the tests
+sys.path.insert(0, str(ROOT))  # for the import of the tests' labelled lines
 
 from hivepipe.redact import built_in, redact_line  # noqa: E402
 from hivepipe.redact.built_in_rules import rules  # noqa: E402

@@ -28,7 +28,7 @@ from hivepipe.archive.search.index_file import INDEX_FILE
 from hivepipe.archive.search.query import Filters, terms_of
 
 SEED = 20261121
-CWD = "/shop"  # of a project that no longer exists
+CWD = "/shop"  # folder of a project that no longer exists
 VOCABULARY = 30_000
 WORDS_A_MESSAGE = 80
 MESSAGES_A_SESSION = 2000

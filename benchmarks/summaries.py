@@ -25,7 +25,7 @@ def ratios(sessions: int) -> dict[str, float]:
     """Run the test with this many sessions; return its measurements."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        kept = (f"--junitxml={report}", "-o", "junit_family=xunit1")  # with properties
+        kept = (f"--junitxml={report}", "-o", "junit_family=xunit1")  # xunit1 contains properties
         command = [sys.executable, "-m", "pytest", "-q", "-s", TEST, *kept]
         environment = {**os.environ, "HIVEPIPE_TEST_ROUNDS": str(sessions)}
         subprocess.run(command, cwd=ROOT, env=environment, check=True)

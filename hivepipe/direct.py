@@ -54,8 +54,8 @@ class Report:
     applied: int = 0
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
-    bad: dict[Path, str] = field(default_factory=dict)  # set aside after the others
-    operations_failed: list[str] = field(default_factory=list)  # of packages; not retried here
+    bad: dict[Path, str] = field(default_factory=dict)  # these files are set aside after the others
+    operations_failed: list[str] = field(default_factory=list)  # of packages: not retried here
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
@@ -90,11 +90,11 @@ def _read(path: Path, report: Report) -> list[SpooledJob]:
         return read_spool_file(path)
     except FileNotFoundError:
         pass  # another process has applied it meanwhile
-    except NewerEnvelopeError as error:  # stays for a newer hivepipe
+    except NewerEnvelopeError as error:  # the file stays for a newer hivepipe
         report.failed[path] = str(error)
     except BadEnvelopeError as error:
         report.bad[path] = str(error)
-    except OSError as error:  # of the disk or of the process, not of the event
+    except OSError as error:  # an error of the disk or the process, not of the event
         report.failed[path] = f"cannot be read: {error.strerror}"
     return []
 

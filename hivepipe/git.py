@@ -32,7 +32,7 @@ def ask(folder: str, *words: str, variables: Variables = NONE) -> CompletedProce
     git = find_program("git")
     if git is None:
         return None
-    # Without GIT_DIR and the like, which git hooks set, and without prompts.
+    # This excludes GIT_DIR and similar variables, which git sets for its hooks, and prompts.
     env = settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C", **variables}
     return run_to_end([git, *_OPTIONS, "-C", folder, *words], ANSWER_SECS, env)
 

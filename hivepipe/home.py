@@ -36,7 +36,7 @@ KEPT_IN_PROJECT = "/.claude-state/logs"
 OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
 LARGEST_ENVIRONMENT = 1 << 16  # bytes of the file with the environment of a home's processes
 LONGEST_SCRIPT = 1 << 14  # in bytes
-LONGEST_NAME = 40  # of a project, in the name of its home
+LONGEST_NAME = 40  # characters of a project's name in the name of its home
 
 # All threads share the working directory. An RLock, because a signal handler may need it, too.
 _CHANGES_FOLDER = RLock()
@@ -72,8 +72,8 @@ def locate(project: str, *, of_a_hook: bool = False) -> Place:
     if home and not (of_a_hook and _is_planted(named, home, (root, checkout))):
         off = record.get("state") == "off"
         record = read_record(home)
-        home = record.get("home", home)  # it has moved
-        if off:  # a project that is switched off stays off, with any home
+        home = record.get("home", home)  # the home has moved
+        if off:  # a project that is off stays off, whatever its home is
             record = {**record, "state": "off"}
         return Place(checkout, home, record)
     if not (home := record.get("home", "")):
@@ -353,10 +353,10 @@ def make_folders(path: str) -> None:
             posix.mkdir(path, 0o700)
         except FileNotFoundError:
             make_folders(path.rsplit("/", 1)[0])
-            posix.mkdir(path, 0o700)  # /proc always reports "not found"
-    except FileExistsError:  # another hook has made it
+            posix.mkdir(path, 0o700)  # /proc reports "not found" for every name
+    except FileExistsError:  # another hook made it meanwhile
         return
-    if path.endswith(OWN_FOLDERS):  # made again, for instance after `git clean`: git must ignore it
+    if path.endswith(OWN_FOLDERS):  # it is made again, as after `git clean`: git must ignore it
         write_small(f"{path}/.gitignore", "*\n")
 
 

@@ -18,7 +18,7 @@ from hivepipe import settings
 
 LOOK_EVERY_SECS = 0.1
 _ERRORS_BYTES = 2_000
-_SUPERVISORD = "supervisor.supervisord"  # a word of its command line
+_SUPERVISORD = "supervisor.supervisord"  # a word of supervisord's command line
 _ROUNDS = 20  # a process that cannot be killed must not hold up the caller
 
 
@@ -87,7 +87,7 @@ def _end_children(pid: int) -> None:
     with suppress(psutil.Error):
         parent = psutil.Process(pid)
         parent.suspend()
-        for _ in range(_ROUNDS):  # a killed one may have started another
+        for _ in range(_ROUNDS):  # a killed process may have started another
             children = parent.children(recursive=True)
             stacks = {process for each in children for process in _stack_of(each)}
             if not [each for each in children if each not in stacks and _kill(each)]:
@@ -182,7 +182,7 @@ def running(
     )
     assert process.stdin is not None
     try:
-        with suppress(BrokenPipeError), process.stdin as stdin:  # it may end without reading
+        with suppress(BrokenPipeError), process.stdin as stdin:  # the program may not read it
             stdin.write(data)
         with selectors.DefaultSelector() as selector:
             yield Child(process, selector)

@@ -25,7 +25,7 @@ def main() -> None:
     """Run RQ's command line with the arguments of this process."""
     address = locate(".").socket
     wait_for(address)
-    packages = str(Path(rq.__file__).parents[1])  # already on the import path
+    packages = str(Path(rq.__file__).parents[1])  # this folder is already on the import path
     command, *rest = sys.argv[1:] or ["--help"]
     ours = [] if command.startswith("-") else ["-u", url(address), "-P", packages]
     rq_main.main([command, *ours, *rest], prog_name="rq")
@@ -38,7 +38,7 @@ def wait_for(address: str) -> None:
         while time.monotonic() < end:
             try:
                 connection.ping()
-            except (redis.ConnectionError, redis.TimeoutError):  # or it loads its file
+            except (redis.ConnectionError, redis.TimeoutError):  # Redis loads its file or is away
                 time.sleep(LOOK_EVERY_SECS)
             else:
                 return

@@ -54,7 +54,7 @@ def run_job(envelope: str) -> Retry | None:
     connection = in_rq.connection if in_rq else connect(place.socket)
     attempts = (in_rq.number_of_retries or 0) if in_rq else 0
     if in_rq and not attempts and job.settle_secs and scheduler_runs(connection):
-        return _again(job.settle_secs)  # its file still grows; the scheduler enqueues it again
+        return _again(job.settle_secs)  # the transcript still grows; the scheduler requeues the job
     try:
         if job.operation == TICK:
             _open_slot(connection, place.socket, place.home, job)

@@ -23,12 +23,12 @@ class Sender:
         self.parent = parent
         self.time_ns = time_ns
         self.environment: dict[bytes, bytes] = {}
-        self.stats: dict[int, str] = {}  # pid -> /proc/<pid>/stat, of it and its ancestors
-        self.place: tuple[str, str, str] | None = None  # project, home, record, if it found them
-        self.is_gone = False  # it wrote the event to the spool, and waits for no answer
+        self.stats: dict[int, str] = {}  # pid -> /proc/<pid>/stat of the sender and its ancestors
+        self.place: tuple[str, str, str] | None = None  # project, home, record, if known
+        self.is_gone = False  # the sender spooled the event, and waits for no answer
 
 
-_now: Sender | None = None  # None means this process
+_now: Sender | None = None  # None means that this process is the sender
 
 
 def use(sender: Sender | None) -> None:

@@ -221,4 +221,4 @@ def number(name: str) -> float:
         found = float(variable(name) or default)
     except ValueError:
         return default
-    return found if 0 <= found < 1e9 else default  # also refuses NaN
+    return found if 0 <= found < 1e9 else default  # this also rejects NaN

@@ -36,7 +36,7 @@ def now() -> tuple[str, int]:
 
 def backoff_secs(first: float, failures: int, longest: float) -> float:
     """Return a delay that begins with `first` and doubles with each failure, up to `longest`."""
-    return min(first * 2.0 ** min(failures, 64), longest)  # a larger power is no float
+    return min(first * 2.0 ** min(failures, 64), longest)  # a larger power does not fit in a float
 
 
 def ahead_ns() -> int:

@@ -62,15 +62,15 @@ static char head[HEAD_BYTES];
 static size_t head_size;
 static int head_is_full;
 
-static const char *own_folder = ""; /* of this program */
+static const char *own_folder = ""; /* folder of this program */
 static char here[4096];             /* the working directory at the start; PATH_MAX of Linux */
 static char home_[PATH_BYTES], runtime[PATH_BYTES];
-static char checkout[PATH_BYTES];     /* the registered folder, or that of the event */
-static char record[RECORD_BYTES + 1]; /* of the home */
-static char redis_socket[PATH_BYTES]; /* of the project's own Redis, or "" */
+static char checkout[PATH_BYTES];     /* the registered folder, or the folder of the event */
+static char record[RECORD_BYTES + 1]; /* record of the home */
+static char redis_socket[PATH_BYTES]; /* socket of the project's own Redis, or "" */
 static char **arguments;
 static const char *event = "";
-static int is_status_line; /* which is answered by the intake, or by the Python hook */
+static int is_status_line; /* the intake or the Python hook answers a status line */
 
 /* ---- time */
 
@@ -94,7 +94,7 @@ static ssize_t read_small(const char *path, char *text, size_t limit) {
     return size;
 }
 
-/* Tell whether the time was spent waiting for a processor: then a deadline is extended. */
+/* Tell whether the process waited for a processor: if so, a deadline is extended. */
 static int was_starved(int ms) {
     static int64_t before;
     static int gains;
@@ -285,7 +285,7 @@ static int leave_if_off(void) {
     return has_state("off");
 }
 
-/* Find home and runtime folder; return 0 if the Python hook has to. */
+/* Find home and runtime folder; return 0 if only the Python hook can find them. */
 static int locate(void) {
     char path[PATH_BYTES];
     const char *named = variable("HIVEPIPE_HOME");
@@ -534,7 +534,7 @@ static void mark_as_hanging(void) {
     if (file >= 0) close(file);
 }
 
-/* Tell whether Redis accepts connections: then a stack runs, and must not be started. */
+/* Tell whether Redis accepts connections: if so, a stack runs and must not be started. */
 static int has_redis(void) {
     int connection = redis_socket[0] ? reach(redis_socket) : -1;
     if (connection >= 0) close(connection);
@@ -664,7 +664,7 @@ static int spool(void) {
     if (file < 0 && errno == ENOENT && mkdir(folder, 0700) == 0) file = open(path, flags, 0600);
     if (file < 0) return 0;
     int is_written = write_all(file, start_of_frame, frame_size);
-    if (close(file)) is_written = 0; /* NFS tells only now that the disk is full */
+    if (close(file)) is_written = 0; /* NFS reports a full disk only here */
     if (is_written && rename(path, final) == 0) return 1;
     unlink(path);
     return 0;
@@ -706,7 +706,7 @@ int main(int count, char **words) {
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit (ulimit -f) makes a write fail */
+    signal(SIGXFSZ, SIG_IGN); /* with a limit (ulimit -f), a write must fail without a signal */
     umask(077);
     if (!getcwd(here, sizeof here)) here[0] = 0;
     if (!find_itself() || !strcmp(variable("HIVEPIPE_HOOK"), "python")) become_python();

@@ -30,7 +30,7 @@ from hivepipe.home import read_small, write_small
 from hivepipe.settings import of_files, variable
 from hivepipe.summaries.providers import MEMORY_SERVER_KEY, read_credentials
 
-WEIGHT = 0.8  # agent-swarm's weight of a rating by a language model; its server requires one
+WEIGHT = 0.8  # weight of a rating by a language model in agent-swarm, whose server requires one
 _LONGEST_REASON = 160
 _ADDRESS = "HIVEPIPE_MEMORY_SERVER"
 

@@ -43,7 +43,7 @@ def run(command: str, alert: Mapping[str, str]) -> str:
 def post(url: str, data: Mapping[str, object]) -> str:
     """POST JSON to the user's webhook; return an error or ""."""
     words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
-    # These keys stay: after an upgrade the child may be newer than this process
+    # The names of these keys are fixed: after an upgrade the child may be newer than this process
     return run_with_input(words, json.dumps({"url": url, "said": data})).removeprefix(
         "exit code 1: "
     )

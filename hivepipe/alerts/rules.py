@@ -50,7 +50,7 @@ class Vitals(NamedTuple):
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; never modified
     budget: str = ""  # use of the day's caps by summaries, if a cap is nearly reached
     uplink: str = ""  # why the team's server does not have all rows
-    uplink_secs: float = 0.0  # how long the oldest of them has waited
+    uplink_secs: float = 0.0  # how long the oldest unsent row has waited
     ratings: str = ""  # why the memory server refused the last ratings
     # operation -> (jobs without effect, all jobs), within SHARE_SECS
     effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  never modified

@@ -68,7 +68,7 @@ class Index:
         try:
             with Folder(self._root) as folder:
                 return self._read(folder)
-        except FileNotFoundError:  # no archive was ever made here
+        except FileNotFoundError:  # no archive was made here yet
             return {}
 
     def change(self, changes: Mapping[str, Entry | None]) -> None:
@@ -198,7 +198,7 @@ def _is_damaged(data: bytes) -> bool:
 def _apply(entries: Entries, line: bytes) -> None:
     try:
         key, entry = orjson.loads(line)
-    except (ValueError, TypeError):  # empty, partial or not ours
+    except (ValueError, TypeError):  # the file is empty, incomplete or not hivepipe's
         return
     if entry is None and isinstance(key, str):
         entries.pop(key, None)

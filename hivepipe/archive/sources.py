@@ -41,7 +41,7 @@ class Head(NamedTuple):
     """Values from the first lines; a value that no line has is empty."""
 
     lines: int
-    time: str  # time of the first line that has one: UTC, milliseconds
+    time: str  # time of the first line with a time: UTC, milliseconds
     cwd: str
     session: str
 
@@ -55,7 +55,7 @@ class Source:
     agent: str  # id of a subagent, or "" for a main session
     agent_type: str
     descriptor: int
-    started_at: str = ""  # time in its name, for transcripts without a time in their lines
+    started_at: str = ""  # time in the file name, for transcripts without a time in their lines
 
     @property
     def key(self) -> str:
@@ -192,7 +192,7 @@ def _below(folder: str) -> Iterator[str]:
 def _age(entry: "os.DirEntry[str]") -> tuple[bool, int, str]:
     with suppress(OSError):
         return entry.name.startswith("agent-"), entry.stat().st_mtime_ns, entry.path
-    return True, 0, entry.path  # deleted meanwhile
+    return True, 0, entry.path  # the file was deleted meanwhile
 
 
 def _is_transcript(entry: "os.DirEntry[str]") -> bool:

@@ -27,7 +27,7 @@ class Counted:
     length: int = 0
     checksum: int = 0
     saved_length: int = 0
-    size: int = 4096  # of the saved totals in bytes, when they were last written or read
+    size: int = 4096  # size of the saved totals in bytes at the last write or read
 
     def feed(self, lines: list[bytes]) -> None:
         """Count lines that were added to the archive."""
@@ -58,7 +58,7 @@ class TotalsCache:
             if not _catch_up(counted, kept, offsets):
                 counted = Counted(Totals())
                 _catch_up(counted, kept, offsets)
-            counted.totals.take_usages()  # these were reported when their lines were added
+            counted.totals.take_usages()  # this usage was reported when its lines were added
             counted.totals.take_facts()
         return counted
 
@@ -92,7 +92,7 @@ def _saved(kept: ArchiveFiles) -> Counted:
         head = orjson.loads(first)
         length, checksum = int(head["bytes"]), int(head["crc32"], 16)
         totals = Totals.load(dumped)
-    except (ValueError, LookupError, TypeError, AttributeError, AssertionError):  # damaged
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError):  # damaged totals
         totals = None
     return Counted(totals, length, checksum, length, len(data)) if totals else Counted(Totals())
 

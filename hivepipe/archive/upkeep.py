@@ -128,7 +128,7 @@ def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
             length, checksum = summed(lines, offsets.length)
-            # A partial line is only left by a killed process
+            # Only a killed process leaves a partial line
             is_longer = lines.readline().endswith(b"\n")
     except OSError as error:
         yield f"its lines cannot be read: {error}"

@@ -93,7 +93,7 @@ def show(archive_id: str, with_lines: bool) -> None:
     for name, value in _counts(meta, "tokens"):
         say(f"{printable(name) + ' tokens':<16} {value}")
     for name, calls in _counts(meta, "tools"):
-        if not isinstance(calls, dict):  # not written by hivepipe
+        if not isinstance(calls, dict):  # hivepipe did not write this file
             continue
         say(
             f"{printable(name):<16} {counted(_number(calls.get('calls')), 'call')}, "

@@ -7,7 +7,7 @@ from hivepipe.cli.parameters import Choice
 from hivepipe.cli.terminal import say_text
 
 SHELLS = ("bash", "zsh", "fish")
-_VARIABLE = "_HIVEPIPE_COMPLETE"  # as click reads it in a command of this name
+_VARIABLE = "_HIVEPIPE_COMPLETE"  # click reads this variable in a command of this name
 
 
 @click.command()

@@ -137,7 +137,7 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
         before, after = ((text or "").splitlines() for text in (edit.before, edit.after))
         name = short(edit.path)
         for line in difflib.unified_diff(before, after, name, name, lineterm=""):
-            say(line[:1] + line[1:].expandtabs(4))  # tabs begin behind the sign
+            say(line[:1] + line[1:].expandtabs(4))  # tabs begin after the sign
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:

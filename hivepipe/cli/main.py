@@ -80,7 +80,7 @@ class _Commands(click.Group):
         except HivepipeError as error:
             message = str(error)
         except click.exceptions.NoArgsIsHelpError:
-            raise  # its message is the help
+            raise  # click's message is the help
         except click.ClickException as error:  # its message may quote an argument, which is data
             error.message = printable(error.message)  # type: ignore[misc]
             raise

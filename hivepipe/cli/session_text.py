@@ -70,7 +70,7 @@ def _head(found: TimeLine) -> Iterator[tuple[str, str]]:
 
 
 def _work(found: TimeLine, session: Entry) -> Iterator[str]:
-    if session["condition"] == "archived":  # found by the sweep: no hook reported its prompts
+    if session["condition"] == "archived":  # the sweep found it: no hook reported its prompts
         yield counted(session["messages"] or 0, "message")
     else:
         yield counted(session["prompts"], "prompt")

@@ -128,7 +128,7 @@ def root() -> None:
 def _to_register(*, adopt: bool) -> tuple[str, str]:
     """Return the project and the home that `up` registers."""
     override = variable("HIVEPIPE_HOME")
-    project = main_checkout(real_path("."))  # where hooks in a linked git worktree look
+    project = main_checkout(real_path("."))  # hooks in a linked git worktree look here
     home = absolute(override) if override else registration.own_home(project, adopt=adopt)
     registration.refuse_broken_line(home if override else project)
     registration.refuse_predecessor(home if override else project, home)

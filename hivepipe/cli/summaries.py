@@ -210,7 +210,7 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
     if dry_run:
         _show_request(home, question_of(summary_input.excerpt.text, summary_input.memories))
         return
-    if not is_enabled(home) and not as_json():  # JSON has the reason
+    if not is_enabled(home) and not as_json():  # JSON contains the reason
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with at_once(home) as context:
         keep = partial(keep_summary, context, _manual_origin(summary_input.session))

@@ -150,7 +150,7 @@ def shown_time(text: str | None) -> str:
         at = datetime.fromisoformat(text)
         utc = given("utc")
         return f"{at:%Y-%m-%d %H:%M:%S}Z" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError):  # the last hour of the year 9999
+    except (ValueError, OverflowError):  # a local time after the year 9999
         return printable(text)
 
 

@@ -243,7 +243,7 @@ def open_missing_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest free one
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8", opener=os.open))  # noqa: SIM115
 
@@ -259,7 +259,7 @@ def guard_streams() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, _Guarded):
             continue
-        if isinstance(stream, io.TextIOWrapper):  # file names that are not UTF-8 are shown too
+        if isinstance(stream, io.TextIOWrapper):  # it shows file names that are not UTF-8, too
             stream.reconfigure(errors="backslashreplace")
         setattr(sys, name, guard(stream))
 

@@ -39,7 +39,7 @@ def watch(place: Place) -> None:
     stack = Stack.of(place)
     done: int | None = None
     looked_at = time.monotonic()
-    for number in (signal.SIGTERM, signal.SIGHUP):  # the terminal gets its own screen back
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that the terminal's own screen is restored
         signal.signal(number, signal.default_int_handler)
     with Live(console=console(), screen=True, auto_refresh=False) as live:
         try:
@@ -152,7 +152,7 @@ def _open_sessions(sessions: list[Entry]) -> RenderableType:
             str(entry["agents"]),
             Text(
                 printable(entry["objective"] or entry["project"])
-            ),  # a title's markup is not interpreted
+            ),  # markup in a title is not interpreted
         )
     return table
 

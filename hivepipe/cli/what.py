@@ -18,7 +18,7 @@ from hivepipe.stack.runtime_folder import Stack
 from hivepipe.summaries.consent import is_enabled
 from hivepipe.text.sizes import size
 
-# Table -> its name on the screen, and what it keeps. A test compares this with the schema.
+# Table -> its name on the screen and its content. A test compares this with the schema.
 KEPT = {
     "sessions": ("sessions", "id, folder, model, title, transcript path, times"),
     "prompts": ("prompts", "the first 2,000 characters"),

@@ -95,7 +95,7 @@ class Config:
             found = tomllib.loads(text_of(path))
         except FileNotFoundError:
             return
-        except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8
+        except (OSError, ValueError, RecursionError) as error:  # an error of TOML or UTF-8
             self.problems.append(f"{path}: cannot be read: {error}")
             self.requests.clear()  # this file might contradict them
             if path == self._users:
@@ -165,7 +165,7 @@ def compile_for_hooks(config: Config) -> None:
     if len(text.encode()) <= LIMIT_BYTES:
         _put(path, text)
         return
-    _put(path, _compiled(config, with_texts=False))  # a hook reads no more, and would ignore all
+    _put(path, _compiled(config, with_texts=False))  # a hook would ignore a larger file
     raise SettingsError(
         f"the texts of [[{CONTEXT}]] make more than 1 MB, so no text is in force; "
         "the other settings apply"
@@ -197,4 +197,4 @@ def _put(path: str, text: str) -> None:
     if text:
         write_small(path, text)
     else:
-        Path(path).unlink(missing_ok=True)  # two commands may do so at once
+        Path(path).unlink(missing_ok=True)  # two commands may delete it at the same time

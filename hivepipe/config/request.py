@@ -18,7 +18,7 @@ from hivepipe.config.keyword_rules import CONTEXT, MOST_CONTEXT_CHARS, keyword_r
 from hivepipe.config.setting_table import BY_NAME, SECTIONS, files
 from hivepipe.text.quoting import of_repository
 
-NAME = "hivepipe.toml"  # in the root of a project
+NAME = "hivepipe.toml"  # a file in the root of a project
 ASKABLE = ("checkpoint_interval", "guard")
 
 

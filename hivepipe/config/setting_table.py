@@ -95,7 +95,7 @@ class Setting(NamedTuple):
     kind: str
     unset: str = ""  # the default in words, if `settings.DEFAULTS` has no value
     is_the_users: bool = False
-    is_of_files: bool = False  # not set by the environment, which a project can change
+    is_of_files: bool = False  # the environment, which a project can change, cannot set it
     limits_spending: bool = False  # an invalid value is kept: code that spends money refuses it
 
     @property
@@ -174,7 +174,7 @@ SETTINGS = (
     _users("hive_respawns", _number, "a count"),
     _users("hive_limit_usd", _number, "a number of dollars"),
 )
-SECTIONS = ("redaction", "retention")  # read by other modules
+SECTIONS = ("redaction", "retention")  # other modules read these sections
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 

@@ -107,9 +107,9 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     if signal.status in ENDS:
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
-        row["error"] = max(str(known["error"] or ""), signal.error) or None  # any one of several
+        row["error"] = max(str(known["error"] or ""), signal.error) or None  # keeps one of several
     before = metadata_of(known)
-    if before is not None:  # invalid metadata stay unchanged
+    if before is not None:  # metadata that are invalid stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
     return row
 
@@ -124,7 +124,7 @@ def _expiry(last_active: object, otherwise: str) -> str:
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)
-    except OverflowError:  # in the year 9999
+    except OverflowError:  # the sum is after the year 9999
         return _expiry(otherwise, otherwise)
     return expires.strftime("%Y-%m-%dT%H:%M:%SZ")
 

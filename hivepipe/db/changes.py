@@ -18,7 +18,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import Listings
 from hivepipe.db.short_writes import write_shortly
 
-SEPARATOR = "\x1f"  # between the parts of a key
+SEPARATOR = "\x1f"  # separates the parts of a key
 KEYS_AT_ONCE = 500
 
 LOG_AT_ONCE = 500

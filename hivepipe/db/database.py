@@ -136,7 +136,7 @@ class Database:
         try:
             yield
         except BaseException:
-            # If not, SQLite has rolled back the whole transaction.
+            # If no transaction is open, SQLite has rolled it back.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK TO job")
                 self._connection.execute("RELEASE job")

@@ -25,6 +25,6 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
                 rows = store.each(sql, {"session": session})
             else:
                 continue
-            with closing(rows):  # closed before the database, also if the reader stops early
+            with closing(rows):  # closed before the database, even if the reader stops early
                 for row in rows:
                     yield table, dict(row)

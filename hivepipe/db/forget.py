@@ -63,7 +63,7 @@ def forgotten_sessions(path: Path) -> set[str]:
         return set()
     with listings(path) as store:
         if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'forgotten_sessions'", {}):
-            return set()  # a database of an older hivepipe, not migrated yet
+            return set()  # an older hivepipe's database that is not migrated yet
         return {row["id"] for row in store.rows("SELECT id FROM forgotten_sessions", {})}
 
 
@@ -118,7 +118,7 @@ def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> 
         found = [
             (row, columns)
             for row in db.each(f"SELECT _rowid_ AS number_of_row, * FROM {quoted(table)}")
-            # Unless the row is deleted with its session
+            # A row that is deleted with its session is skipped
             if not (column and row[column] in wanted.sessions)
             and (columns := _columns_with_text(row, wanted))
         ]
@@ -194,7 +194,7 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
 
 def clean_pages(db: Database) -> None:
     """Rewrite the file so that no page has deleted data. Raise sqlite3.Error if it is in use."""
-    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for files that are older than this setting
+    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for databases older than this setting
     db.execute("VACUUM", {})
     row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
     if row is None or row[0]:

@@ -12,7 +12,7 @@ from hivepipe.db.location import database_path
 from hivepipe.db.tree import prepare
 from hivepipe.errors import StoreError, TreeError
 
-# For workers, which try again later: their other jobs do not wait for a lock.
+# For workers, which try again later: they must not wait for a lock while they have other jobs.
 SHORT_TIMEOUT_SECS = 0.1
 
 

@@ -10,7 +10,7 @@ from hivepipe.db.legacy_rows import TABLES, utc_time
 from hivepipe.errors import StoreError
 from hivepipe.files.sqlite_file import open_in_memory
 
-STEPS = 2_000_000  # of SQLite's virtual machine, at most; an entry takes a few hundred
+STEPS = 2_000_000  # most steps of SQLite's virtual machine; an entry takes a few hundred
 _EVERY = 10_000
 _FIRST_WORDS = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 _FUNCTIONS = ("json_set", "json_object", "datetime", "coalesce")
@@ -24,7 +24,7 @@ _ACTIONS = {
 }
 
 
-Touched = tuple[str, int]  # a table, and the number of a row in it
+Touched = tuple[str, int]  # a table, and the number of one of its rows
 
 
 class RefusedError(StoreError):
@@ -138,7 +138,7 @@ class LegacySql:
         self, action: int, first: str | None, second: str | None, _base: str | None, by: str | None
     ) -> int:
         """Allow only what the predecessor's own statements need."""
-        if by and by.startswith("note_"):  # our own trigger
+        if by and by.startswith("note_"):  # our own trigger did this
             return sqlite3.SQLITE_OK
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_SAVEPOINT):
             return sqlite3.SQLITE_OK

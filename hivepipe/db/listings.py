@@ -192,7 +192,7 @@ class Listings:
             FROM (SELECT * FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
               ORDER BY updated_at DESC, id LIMIT :limit) AS sessions
             ORDER BY updated_at DESC, id
-        """  # sorted and limited before the rows of each session are counted
+        """  # the query sorts and limits before it counts the rows of each session
         return self.rows(sql, {"with_ended": with_ended, "limit": limit})
 
     def titles(self, sessions: Collection[str]) -> dict[str, Entry]:

@@ -31,7 +31,7 @@ _SHARED = (
     "virtiofs",
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # \040 is a space
-_MOUNTS = Path("/proc/self/mountinfo")  # Linux only; other systems use the home without a check
+_MOUNTS = Path("/proc/self/mountinfo")  # Linux only; without it the home is used without a check
 
 
 def database_path(home: str) -> Path:

@@ -19,7 +19,7 @@ _NEWEST_SLOT = "(SELECT max(slot) FROM slots AS newest WHERE newest.name = slots
 _OUTDATED = {
     "applied": ("job_id", "applied_at < :before"),
     "agents": ("id", "deleted_at < :before"),
-    # The newest one stays, because the next deletion of files depends on its time.
+    # The newest slot stays, because the next deletion of files depends on its time.
     "slots": ("id", f"executed_at < :before AND slot < {_NEWEST_SLOT}"),
     "cleanups": ("id", "created_at < :before"),
     "alerts": ("id", "ended_at < :before"),

@@ -49,7 +49,7 @@ class Tries(NamedTuple):
 
     failed: int
     answered: bool
-    open: tuple[tuple[int, float], ...]  # (pid, start time) of the calls that are open
+    open: tuple[tuple[int, float], ...]  # (pid, start time) of the open calls
 
 
 class Spending:

@@ -16,7 +16,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings
 
 _COUNTS = Tokens._fields
-Used = dict[tuple[str, str], Tokens]  # by session and the plain name of the model
+Used = dict[tuple[str, str], Tokens]  # key: the session and the plain name of the model
 
 
 class Unseen(NamedTuple):

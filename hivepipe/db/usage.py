@@ -105,7 +105,7 @@ def charges(
     are the usage that is in no message.
     """
     of = "" if sessions is None else "AND session_id IN (SELECT value FROM json_each(:sessions))"
-    # `+` prevents the index on the session, because the other condition finds fewer rows.
+    # `+` disables the index on the session, because the other condition finds fewer rows.
     by_other = of.replace("session_id", "+session_id")
     sql = f"""
         WITH counted AS (

@@ -28,7 +28,7 @@ def summaries(facts: Facts) -> Iterator[Finding]:
     """Report which provider is enabled, and whether it can be used."""
     home = facts.place.home
     offer = None
-    with suppress(CredentialsError):  # `credentials` reports it
+    with suppress(CredentialsError):  # the check `credentials` reports it
         offer = find_offer(with_environment=False)
     for note in unseen(home):
         yield Finding(note, is_note=True)

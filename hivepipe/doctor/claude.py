@@ -61,7 +61,7 @@ def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
 def switched_off(facts: Facts) -> Iterator[Finding]:
     """Find user or project settings that disable all hooks; the strongest file decides."""
     if any("disableAllHooks" in read_object(path) for path in managed_files()):
-        return  # `managed` reports a true value, and a false one wins
+        return  # the check `managed` reports a true value; a false one takes precedence
     for file in facts.settings_files:
         if "disableAllHooks" in file.settings and file.scope is not Scope.CODEX:
             if file.settings["disableAllHooks"] is True:

@@ -98,7 +98,7 @@ def wal(facts: Facts) -> Iterator[Finding]:
 def database(facts: Facts) -> Iterator[Finding]:
     """Find a database that is unreadable, damaged, or of a later version."""
     path = database_path(facts.place.home)
-    if not path.exists() or is_foreign(path):  # checked by `predecessor`
+    if not path.exists() or is_foreign(path):  # the check `predecessor` covers this case
         return
     try:
         with listings(path) as store:

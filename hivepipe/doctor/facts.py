@@ -108,7 +108,7 @@ class Facts:
     @cached_property
     def is_alive(self) -> bool:
         """Tell whether this home's Redis answers."""
-        if self.stack.url:  # a Redis that hangs is waited for once
+        if self.stack.url:  # so that a Redis that hangs is waited for only once
             return not self.redis_trouble
         return answers(self.stack.address)
 

@@ -77,7 +77,7 @@ def origin(facts: Facts) -> Iterator[Finding]:
     here = hook_copy.launcher()
     for file in facts.with_own_hooks:
         for path in sorted(_launchers(file) - {here}):
-            if os.path.exists(path):  # `programs` reports a missing one
+            if os.path.exists(path):  # the check `programs` reports a missing one
                 text = f"{file.path} runs the hooks of another installation, {path}, not {here}"
                 yield Finding(text, _init(file))
 

@@ -39,8 +39,8 @@ from hivepipe.stack import supervisor
 from hivepipe.stack.processes import hooks_folder
 
 LONGEST_HOOK_SECS = 10.0
-STARTED_SECS = 30.0  # for a stack that a hook starts on a busy machine
-APPLIED_SECS = 10.0  # by a running stack
+STARTED_SECS = 30.0  # time limit for a stack that a hook starts on a busy machine
+APPLIED_SECS = 10.0  # time limit for a running stack
 _LOOK_SECS = 0.1
 _AT_ONCE = 4
 _OF_TOKENS = "WHERE job_id IN (SELECT value FROM json_each(:tokens))"
@@ -132,7 +132,7 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
     """Return a hook's environment: the shell's, `env` of the settings, Claude Code's variables."""
     found = everything()
-    for file in reversed(facts.settings_files):  # the one with the highest precedence comes last
+    for file in reversed(facts.settings_files):  # the file with the highest precedence comes last
         variables = file.settings.get("env")
         if isinstance(variables, dict):
             found |= {name: value for name, value in variables.items() if isinstance(value, str)}
@@ -234,7 +234,7 @@ def _recorded(home: str, tokens: set[str]) -> set[str]:
         with listings(path) as store:
             rows = store.rows(f"SELECT job_id FROM applied {_OF_TOKENS}", _bound(tokens))
             return {row["job_id"] for row in rows}
-    except (StoreError, sqlite3.Error):  # it is being created, or not hivepipe's
+    except (StoreError, sqlite3.Error):  # the database is being created, or is not hivepipe's
         return set()
 
 

@@ -31,7 +31,7 @@ from hivepipe.text.plurals import counted
 
 LATE_SECS = 600
 NEARLY_FULL = 0.95
-_LOOKED_AT = 100  # at most so many waiting jobs per queue
+_LOOKED_AT = 100  # waiting jobs that are read per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def _unsupervised(facts: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes that its manager does not detect."""
     found = facts.processes
     if facts.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
-        return  # `supervised` reports these
+        return  # the check `supervised` reports these processes
     if "redis" in found:
         pid = found["redis"][0].pid
         what = "does not answer" if listens(facts.stack.socket) else "cannot be reached"
@@ -139,7 +139,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 def reduced(facts: Facts) -> Iterator[Finding]:
     """Find stock RQ workers or a missing scheduler, with which some work is delayed or not done."""
-    if SUPERVISOR in facts.processes:  # `programs` and `supervised` cover this case
+    if SUPERVISOR in facts.processes:  # the checks `programs` and `supervised` cover this case
         return
     found = _query(facts, lambda client: (rq_workers(client), scheduler_runs(client)))
     for reduction in reductions_of(*found) if found else ():

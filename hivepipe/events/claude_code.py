@@ -38,7 +38,7 @@ CLAUDE_MD = "CLAUDE.md"
 PROBE = "hivepipe-probe-"  # prefix of a probe's session id
 IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
-USERS_SOURCES = ("", "user", "sdk")  # of prompts; before 2.1.330 they have no source
+USERS_SOURCES = ("", "user", "sdk")  # sources of prompts; before 2.1.330 prompts have no source
 TASK_NOTIFICATION = "<task-notification>"
 FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
 
@@ -80,7 +80,7 @@ try:
     import _json
 
     _scan = _json.make_scanner(_Scanning)  # type: ignore[arg-type]
-except (ImportError, AttributeError, TypeError):  # not CPython, or a later one
+except (ImportError, AttributeError, TypeError):  # not CPython, or a later version
     import json
 
     _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
@@ -258,12 +258,12 @@ class ToolEvent(Event):
         key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
         return self._text(self.tool_input, key, CAP_PATH)
 
-    # of the call
+    # field of the call
     command = _TextOf("tool_input", "command", CAP_COMMAND)
     description = _TextOf("tool_input", "description", CAP_DESCRIPTION)
     model = _TextOf("tool_input", "model")
     subagent_type = _TextOf("tool_input", "subagent_type")
-    # of the agent that it spawned
+    # model of the agent that the call spawned
     resolved_model = _TextOf("response", "resolvedModel")
     spawned_type = _TextOf("response", "agentType")
 
@@ -451,7 +451,7 @@ def _usable_part(text: str, at: int) -> Fields:
                 return found
             value, at = _scan(text, _skip_space(text, at + 1))
             if at == len(text) and not isinstance(value, str | dict | list):
-                return found  # it may be a truncated number
+                return found  # a number may be truncated
             found[key] = value
             at = _skip_space(text, at)
             if text[at : at + 1] != ",":
@@ -472,7 +472,7 @@ def valid_id(text: str) -> str:
         return ""
     for start in _TOKEN_STARTS:
         at = text.find(start)
-        if at == 0 or (at > 0 and not text[at - 1].isalnum()):  # not the "sk-" of "task-agent"
+        if at == 0 or (at > 0 and not text[at - 1].isalnum()):  # "sk-" in "task-agent" is no token
             return "id-" + blake2b(text.encode(), digest_size=16).hexdigest()
     return text
 

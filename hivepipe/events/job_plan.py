@@ -13,7 +13,7 @@ from _blake2 import blake2b
 from hivepipe.events import claude_code
 from hivepipe.events.claude_code import Event, PostToolUse, PostToolUseFailure
 
-TYPE_CHECKING = False  # to import `typing` and `collections.abc` takes a quarter of a bare start
+TYPE_CHECKING = False  # importing `typing` and `collections.abc` takes a quarter of a bare start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
@@ -44,7 +44,7 @@ try:
     def sorted_dumps(value: object) -> str:
         return "".join(_sorted_chunks(value, 0))
 
-except (ImportError, TypeError):  # not CPython, or a later one
+except (ImportError, TypeError):  # the interpreter is not CPython, or is a later version
     import json
 
     def dumps(value: object) -> str:
@@ -85,7 +85,7 @@ PRIORITIES = {
     "index_memory": 8,
 }
 
-# A transcript is read at once and again, because it is written after the event that ends a turn.
+# A transcript is read at once and again later, because Claude Code writes it after the Stop event.
 SETTLE_SECS = (0, 5)
 
 Payload = dict[str, object]
@@ -256,7 +256,7 @@ def _on_tool(event: claude_code.PostToolUse, context: Context) -> list[Job]:
         jobs += _record_skill(event, success=event.reported_success)
     if is_operation(event) and context.count.due:
         jobs += _checkpoint(event, context)
-        jobs += _subagent("start_agent", event)  # its SubagentStart may have been lost
+        jobs += _subagent("start_agent", event)  # the agent's SubagentStart may have been lost
     if event.tool in claude_code.EDIT_TOOLS and "/memory/" in event.file_path:
         jobs += _index_memory(event, context)
     if context.snapshot:
@@ -511,7 +511,7 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
     subject = "".join(c if c.isprintable() and c not in "<>&\"'" else "?" for c in job.subject[:60])
     description = f"{job.operation} {subject}".rstrip()
     text = dumps(envelope)
-    if "\\ud" in text or "\\u0000" in text:  # half a character, as of a cut text, is not readable
+    if "\\ud" in text or "\\u0000" in text:  # half a surrogate pair is not readable
         text = dumps(claude_code.storable(envelope))
     return Message(id, twins, queue_of(priority), description, created_at, text)
 
@@ -543,7 +543,7 @@ def _identity(event: Event, context: Context, job: Job) -> tuple[str, str]:
     suffix = b"\0" + job.operation.encode()
     if job.operation == "start_session":  # each instance has its own assignment
         suffix += b"\0" + context.instance.encode()
-    if job.payload.get("settle_s"):  # the second read
+    if job.payload.get("settle_s"):  # the second read of the transcript
         suffix += b"\0settled"
     id, *twins = (blake2b(key + suffix, digest_size=16).hexdigest() for key in keys)
     return id, " ".join(twins)

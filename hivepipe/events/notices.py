@@ -7,7 +7,7 @@ from hivepipe.events import claude_code, other_events
 from hivepipe.events.claude_code import Event
 
 MOST_TEXT = 200
-MOST_REFUSED = 5  # per batch
+MOST_REFUSED = 5  # refused calls kept of a batch
 Payload = dict[str, object]
 
 

@@ -5,8 +5,8 @@ On the hook path, loaded for these events only. Field names: as in `claude_code`
 
 from hivepipe.events.claude_code import CAP_ERROR, CAP_NAME, Event, Fields, ToolEvent, clean
 
-MOST_CALLS = 100  # per batch
-NOT_RUN = "<tool_use_error>"  # the start of the result of a call that Claude Code does not run
+MOST_CALLS = 100  # calls kept of a batch
+NOT_RUN = "<tool_use_error>"  # start of the result of a call that Claude Code did not run
 # Notifications that a turn waits for a person. The wait after a turn is reported by Stop.
 ASKS_A_PERSON = (
     "permission_prompt",

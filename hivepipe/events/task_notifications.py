@@ -8,7 +8,7 @@ from hivepipe.events.claude_code import FAILED_OUTCOMES, valid_id
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
     """Return the agent's data, or None unless the prompt reports the end of a subagent."""
-    head, _, rest = prompt.partition("<result>")  # the agent's own text follows
+    head, _, rest = prompt.partition("<result>")  # the agent's own text follows this tag
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
     if not agent or tokens is None:

@@ -46,5 +46,5 @@ def actions(home: str) -> list[Action]:
 def _user() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container may use a uid without a name
+    except KeyError:  # in a container, a uid may have no name
         return str(os.geteuid())

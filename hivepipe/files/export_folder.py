@@ -65,7 +65,7 @@ class ExportFolder:
     def append(self, name: str, lines: list[str]) -> None:
         """Append lines to a log in one write; a large log is renamed to `<name>.1` first."""
         claim_names(self._folder.path, self._manifest)
-        torn = self.tail(name, 1) not in (b"", b"\n")  # after a power cut during a write
+        torn = self.tail(name, 1) not in (b"", b"\n")  # a power cut interrupted a write
         data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()
         descriptor = self._folder.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:

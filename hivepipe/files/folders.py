@@ -16,7 +16,7 @@ from hivepipe.home import make_folders
 
 _IN_PROJECT = "/.claude-state/logs"
 
-_LARGEST_BYTES = 1 << 28  # the index of an archive of several years has a tenth of this size
+_LARGEST_BYTES = 1 << 28  # ten times the index of an archive of several years
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # O_NONBLOCK: a named pipe in place of the file must not block the reader.
 _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

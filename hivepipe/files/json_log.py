@@ -46,7 +46,7 @@ def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
         for line in lines:
             try:
                 yield msgspec.convert(orjson.loads(line), kind)
-            except ValueError:  # also msgspec's
+            except ValueError:  # msgspec's errors, too
                 continue
 
 
@@ -58,4 +58,4 @@ def _open_locked(path: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if is_open_as(descriptor, path):
             return descriptor
-        os.close(descriptor)  # rotated while this process waited for the lock
+        os.close(descriptor)  # the file was rotated while this process waited for the lock

@@ -51,7 +51,7 @@ class Found(NamedTuple):
     kind: str
     path: str
     stamp: str
-    key: str  # of the archive that holds its lines
+    key: str  # key of the archive that holds its lines
     at: float
 
 

@@ -26,7 +26,7 @@ def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
     Raises OSError if the file cannot be read, and ValueError if its content has another type.
     """
     try:
-        # msgspec's own decoder refuses the escapes of a path that is not UTF-8.
+        # msgspec's own decoder rejects the escapes of a path that is not UTF-8.
         return msgspec.convert(json.loads(read_bytes(path, limit)), kind)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error

@@ -64,7 +64,7 @@ def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | 
 def _judged(note_result: str) -> Verdict | None:
     entries, now = note_result.split(" "), limits()
     if now.ignore_a_first and note_result.count(entries[-1][16:32]) == 1:
-        return None  # most calls
+        return None  # most calls need no verdict
     return judge(last_calls(entries), now)
 
 
@@ -108,7 +108,7 @@ def _shared_disk(watch: Watch) -> "SharedDisk | None":
 # ---- settings, mode, cancellations
 
 
-_limits: dict[tuple[str | None, ...], Limits] = {}  # only the last ones: most events have the same
+_limits: dict[tuple[str | None, ...], Limits] = {}  # only the last one: most events have the same
 
 
 def limits() -> Limits:
@@ -165,6 +165,6 @@ def is_first_notice(home: str, session: str, cancelled: str) -> bool:
         posix.close(open_or_make(path, posix.O_WRONLY | posix.O_EXCL))
     except FileExistsError:
         return False
-    except OSError:  # a full disk: it is shown again
+    except OSError:  # a full disk: the warning is shown again
         return True
     return True

@@ -47,14 +47,14 @@ QUIET_CALLS = 500
 _HASH_BYTES = 8
 PROMPT = "|"
 
-# Tools whose calls carry a description that varies between equal calls.
+# Tools whose calls contain a description that varies between equal calls.
 _DESCRIBED = ("Bash", *AGENT_TOOLS)
 
-# The kind of a call, and the result of a denied one.
+# The kind of a call; the result of a denied call.
 EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
 DENIED = "-"
 LISTED = "calls-listed"
-WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting: one per session
+WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting; one is shown per session
 
 # Arguments of the scripts, in their order; the header of each script says what they hold.
 NOTE_FIELDS = (
@@ -108,7 +108,7 @@ class Watch:
         `note_result`: the result of the note's script.
         """
         if self.event.calls:
-            return bool(note_result)  # a call of the batch was refused
+            return bool(note_result)  # Claude Code refused a call of the batch
         if isinstance(self.event, ToolEvent):
             has_disk = self.profile and settings.variable("HIVEPIPE_SHARED_ROOT")
             return isinstance(self.event, PreToolUse) or bool(has_disk)
@@ -179,7 +179,7 @@ def _hash_of(value: object, event: Event) -> str:
     """Hash a JSON value independently of the order of its keys."""
     try:
         return _hash(sorted_dumps(value))
-    except (ValueError, RecursionError):  # 1e999, a thousand brackets: a call like no other
+    except (ValueError, RecursionError):  # 1e999, a thousand brackets: such a call is like no other
         return event.digest.hex()[: 2 * _HASH_BYTES]
 
 

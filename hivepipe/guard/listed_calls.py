@@ -13,7 +13,7 @@ import time
 from hivepipe.guard.client import WINDOW, Note, Watch
 from hivepipe.home import lua_text
 
-MOST_KNOWN = 128  # conversations and their sessions
+MOST_KNOWN = 128  # conversations and sessions together
 KNOWN_SECS = 3600
 SEPARATOR = ";"
 _UNTIL_RESULT = 33  # the length of a call without a result
@@ -73,7 +73,7 @@ class ListedCalls:
         if not self._is_current():
             self.forget()
         since, calls = self._known.get(watch.calls_key, (0.0, None))
-        has_its_task = self._tasks.get(watch.session) == watch.task  # another resets its calls
+        has_its_task = self._tasks.get(watch.session) == watch.task  # another task resets them
         is_known = has_its_task and time.monotonic() - since < KNOWN_SECS
         return calls if is_known else None
 
@@ -83,6 +83,6 @@ class ListedCalls:
         try:
             flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
             posix.close(posix.open(self._mark, flags, 0o600))
-        except OSError:  # a full disk: nothing is known
+        except OSError:  # a full disk: no calls are known
             return False
         return False

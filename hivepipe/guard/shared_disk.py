@@ -16,7 +16,7 @@ from hivepipe.guard.rules import SHARED_DISK, Verdict
 from hivepipe.guard.shell_writes import writes_of
 from hivepipe.home import absolute
 
-READ_ONLY = ("erofs", "read-only file system")  # Node's error code; the system's message
+READ_ONLY = ("erofs", "read-only file system")  # the error code of Node, and the system's message
 _LINKS_AT_MOST = 40
 _FILE_KIND, _IS_FOLDER = 0o170000, 0o040000
 _OF_FOLDERS = ("/", "/.", "/..")
@@ -90,7 +90,7 @@ class SharedDisk:
         if not self._is_silent:
             try:
                 posix.mkdir(f"{self._root}/{category}/{self._profile}")
-            except OSError:  # it exists, the category does not, or the disk is read-only
+            except OSError:  # the file exists, the category does not, or the disk is read-only
                 return
 
     def _advice(self, name: str, category: str = "<category>") -> str:

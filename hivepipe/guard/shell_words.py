@@ -23,7 +23,7 @@ class Word:
         self.inner = inner
 
 
-Command = tuple[list[Word], list[Word]]  # its words, and the targets of its redirections
+Command = tuple[list[Word], list[Word]]  # words, and targets of redirections
 
 
 def simple_commands(command: str) -> list[Command]:

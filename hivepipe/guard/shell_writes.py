@@ -12,7 +12,7 @@ _WRAPPERS = (
     *("if", "elif", "while", "until", "then", "else", "do", "!", "{"),
 )
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
-_DEEPEST = 5  # nesting of commands
+_DEEPEST = 5  # levels of nested commands that are parsed
 
 # Commands that write all of their arguments, or the last one.
 _ALL = (
@@ -41,7 +41,7 @@ class Writes:
 
     def __init__(self) -> None:
         """Start without paths."""
-        self.paths: list[tuple[str, str]] = []  # folder it is relative to, path
+        self.paths: list[tuple[str, str]] = []  # the folder that it is relative to, the path
         self.is_readable = True
 
 
@@ -112,7 +112,7 @@ def _add_arguments(
     elif program == "find":
         files = _found_and_deleted(found, cwd, arguments, depth)
     elif program in _LAST and not (program == "install" and "-d" in options):
-        has_target = program not in ("rsync", "scp")  # there -t is another option
+        has_target = program not in ("rsync", "scp")  # -t is another option of these programs
         target = _value_of("t", "--target-directory", arguments) if has_target else []
         files = target or files[-1:]
     elif program in _OUTPUT:

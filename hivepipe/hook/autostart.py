@@ -61,7 +61,7 @@ def _path(place: Place) -> str:
     for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
             make_private_folder(folder)
-        except OSError:  # XDG_RUNTIME_DIR of a session that has ended
+        except OSError:  # XDG_RUNTIME_DIR belongs to a session that has ended
             continue
         return f"{folder}/starting"
     return ""
@@ -100,7 +100,7 @@ def _become_starter(place: Place, path: str) -> None:
 
     All descriptors are closed, because the hook's caller waits until its pipes are closed.
     """
-    for number in (SIGHUP, SIGINT, SIGTERM):  # which the hook ignores
+    for number in (SIGHUP, SIGINT, SIGTERM):  # the hook ignores these signals
         signal(number, SIG_DFL)
     posix.setsid()
     nowhere = posix.open("/dev/null", posix.O_RDWR)
@@ -110,7 +110,7 @@ def _become_starter(place: Place, path: str) -> None:
         if int(name) > 2:
             try:
                 posix.close(int(name))
-            except OSError:  # the descriptor of /dev/fd itself
+            except OSError:  # this is the descriptor of /dev/fd itself
                 continue
     environment = environment_of(place.recorded)
     # The full path: started by its bare name, Python does not find its virtual environment.

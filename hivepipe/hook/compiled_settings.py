@@ -17,8 +17,8 @@ LIMIT_BYTES = 1 << 20
 Found = tuple[dict[str, str], list[object]]
 
 # Cached, because most events of a process have the same settings.
-_file: tuple[tuple[int, int, int], str] = ((0, 0, 0), "")  # identity of the file, its text
-_last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project
+_file: tuple[tuple[int, int, int], str] = ((0, 0, 0), "")  # identity of the file, and its text
+_last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project, result
 
 
 def text_of(path: str) -> str:

@@ -40,7 +40,7 @@ def _convert_alone(path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             _convert(path)
-    except OSError:  # another process holds the lock, or the disk is full
+    except OSError:  # a newer hivepipe wrote the file
         return
     finally:
         os.close(descriptor)

@@ -29,9 +29,9 @@ from hivepipe.sender import Sender
 MAGIC = b"HPv1"
 PREFIX_BYTES = 12
 MOST_HEAD_BYTES = 1 << 16
-MOST_EVENT_BYTES = LIMIT_BYTES + 1  # of the spool; the intake gets at most 1 MB
+MOST_EVENT_BYTES = LIMIT_BYTES + 1  # limit of the spool; the intake gets at most 1 MB
 
-Parts = tuple[int, int]  # sizes of head and event
+Parts = tuple[int, int]  # sizes of the head and of the event
 
 
 class Frame:
@@ -78,7 +78,7 @@ class Frame:
         settings.use({})
         try:
             posix.chdir(self.cwd)
-        except OSError:  # it was deleted, or a sandbox shows the sender other folders
+        except OSError:  # the folder was deleted, or a sandbox shows the sender other folders
             posix.chdir("/")
 
 

@@ -118,7 +118,7 @@ def export_names(context: Context, task: str, session_id: str) -> None:
     }
     # A shell sources these lines: they contain only valid ids, in quotes.
     lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
-    if session_id and session_id == context.own_session:  # not if the user named another session
+    if session_id and session_id == context.own_session:  # false if the user named another session
         lines += 'export HIVEPIPE_SESSION_ID="${CLAUDE_CODE_SESSION_ID:-$HIVEPIPE_SESSION_ID}"\n'
     try:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC

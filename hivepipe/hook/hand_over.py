@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hivepipe.queue.client import RefusedError
 
 COUNT_SCRIPT = lua_text("queue/lua/count_hook.lua")
-DIRECT_SECS = 3.0  # the start of Python with its imports, and a second for the database
+DIRECT_SECS = 3.0  # Python starts and imports, and the database has a second
 
 
 def hand_over(
@@ -132,7 +132,7 @@ def _may_connect(place: home.Place) -> bool:
     This is checked first, because importing the client takes 2 % of a hook's time.
     """
     if place.socket.startswith("/"):
-        # Without a private folder no stack was started here, or the folder is another user's.
+        # Without a private folder no stack was started here, or another user owns the folder.
         folder = place.socket.rpartition("/")[0]
         return posix.access(place.socket, posix.F_OK) and home.is_private_folder(folder)
     from hivepipe.queue.endpoint import is_local

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
 _HOSTS = ("claude", "node", "codex", "copilot")
-# Like pid 1, they adopt processes whose parent has ended.
+# Like pid 1, these programs adopt processes whose parent has ended.
 _INITS = ("systemd", "init", "tini", "docker-init", "dumb-init", "catatonit")
 _STEPS = 4
 
 
-_booted: tuple[str, str] | None = None  # boot and pid namespace of this process, once read
+_booted: tuple[str, str] | None = None  # boot and pid namespace of this process, when known
 
 
 def this_machine() -> tuple[str, str, str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hivepipe.hook.intake_server import Exchange
     from hivepipe.hook.stdin import Input
 
-LAST_LOCK_SECS = 0.05  # limit for the lock of the throttle after the deadline
+LAST_LOCK_SECS = 0.05  # time limit for the throttle's lock after the deadline
 LAST_BYTES = 1 << 20  # parsed after the deadline, of an event that is too large
 NEUTRAL = b""  # Claude Code shows what a hook prints
 
@@ -39,7 +39,7 @@ Taken = tuple[bytes, str]  # the answer, and the spool file to apply now, or ""
 NOTHING: Taken = (NEUTRAL, "")
 
 keep: "Callable[[], object] | None" = None  # spools the event; None once the event is safe
-place_of_event: "home.Place | None" = None  # once known
+place_of_event: "home.Place | None" = None  # None until it is known
 
 
 def is_left_to_settings(name: str) -> bool:
@@ -282,7 +282,7 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
         context = _context(event, event_time_ns, place)
         _identify(context, event, place)
         messages = job_plan.encode(job_plan.plan(event, context), event, context)
-        _spool(place, event_time_ns, messages, None)  # without a note: hashing takes too long
+        _spool(place, event_time_ns, messages, None)  # no note, because hashing takes too long
 
 
 def _spool(
@@ -291,7 +291,7 @@ def _spool(
     from hivepipe.queue.spool import keep_event
 
     keep_event(place, event_time_ns + 1, messages, note)  # another name than the interrupted file
-    try:  # the file that was being written at the deadline
+    try:  # the deadline may have interrupted the writing of this file
         posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
     except OSError:
         return

@@ -158,13 +158,13 @@ class Server:
         if posix.getpid() != self.pid:  # a child of `_apply`, which shares the listener
             return
         try:
-            self.listener.shutdown(SHUT_RD)  # otherwise Python resumes the wait after the signal
+            self.listener.shutdown(SHUT_RD)  # otherwise Python continues to wait after the signal
         except OSError:  # other systems may refuse it, and wait for up to a second
             return
 
     def _accept(self) -> None:
         if len(self.readers) >= MOST_READ_AT_ONCE:
-            self.poller.modify(self.listener, 0)  # until one of them is closed
+            self.poller.modify(self.listener, 0)  # accept no more until a connection closes
             return
         try:
             connection, _ = self.listener._accept()  # type: ignore[attr-defined]
@@ -179,7 +179,7 @@ class Server:
                 return
             frame = Frame(reader.data)
             take_in(Exchange(frame, reader, self.slot, self.listed), self._may_be_answered(frame))
-        except (OSError, ValueError, LookupError):  # the connection failed, or it is not a frame
+        except (OSError, ValueError, LookupError):  # the connection failed, or this is no frame
             pass
         self._close(reader)
 
@@ -216,7 +216,7 @@ class Exchange:
         self.data = reader.data
         self.slot = slot
         self.listed = listed
-        self.is_kept = False  # in the slot
+        self.is_kept = False  # now the event is in the slot
         self.is_answered = False
 
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
@@ -318,11 +318,11 @@ def _identity(path: str) -> tuple[int, int]:
 def _remove(path: str) -> None:
     try:
         posix.unlink(path)
-    except OSError:  # usually there is no file
+    except OSError:  # usually the file does not exist
         return
 
 
-_is_timed = False  # while an event is taken in
+_is_timed = False  # true while an event is processed
 
 
 def _out_of_time(*_signal: object) -> None:

@@ -18,7 +18,7 @@ from hivepipe.hook.instance import marked_by_settings, this_instance
 OLDEST = 0x030B0000  # Python 3.11
 _SETTINGS_BYTES = 1 << 18
 KEPT_SECS = 14 * 86_400  # the default of `[retention]`, which is not applied without the package
-_PROGRAM = "/hook"  # hivepipe.stack.hook_copy
+_PROGRAM = "/hook"  # the program that hivepipe.stack.hook_copy writes
 _NAMES = ("settings.local.json", "settings.json")
 
 

@@ -20,7 +20,7 @@ from hivepipe.hook.instance import overwrite_small
 
 PART_BYTES = 1 << 20
 MOST_MEMORIES = 5
-FEWEST_WORDS = 2  # that a memory shares with a prompt; more for a long prompt
+FEWEST_WORDS = 2  # words that a memory must share with a prompt; a long prompt requires more
 WORDS_PER_MORE = 25
 MOST_PROMPT_CHARS = 8_000
 RECALLED_BYTES = 1 << 16
@@ -56,7 +56,7 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
         return ""
     try:
         found = recall(home, context, event.whole_prompt)
-    except ValueError:  # hivepipe did not write the file
+    except ValueError:  # hivepipe did not write this file
         return ""
     context.recalled = [
         {"name": memory.path.rpartition("/")[2], "text": memory.text} for memory in found
@@ -105,7 +105,7 @@ def _matching(part: str, words: list[str]) -> list[Memory]:
     fitting = [number for number, count in shared.items() if count >= needed]
     fitting.sort(key=lambda number: -scores[number])
     found = []
-    for number in fitting[: 4 * MOST_MEMORIES]:  # a file may have several
+    for number in fitting[: 4 * MOST_MEMORIES]:  # one file may have several passages
         fields = parse_object(_line(part, f"#{number} ").encode(), []) or {}
         id, path, text = fields.get("id"), fields.get("path"), fields.get("text")
         if isinstance(id, str) and isinstance(path, str) and isinstance(text, str):

@@ -26,7 +26,7 @@ def run(_event: str = "") -> None:
     try:
         scan_without_json()
         data = read_event().data
-        if sys.argv[1:]:  # first, so that it is shown even if our line fails
+        if sys.argv[1:]:  # this status line is first, so that it is shown even if ours fails
             posix.write(1, _before(sys.argv[1], data))
         posix.write(1, line(data).encode("utf-8", "replace"))
     finally:

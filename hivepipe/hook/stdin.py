@@ -9,8 +9,8 @@ import posix
 from hivepipe.events.claude_code import Fields, parse_object
 
 LIMIT_BYTES = 64 * 1024 * 1024
-_CHUNK_BYTES = 1 << 16  # what a pipe holds; a larger buffer is mapped
-_LATE_BYTES = 1 << 20  # after the deadline: the content of a pipe, not a whole file
+_CHUNK_BYTES = 1 << 16  # the capacity of a pipe; malloc would map a larger buffer
+_LATE_BYTES = 1 << 20  # read after the deadline: the content of a pipe, not a whole file
 _IN_VAIN_BYTES = 1 << 26  # parsed before the object was complete; then the end of the file ends it
 
 

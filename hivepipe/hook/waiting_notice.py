@@ -63,7 +63,7 @@ def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
     """Write the times to the first folder that takes them; without one the notice is repeated."""
     for folder in folders:
         try:
-            posix.stat(folder)  # a missing folder is not made
+            posix.stat(folder)  # a missing folder is not created here
             overwrite_small(f"{folder}/notice", f"{int(looked)} {int(shown)}\n")
         except OSError:
             continue

@@ -19,7 +19,7 @@ class Scope(StrEnum):
     LOCAL = "local"
     PROJECT = "project"
     USER = "user"
-    CODEX = "codex"  # Codex CLI's hooks of a project have the same format
+    CODEX = "codex"  # Codex CLI's hooks in a project have the same format
 
 
 def config_folder() -> str:

@@ -7,7 +7,7 @@ from hivepipe.files.typed_file import read_object
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
 
-_NAME = "hivepipe@"  # the name of the marketplace follows
+_NAME = "hivepipe@"  # the name of the marketplace follows this prefix
 
 
 class Plugin(NamedTuple):
@@ -29,7 +29,7 @@ def switched_on(*projects: str) -> Plugin | None:
     Without a folder, return the plugin enabled for all projects.
     """
     paths = [claude_code.settings_path(Scope.USER, "")]
-    for scope in (Scope.PROJECT, Scope.LOCAL):  # the last one wins
+    for scope in (Scope.PROJECT, Scope.LOCAL):  # the last scope takes precedence
         paths += [claude_code.settings_path(scope, project) for project in projects]
     plugins: dict[str, bool] = {}
     for path in paths:
@@ -47,7 +47,7 @@ def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
         "plugins"
     )
     copies = known.get(id) if isinstance(known, dict) else None
-    for copy in copies if isinstance(copies, list) else [copies]:  # older versions: one
+    for copy in copies if isinstance(copies, list) else [copies]:  # older versions list one copy
         if not isinstance(copy, dict) or copy.get("projectPath") not in (None, *projects):
             continue
         folder = str(copy.get("installPath", ""))

@@ -59,7 +59,7 @@ def data_of(place: Place) -> list[Data]:
     if tree:
         found += [] if is_in_project(place.home) else [f"{tree}{IN_PROJECT}"]
         found += _of_state(f"{tree}/.claude-state")
-    for hive in known(place.home):  # a `git pull` may have changed that file
+    for hive in known(place.home):  # a `git pull` may have changed the hive's file
         if hive.endswith("/.hive") and not os.path.islink(hive):
             found += [f"{hive}/{name}" for name in _OURS_OF_HIVE]
             found.append(trusted_state_folder(hive))

@@ -32,8 +32,8 @@ from hivepipe.home import short_hash, state_folder
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.runtime_folder import make_private
 
-WAIT_SECS = 10.0  # for another process, which writes a few small files
-Cleaner = Callable[[str], str]  # text -> the text without our part
+WAIT_SECS = 10.0  # limit for waiting for another process, which writes a few small files
+Cleaner = Callable[[str], str]  # text -> the text without hivepipe's part
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Edit:
 
     path: str
     before: str | None
-    after: str | None  # None: the file is deleted
+    after: str | None  # None means that the file is deleted
     is_restored: bool = False  # `after` is the content from before our edit
 
 
@@ -101,7 +101,7 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
         return
     known = manifest_of(edit.path)
     before = edit.before
-    if known and known.is_of(before):  # unchanged since our edit: keep the recorded original
+    if known and known.is_of(before):  # the file has our edit: keep the recorded original
         before = known.original
     elif before is not None:
         before = without_ours(before)
@@ -282,7 +282,7 @@ def _replace(path: Path, text: str, mode: int = 0o664) -> None:
                 now = os.fstat(descriptor)  # a new file may get the group of its folder
                 if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
                     os.fchown(descriptor, before.st_uid, before.st_gid)
-                shutil.copystat(path, temporary)  # the mode, access lists and other attributes
+                shutil.copystat(path, temporary)  # copies mode, access lists and other attributes
                 os.utime(temporary)
             os.fsync(descriptor)
         temporary.replace(path)

@@ -57,7 +57,7 @@ def is_tracked(path: str) -> bool:
 def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
     """Return the exclude file of the clone that this file is in, or None outside of one."""
     words = ("rev-parse", "--git-path", "info/exclude")
-    found = _git(path, *words, variables=variables)  # relative to the folder
+    found = _git(path, *words, variables=variables)  # this path is relative to the folder
     return os.path.realpath(os.path.join(_folder(path), found)) if found else None
 
 

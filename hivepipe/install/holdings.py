@@ -176,8 +176,8 @@ def delete(own: list[str], bases: list[str]) -> None:
             shutil.rmtree(path)
         else:
             for suffix in SUFFIXES if path.endswith(".db") else ("",):
-                Path(f"{path}{suffix}").unlink(missing_ok=True)  # readers make these files, too
-    inner = {folder for base in bases[:1] for folder, _, _ in os.walk(base)}  # the home's own
+                Path(f"{path}{suffix}").unlink(missing_ok=True)  # readers create these files, too
+    inner = {folder for base in bases[:1] for folder, _, _ in os.walk(base)}  # folders of the home
     folders = {os.path.dirname(path) for path in own} | {*bases} | inner
     for folder in sorted(folders, key=len, reverse=True):
         _remove_empty(folder, bases)

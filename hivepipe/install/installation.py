@@ -144,7 +144,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     if is_in_project(home):
         plan = replace(plan, home=lifecycle.convert_home(stack).home, tree=plan.project)
     record_environment(plan.home, replace_folders=True)
-    with edits.locked():  # otherwise the last `uninstall` could remove the hooks again
+    with edits.locked():  # otherwise a concurrent last `uninstall` could remove the hooks again
         hook_copy.write(as_default=True)
         if plan.exclude:
             edits.make(plan.exclude)
@@ -169,7 +169,7 @@ def _status_line_elsewhere(scope: Scope, here: str) -> str:
     """Return the command of the status line that one in this scope would take precedence over."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
-        with suppress(OSError, SettingsError):  # of a file that stays as it is
+        with suppress(OSError, SettingsError):  # raised for a file that stays as it is
             text = read_text(claude_code.settings_path(each, here), "utf-8", "surrogateescape")
             if command := status_line.command_of(text):
                 return command

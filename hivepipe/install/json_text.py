@@ -17,7 +17,7 @@ from hivepipe.files.regular_file import BYTE_ORDER_MARK
 Path = tuple[str | int, ...]
 
 _SPACE = re.compile(rf"{BYTE_ORDER_MARK}?[ \t\r\n]*")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode one
 _STEP = "  "
 _MOST_DIGITS = 4300
 
@@ -121,7 +121,7 @@ def _items(text: str, opening: int) -> list[_Item]:
         key: str | int = len(found)
         if is_object:
             key, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, _skip(text, at) + 1)  # past the colon
+            at = _skip(text, _skip(text, at) + 1)  # the value comes after the colon
         _, end = _DECODER.raw_decode(text, at)
         found.append(_Item(key, start, at, end))
         at = _skip(text, end)

@@ -113,7 +113,7 @@ def _runs(place: Place) -> bool:
 def _is_shared(place: Place) -> bool:
     """Tell whether other projects use this home."""
     if place.home == default_home() and place.project != place.home:
-        return True  # by every project without a record
+        return True  # every project without a record uses it
     mine = {path for path in (place.project, place.home) if read_record(path).get("home")}
     return len([1 for each in records() if each["home"] == place.home]) > len(mine)
 
@@ -134,12 +134,12 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
-    is_over = purge or (removal.holds_nothing and holds_nothing(place))  # checked again
+    is_over = purge or (removal.holds_nothing and holds_nothing(place))  # both are checked again
     bases = bases_of(place)
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _restore_names(place, own)
     delete(own, bases if is_over else [])
-    registration.forget(place.project, place.home)  # until now it names the folder of the data
+    registration.forget(place.project, place.home)  # until now its record names the data's folder
     users_folder.tidy()
     return refused
 

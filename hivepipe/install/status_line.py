@@ -102,7 +102,7 @@ def _behind(command: str) -> list[str] | None:
     text = ours[1] or ""
     try:
         words = shlex.split(text)
-    except ValueError:  # a quotation mark is open
+    except ValueError:  # a quotation mark is not closed
         return None
     is_as_written = shlex.join(words) == text and words[1:] in ([], [_ELSEWHERE])
     return words if is_as_written else None

@@ -12,7 +12,7 @@ from hivepipe.settings import variable
 from hivepipe.stack import shared_page
 from hivepipe.stack.runtime_folder import make_private
 
-_MADE = "made"  # folders above it that were made, one per line, outermost first
+_MADE = "made"  # file with the folders above it that hivepipe made, one per line, outermost first
 
 
 def make() -> None:

@@ -45,10 +45,10 @@ from hivepipe.redact.home_key import FILE as KEY
 MANIFEST = "manifest.json"
 DATABASE = "hive.db"
 SETTINGS = "config.toml"
-FORMAT = 2  # format 1 had no key
-_LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets do not leave the machine
+FORMAT = 2  # format 1 contained no key
+_LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets must not leave the machine
 _MANIFEST_BYTES = 64 << 20
-_MEMBER_BYTES = 4096  # the least that a file occupies on disk
+_MEMBER_BYTES = 4096  # least space of a file on disk
 MOST_TIMES = 100  # text compresses to a tenth, zeros to a thousandth
 LEAST_ROOM_BYTES = 64 << 20
 LEFT_FREE_BYTES = 256 << 20
@@ -92,7 +92,7 @@ def _publish(temporary: Path, target: Path) -> None:
         os.link(temporary, target)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         if target.exists():
             raise FileExistsError from None
         os.rename(temporary, target)
@@ -106,7 +106,7 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
             yield Path(home, name), name
     kept = Path(kept_folder(home))
     for path in sorted(kept.rglob("*")):
-        is_file = path.is_file() or not path.exists()  # a missing one may have its other form
+        is_file = path.is_file() or not path.exists()  # a missing file may exist in its other form
         if is_file and not path.is_symlink() and path.suffix not in _LEFT_OUT:
             yield path, f"kept/{path.relative_to(kept)}"
 
@@ -215,7 +215,7 @@ def restore(
             shutil.copytree(
                 Path(folder, "kept"), kept, dirs_exist_ok=True, copy_function=shutil.move
             )
-    remove_index(index_path(home))  # it has the lines of other archives
+    remove_index(index_path(home))  # the index has the lines of other archives
     _take_over(Manifest(home), manifest)
     beside = {"before": before, "settings": settings}
     return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
@@ -232,7 +232,7 @@ def _refuse_full_disk(source: Path, place: Path) -> None:
 
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
     """Record the restored files that hivepipe made; without that, archives are adopted."""
-    if restored["made"] is None:  # written before 2026-11-25
+    if restored["made"] is None:  # a version before 2026-11-25 wrote it
         own.set_adopts(adopts=True)
         return
     names = {name.removeprefix("kept/").removesuffix(".gz") for name in restored["sha256"]}
@@ -319,7 +319,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with data, os.fdopen(descriptor, "wb") as file:
         shutil.copyfileobj(data, file)
-    os.utime(path, (member.mtime, member.mtime))  # retention counts from it
+    os.utime(path, (member.mtime, member.mtime))  # retention counts from this time
 
 
 def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     there = [path for path in (database, log, kept, settings) if path and _has_content(path)]
     if not there:
         return None
-    is_new = set(there) <= {database, log} and is_unused(database)  # as `init` leaves it
+    is_new = set(there) <= {database, log} and is_unused(database)  # it is as `init` leaves it
     if not replace and not is_new:
         raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
     if database.exists():

@@ -18,7 +18,7 @@ def work_folder(home: str, prefix: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as folder:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with suppress(OSError):  # a file system without locks
+            with suppress(OSError):  # the file system has no locks
                 try_lock(descriptor)
             yield folder
         finally:
@@ -34,11 +34,11 @@ def leftovers(home: str) -> list[Path]:
 def _is_unused(folder: Path) -> bool:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:  # another backup removed it
+    except FileNotFoundError:  # another backup removed it meanwhile
         return False
     try:
         return try_lock(descriptor)
-    except OSError:  # a file system without locks
+    except OSError:  # the file system has no locks
         return False
     finally:
         os.close(descriptor)

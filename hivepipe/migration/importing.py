@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     """The result for one entry or row."""
 
     name: str
-    kind: str  # its operation, or its table
+    kind: str  # operation or table
     outcome: str
     reason: str = ""
 
@@ -36,7 +36,7 @@ class Imported(NamedTuple):
     """The results for one source."""
 
     outcomes: list[Outcome]
-    local_times: int  # times without a zone, which were taken as local
+    local_times: int  # times without a zone, which were read as local times
 
     @property
     def is_whole(self) -> bool:
@@ -83,7 +83,7 @@ class Importer:
             refused: set[Touched] = set()
             for key, row in sandbox.rows():
                 brought = self._row(key[0], row)
-                if brought.outcome == REFUSED:  # the others were reported as entries
+                if brought.outcome == REFUSED:  # the other outcomes were reported as entries
                     refused.add(key)
                     yield brought
             self._remember(id for id, touched in effects.items() if not touched & refused)
@@ -138,7 +138,7 @@ class Importer:
             with self._db.savepoint():
                 import_row(self._db, table, row, id)
                 mark_imported(self._db, id)
-        except (JobError, sqlite3.IntegrityError) as error:  # the savepoint protects the other rows
+        except (JobError, sqlite3.IntegrityError) as error:  # a savepoint protects the other rows
             return REFUSED, str(error)
         return TAKEN, ""
 

@@ -88,6 +88,6 @@ def _created_at(found: dict[str, Any], path: Path) -> str:
         return value
     match = _NAME.fullmatch(path.name)
     secs = int(match[2]) if match else 0
-    if secs > 10**12:  # in nanoseconds where `date` supports them
+    if secs > 10**12:  # `date` gives nanoseconds on some systems
         secs //= 10**9
     return datetime.fromtimestamp(min(secs, 2**32), UTC).isoformat()

@@ -21,7 +21,7 @@ from hivepipe.migration.hooks import Pair
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.runtime_folder import make_private
 
-WAIT_SECS = 30.0  # for another process that migrates
+WAIT_SECS = 30.0  # longest wait for another process that migrates
 _FOLDER = "migrated"
 
 
@@ -51,7 +51,7 @@ class Record:
     project: str
     settings: list[Settings] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
-    asides: list[str] = field(default_factory=list)  # the folders that hold the moved files
+    asides: list[str] = field(default_factory=list)  # folders that hold the moved files
     is_complete: bool = False
 
     @property

@@ -36,7 +36,7 @@ _RUNNERS = {
 }
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _KEYWORDS = {"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"}
-_WORDS_BEFORE = {"timeout": 1, "uv": 1}  # operands before the command: a duration, `run`
+_WORDS_BEFORE = {"timeout": 1, "uv": 1}  # number of operands before the command: a duration, `run`
 _OPTIONS_WITH_VALUE = {
     *(f"{shell} -{letter}" for shell in _SHELLS for letter in "oO"),
     *("nice -n", "ionice -c", "ionice -n", "timeout -k", "timeout -s", "env -u", "env -C"),

@@ -25,7 +25,7 @@ from hivepipe.summaries import terms
 from hivepipe.team.uplink_status import uplink_report
 
 _ZERO_ROWS = "zero_rows:"
-_NEARLY = 0.9  # of a cap: the next call may exceed it
+_NEARLY = 0.9  # share of a cap; the next call may exceed it
 
 
 def effectless(home: str) -> dict[str, int] | None:

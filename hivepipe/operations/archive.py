@@ -116,7 +116,7 @@ def archives_of(home: str) -> Archives:
     manifest = Manifest(home)
     archives = Archives(kept_folder(home), manifest)
     if os.path.isdir(home) and manifest.adopts:
-        is_last = not _runs_another_version(home)  # a running 1.0.0 makes more
+        is_last = not _runs_another_version(home)  # a running 1.0.0 creates more archives
         upkeep.adopt(archives)
         if is_last:
             manifest.set_adopts(adopts=False)
@@ -147,7 +147,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
         if with_usage:
             facts = (
                 SessionFacts() if source.agent else chunk.facts
-            )  # an agent's title is not the session's
+            )  # the title of an agent is not that of its session
             context.follow_up(job, [*usage_jobs(chunk.usages, facts)])
         claim_names(kept_folder(context.home), archives_of(context.home).manifest)
         kinds = Counter(map(redactor.kind, chunk.redactions.elements()))
@@ -186,7 +186,7 @@ def _prices(home: str, _period: float) -> PriceTable:
     """Return the prices, which are read once per period so that most turns read no file."""
     try:
         return prices_in_force(home)
-    except PricesError as error:  # no reason to skip a transcript
+    except PricesError as error:  # wrong prices are no reason to skip a transcript
         logger.warning("%s; the built-in prices are used", error)
         return built_in()
 

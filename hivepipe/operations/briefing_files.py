@@ -32,7 +32,7 @@ from hivepipe.times import stored_time
 
 LOOK_EVERY_SECS = 2.0
 REWRITE_SECS = 60.0
-MOST_PARTS = 200  # per kind
+MOST_PARTS = 200  # most parts of a kind
 MOST_PROJECTS = 50
 RECENT_NS = 300 * 10**9
 

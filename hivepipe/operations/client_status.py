@@ -14,7 +14,7 @@ from hivepipe.install.claude_code import config_folder
 BUSY, WAITING, IDLE = "busy", "waiting", "idle"
 MOST_BYTES = 1 << 16
 MOST_WORDS = 100
-LATEST_MS = 253_402_300_800_000  # the year 10000, which no stored time can have
+LATEST_MS = 253_402_300_800_000  # the year 10000; no stored time can be as late
 
 
 class ClientStatus(NamedTuple):

@@ -23,7 +23,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def main() -> None:
     """Load the function, report its declaration, and call it if it names the event."""
-    with suppress(OSError):  # only on Linux: without memory the kernel ends this process first
+    with suppress(OSError):  # only on Linux: if memory runs out, the kernel ends this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     if sys.platform == "linux":  # background processes of the function stay its children
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

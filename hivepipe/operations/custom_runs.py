@@ -19,7 +19,7 @@ from hivepipe.redact import redact_text
 from hivepipe.redact.fields import redact_fields
 from hivepipe.settings import inherited
 
-LOAD_SECS = 30.0  # to import the package
+LOAD_SECS = 30.0  # time limit for the import of the package
 REASON_CHARACTERS = 300
 
 

@@ -26,7 +26,7 @@ PERIODIC = tuple(
     if (every := args.every)
 )
 
-Handler = Callable[..., None]  # of (database or context, origin, args)
+Handler = Callable[..., None]  # parameters: database or context, origin, args
 LOADED: dict[str, Handler] = {}
 
 

@@ -75,7 +75,7 @@ def _import_export(home: str, manifest: Manifest, folder: Folder, name: str) -> 
     data = _data_of(folder, name)
     if data is None:
         yield Row(path, name, REFUSED, "it is not a file, or larger than 64 MB")
-    elif manifest.wrote(name, data):  # hivepipe's export from another place
+    elif manifest.wrote(name, data):  # the file is hivepipe's export from another place
         yield Row(path, name, KNOWN, "hivepipe wrote it")
     elif name != USAGE:
         if name == USAGE_INDEX and _is_own_index(home, data):

@@ -31,7 +31,7 @@ def check_hives(context: JobContext, _job: Origin, _args: Args) -> None:
     """Check every worker of a home: record dead ones, and take the steps of the policy."""
     policy, unset = Policy.of_settings(), unset_variables()
     obstacle = ""
-    if unset and policy.mode != "report":  # without them no worker can be resumed
+    if unset and policy.mode != "report":  # without these settings no worker can be resumed
         obstacle = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
         policy = policy._replace(mode="report")
     deadline = time.monotonic() + RECORD_SECS

@@ -30,7 +30,7 @@ def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Ite
         client = client_status(row["pid"], row["pid_started"] or "", session, transcript)
         if client is None or client.status != IDLE or client.at_ns > job.event_time_ns - SETTLED_NS:
             continue
-        # A client may report a question after the person has left it.
+        # A client may still report a question that the person has left.
         is_newest = row["waits_for"] or stored_time(client.at_ns) > row["last_active_at"]
         if client.at_ns > row["state_time_ns"] and is_newest:
             project = row["project"] or ""

@@ -91,7 +91,7 @@ def condition(
         return "waiting"
     if waits or not last_active_at:
         return status
-    silence = age_secs(last_active_at) or 0.0  # an imported session may have any text
+    silence = age_secs(last_active_at) or 0.0  # the time of an imported session may be any text
     if silence >= settings.number("HIVEPIPE_LOST_SECS") and not alive:
         return "lost"
     return "stalled" if silence >= settings.number("HIVEPIPE_STALLED_SECS") else status

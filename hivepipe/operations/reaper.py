@@ -37,10 +37,10 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 
-SILENT = timedelta(days=7)  # then a session ends whose process cannot be checked here
-FORGOTTEN_DAYS = 30  # then an unchanged file of an instance is removed
-_SUFFIXES = (".checkpoint", ".settings")  # of an instance's files beside the one with its id
-CONCLUDED_AFTER_NS = 60 * 10**9  # by then an end's own `conclude_session` should have run
+SILENT = timedelta(days=7)  # after this time a session ends whose process cannot be checked here
+FORGOTTEN_DAYS = 30  # after this time an unchanged file of an instance is removed
+_SUFFIXES = (".checkpoint", ".settings")  # of the other files of an instance
+CONCLUDED_AFTER_NS = 60 * 10**9  # within this time the end's own `conclude_session` should have run
 MESSAGES_AT_A_TIME = 500
 
 logger = logging.getLogger("hivepipe.reaper")
@@ -63,7 +63,7 @@ def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
     _enqueue(context.address, messages)
     _remove_markers(context.home, [end.row for end in ends])
     _remove_files(context.home, {row["id"] for row in gone})
-    _record_losses(context.home, job, gone)  # last, so that a kill before repeats all of this
+    _record_losses(context.home, job, gone)  # last, so that all of this is repeated after a kill
 
 
 class _End(NamedTuple):
@@ -190,5 +190,5 @@ def _is_hooks(path: Path, text: str) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():
-        return not text or text.startswith("id=")  # empty if the hook was killed
+        return not text or text.startswith("id=")  # the file is empty if the hook was killed
     return text.startswith(f"id={path.name}\n")

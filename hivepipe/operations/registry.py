@@ -64,5 +64,5 @@ def cleanup_cause(job: Envelope) -> str:
     args = OPERATIONS.get(job.operation)
     try:
         return args.read(job.payload).cleanup_cause() if args else ""
-    except BadEnvelopeError:  # a duplicate of an applied job, with other arguments
+    except BadEnvelopeError:  # the job is a duplicate of an applied one, with other arguments
         return ""

@@ -65,7 +65,7 @@ def new_summaries(home: str, index: SearchIndex) -> list[Archived]:
             if all(_key_of(entry) in known for entry in summary_keys(store)):
                 return []
             found = [_of_summary(entry) for entry in every_summary(store)]
-    except StoreError:  # no database yet, or one of an older hivepipe
+    except StoreError:  # there is no database yet, or an older hivepipe made it
         return []
     return [each for each in found if each.key not in known]
 

@@ -47,7 +47,7 @@ class SessionExport:
         try:
             if state_folder_of(self._home):
                 self._write()
-        except StoreError:  # no database yet, or the writer reports its error
+        except StoreError:  # there is no database yet, or the writer reports its error
             return True
         except OSError as error:
             logger.warning("%s not exported: %s", NAME, error)
@@ -64,7 +64,7 @@ class SessionExport:
             before = folder.read(NAME) if folder.status(NAME) else None
             if folder.status(NAME) and not manifest.wrote(SESSION_FILE, before or b""):
                 return
-            if data is None:  # its session was forgotten
+            if data is None:  # the session of this file was forgotten
                 folder.remove(NAME)
                 manifest.disown(SESSION_FILE)
             elif data != before:

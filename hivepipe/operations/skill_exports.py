@@ -26,7 +26,7 @@ from hivepipe.times import ns_of
 LOCK = "skill-usage"
 USES = 10
 AGE_SECS = 30.0
-LOOK_EVERY_SECS = 5.0  # a check reads as much as a short turn
+LOOK_EVERY_SECS = 5.0  # seconds between checks: a check reads as much as a short turn
 
 logger = logging.getLogger("hivepipe.exports")
 
@@ -54,7 +54,7 @@ class SkillExports:
         try:
             if self._is_due():
                 self.write()
-        except StoreError:  # no database yet, or the writer reports its error
+        except StoreError:  # there is no database yet, or the writer reports its error
             return
         except OSError as error:
             self._failures += 1

@@ -31,7 +31,7 @@ from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.summaries.question import Memory
 from hivepipe.times import stored_time
 
-TAIL_BYTES = 4 << 20  # read from the end of an archive, to get an excerpt of 20 kB
+TAIL_BYTES = 4 << 20  # bytes read from the end of an archive for an excerpt of 20 kB
 IDLE_NS = 1800 * 10**9
 LONGEST_IDLE_NS = 86_400 * 10**9  # sessions idle for longer are not checked again
 

@@ -21,7 +21,7 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.unindexed import update_search_index
 
 DAY_SECS = 86_400.0
-QUIET_SECS = 3600.0  # a transcript that has not grown for so long is complete
+QUIET_SECS = 3600.0  # a transcript without growth for this time is complete
 
 logger = logging.getLogger("hivepipe.archive")
 
@@ -33,8 +33,8 @@ class SweepResult:
     taken: int = 0
     lines: int = 0
     unchanged: int = 0
-    foreign: int = 0  # of other projects, or of no project
-    expired: int = 0  # older than the oldest archive that is kept
+    foreign: int = 0  # transcripts of other projects, or of no project
+    expired: int = 0  # transcripts older than the oldest archive that is kept
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -67,13 +67,13 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
             callbacks.check_stop()
             try:
                 with open_source(path, folder) as source:
-                    if source.status.st_mtime < oldest:  # its archive would be outdated
+                    if source.status.st_mtime < oldest:  # its archive would be outdated at once
                         result.expired += 1
                         continue
                     _take(context.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
                 result.foreign += 1
-            except FileNotFoundError:  # deleted meanwhile
+            except FileNotFoundError:  # the file was deleted meanwhile
                 continue
             except OSError as error:
                 result.failed[path] = error.strerror or str(error)

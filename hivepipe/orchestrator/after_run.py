@@ -20,7 +20,7 @@ from hivepipe.redact.configured import use_rules
 
 def main() -> None:
     """Finish the last run of a worker."""
-    place, _ = load_and_use()  # HIVEPIPE_HOME, which the runner inherited
+    place, _ = load_and_use()  # the runner passed on HIVEPIPE_HOME
     use_rules(place.home)
     folder = Path(sys.argv[1])
     hive = Hive(folder.parents[1], place.home)

@@ -134,7 +134,7 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
         trusted_state.forget_deleted(root)
     hive = Hive(root, home)
     make_folders(str(root))
-    add(home, str(root))  # before the rest: if that fails, the next call completes it
+    add(home, str(root))  # first: if the rest fails, the next call completes it
     for folder in (hive.workers_folder, hive.archive_folder, hive.learnings_folder):
         make_folders(str(folder))
     _write_new(root / ".gitignore", "*\n")

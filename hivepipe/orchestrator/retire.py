@@ -41,7 +41,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
         raise HiveError(f"{target} is there already")
     with _idle(hive.home, worker):
         if worker.is_own():
-            with suppress(HiveError):  # a symbolic link as transcript is moved unchanged
+            with suppress(HiveError):  # a transcript that is a symbolic link is moved unchanged
                 repair_transcript(worker)
         _record_end(hive, worker, "archived_at")
         if worker.is_own():
@@ -71,7 +71,7 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
     """
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
-    with opened(hive.home) as db:  # before the folders are listed: a spawn makes its folder first
+    with opened(hive.home) as db:  # before the listing: a spawn makes its folder first
         recorded = store.live_workers(db, hive.stored_root)
     at_work = []
     for worker in hive.without_folder():
@@ -90,7 +90,7 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
 
 
 def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
-    with suppress(HiveError), locked(worker, 0):  # or its runner holds the lock
+    with suppress(HiveError), locked(worker, 0):  # or a runner holds its lock
         moved = hive.archived_worker(worker.id)
         if worker.folder.is_dir():  # it was made after the folders were listed
             return

@@ -21,7 +21,7 @@ class Run:
     """One run. Times are UTC. `exit_code` is as in `subprocess`: negative for a signal."""
 
     number: int
-    kind: str  # spawn, resume, answer, park, ask; others: not started by hivepipe
+    kind: str  # spawn, resume, answer, park, ask; another value: not started by hivepipe
     command: list[str]
     cwd: str
     offset: int = 0  # byte offset in the transcript where this run begins
@@ -34,10 +34,10 @@ class Run:
     started_ns: int = 0
     ended_at: str = ""
     exit_code: int | None = None
-    is_lost: bool = False  # it ended, but its exit code is unknown
-    left_behind: bool = False  # processes of its group outlived it
+    is_lost: bool = False  # the process ended, but its exit code is unknown
+    left_behind: bool = False  # processes of its group still run after its end
     trouble: str = ""  # the error of its start, or ""
-    cost_usd: str | None = None  # of the run alone; a decimal number as text
+    cost_usd: str | None = None  # cost of this run alone; a decimal number as text
     outcome: str = ""  # the subtype of its last result
     words: str = ""  # the beginning of the result's text, secrets redacted
 

@@ -43,7 +43,7 @@ def main() -> None:
     trouble, pid = _start(worker, run, (lock, answer))
     _tell(answer, trouble or "started")
     _, status = os.waitpid(pid, 0)
-    ended = read_run(path) or run  # the run's own process has updated it
+    ended = read_run(path) or run  # the run's own process has changed its record
     ended.exit_code = os.waitstatus_to_exitcode(status)
     ended.ended_at, _ = now()
     ended.trouble = trouble
@@ -94,7 +94,7 @@ def _become(worker: Worker, run: Run) -> None:
 
 
 def _tell(descriptor: int, text: str) -> None:
-    with suppress(BrokenPipeError):  # the starting process is gone: the run continues
+    with suppress(BrokenPipeError):  # the starting process has ended: the run continues
         os.write(descriptor, text.encode())
     os.close(descriptor)
 

@@ -42,13 +42,13 @@ Counts = tuple[int, ...]  # tokens, in the order of _COUNTS
 class Result(NamedTuple):
     """The last result line of a run."""
 
-    total_usd: Decimal  # of this run, or of the whole session
+    total_usd: Decimal  # cost of this run, or of the whole session
     outcome: str  # success, or the kind of error
     words: str
     session: str = ""
-    used: Counts = ()  # by the main loop of this run only
+    used: Counts = ()  # tokens of the main loop in this run only
     by_model: Mapping[str, Counts] = MappingProxyType({})  # the usage that total_usd covers
-    version: tuple[int, ...] = ()  # of Claude Code
+    version: tuple[int, ...] = ()  # version of Claude Code
 
     def continues(self, before: "Result") -> bool:
         """Tell whether the totals include those of an earlier run of the session."""

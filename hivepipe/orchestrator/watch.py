@@ -21,7 +21,7 @@ from hivepipe.orchestrator.worker import Worker
 
 LOOK_EVERY_MS = 2000
 _DEBOUNCE_MS = 20
-_WHOLE_AFTER_SECS = 1.0  # an incomplete file may be completed within this time
+_WHOLE_AFTER_SECS = 1.0  # time for an incomplete file to be completed
 _LARGEST = 1 << 24
 
 

@@ -20,7 +20,7 @@ MEANINGS = {
     "unknown": "unknown",
 }
 ORDER = tuple(MEANINGS)
-OVER = ("died", "ended")  # its process ended without a final status
+OVER = ("died", "ended")  # states of a worker whose process ended without a final status
 _NOT_CANCELLED = ("not started", "done", "unknown")
 
 
@@ -34,7 +34,7 @@ class CheckedWorker(NamedTuple):
     run: Run | None
     last_active_ns: int  # time of the last activity, or 0
     lives: bool | None
-    foreign_pid: int = 0  # process on its session that hivepipe did not start, or 0
+    foreign_pid: int = 0  # another process on its session, not started by hivepipe, or 0
 
 
 def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> CheckedWorker:

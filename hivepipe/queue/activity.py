@@ -17,7 +17,7 @@ from hivepipe.events.claude_code import valid_id
 from hivepipe.queue.scripts import script
 
 ACTIVE_KEY = "hivepipe:active"
-TAKEN_KEY = "hivepipe:active:taken"  # of older versions
+TAKEN_KEY = "hivepipe:active:taken"  # key of older versions
 
 _TAKE = script("take_activity", ACTIVE_KEY=ACTIVE_KEY, TAKEN_KEY=TAKEN_KEY)
 _OPEN_CHARS = 33  # length of a call record without a result: see hivepipe.guard.client
@@ -41,7 +41,7 @@ class Activity:
     waits_for: str  # what the session waits for from a person, or ""
     task: str
     profile: str
-    hash: bytes  # of totals and calls in Redis
+    hash: bytes  # hash of totals and calls in Redis
 
 
 def has_activity(connection: Redis) -> bool:

@@ -7,7 +7,7 @@ from redis import Redis
 from hivepipe.queue.scripts import script
 
 ALERTS_KEY = "hivepipe:alerts"
-_CHECKED = b""  # a field that every check sets: without it, no check was made yet
+_CHECKED = b""  # every check sets this field: without it, no check was made yet
 
 _SAVE = script("save_alerts")
 

@@ -201,7 +201,7 @@ def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None,
         return envelope, orjson.loads(redacted(text))["payload"], ""
     except BadEnvelopeError as error:
         return None, None, str(error)
-    except RecursionError:  # a hostile value: our payloads are not nested so deeply
+    except RecursionError:  # a hostile value: hivepipe's payloads are not nested as deeply
         return None, None, "the envelope is nested too deeply"
 
 

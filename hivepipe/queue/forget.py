@@ -127,7 +127,7 @@ def rewrite_file(connection: Redis) -> None:
             try:
                 connection.bgrewriteaof()
                 is_asked = True
-            except ResponseError:  # another rewrite has started
+            except ResponseError:  # another rewrite of the append-only file has started
                 continue
         time.sleep(0.02)
     raise StackError("Redis does not rewrite its file: see `hivepipe logs redis`, forget again")
@@ -180,7 +180,7 @@ def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: boo
                 continue
             entries = _entries(path)
             others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
-            if entries and len(others) == len(entries):  # only jobs of other sessions name it
+            if entries and len(others) == len(entries):  # only other sessions' jobs name it
                 continue
             removed += 1
             if dry_run:
@@ -190,7 +190,7 @@ def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: boo
             else:
                 path.unlink()
                 Path(f"{path}.reason").unlink(missing_ok=True)
-        except FileNotFoundError:  # renamed or drained meanwhile
+        except FileNotFoundError:  # the file was renamed or drained meanwhile
             continue
     return removed
 

@@ -32,7 +32,7 @@ QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
-MOST_PERIODIC = 100  # entries to read of a list; more than there are periodic rows
+MOST_PERIODIC = 100  # entries read of a list; more than there are periodic rows
 STUCK_SECS = 10.0
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class Housekeeper:
             return []
         try:
             return spool_files(spool)
-        except OSError as error:  # no folder, or no permission
+        except OSError as error:  # the folder is missing or not readable
             self._pass_over(spool, "cannot be read", error)
             return []
 
@@ -169,7 +169,7 @@ class Housekeeper:
         """Rewrite the append-only file, so that it has no text of finished jobs."""
         try:
             if self._is_our_server:
-                self._wait_for_rewrite()  # a running one holds the jobs that waited at its start
+                self._wait_for_rewrite()  # a running one keeps the jobs that waited at its start
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:

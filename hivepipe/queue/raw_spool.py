@@ -22,7 +22,7 @@ from hivepipe.queue.spooled import raw_events
 
 _MODULE = "hivepipe.hook.convert_spool"
 _AT_ONCE = 500
-_PREFIX_BYTES = 12  # before the head, whose size is in bytes 4 to 8
+_PREFIX_BYTES = 12  # size of the part before the head, whose size is in bytes 4 to 8
 _SECS = 60  # limit of one conversion; the next one continues
 
 
@@ -65,7 +65,7 @@ def _is_held(path: Path) -> bool:
         return not path.exists()
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # it is held, or the file system has no locks
+    except OSError:  # another process holds it, or the file system has no locks
         return True
     else:
         return False

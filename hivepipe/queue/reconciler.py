@@ -45,7 +45,7 @@ def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
                 text = envelope_text(found[0])
                 operation = read_envelope(text).operation
                 redact(args=[queue, job_id, job_data(redacted(text)), operation])
-            except BadEnvelopeError:  # not our job: its data stays unchanged
+            except BadEnvelopeError:  # the job is not ours: its data stays unchanged
                 redact(args=[queue, job_id, found[0], "unreadable"])
 
 
@@ -74,7 +74,7 @@ def reconcile(connection: Redis, is_shared: bool) -> int:
 
 def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
     reclaim = connection.register_script(_RECLAIM)
-    now, _ = connection.time()  # the clock that set the lease
+    now, _ = connection.time()  # this clock set the lease
     found = 0
     for queue in ALL_QUEUES:
         held: Any = connection.zrange(f"rq:wip:{queue}", 0, -1, withscores=True)
@@ -101,7 +101,7 @@ def _repush_orphans(connection: Redis) -> int:
     repush = connection.register_script(_REPUSH)
     found = 0
     for job_id, fields in zip(unlisted, pipe.execute(raise_on_error=False), strict=True):
-        if not isinstance(fields, list):  # not a hash: not a job
+        if not isinstance(fields, list):  # the key is no hash: it is no job
             continue
         status, enqueued_at, ours = fields
         age = age_secs((enqueued_at or b"").decode("utf-8", "replace"))

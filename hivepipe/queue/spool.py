@@ -163,11 +163,11 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
     _write(f"{path}.tmp", data)
     while posix.access(path, posix.F_OK):
         if sender.is_gone():
-            # A killed intake kept this event before. Its file stays: a session's first event has
+            # A killed intake spooled this event before. Its file stays: a session's first event has
             # more jobs.
             posix.unlink(f"{temporary}.tmp")
             return path
-        event_time_ns += 1  # a worker kept other jobs that follow from the event
+        event_time_ns += 1  # a worker kept other jobs that follow from the event under this name
         path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     posix.rename(f"{temporary}.tmp", path)
     return path
@@ -185,7 +185,7 @@ def _write(path: str, data: bytes) -> None:
         while view:
             view = view[posix.write(descriptor, view) :]
     except OSError:
-        posix.unlink(path)  # a full disk: remove the partial file
+        posix.unlink(path)  # the disk is full: remove the partial file
         raise
     finally:
         posix.close(descriptor)

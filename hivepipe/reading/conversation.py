@@ -75,7 +75,7 @@ class _LocalArchives:
     def __init__(self, home: str, archives: Archives, session: str) -> None:
         self._home = home
         self._archives = archives
-        self._missing = ""  # what the last read archive lacks at its end
+        self._missing = ""  # what is missing at the end of the last archive that was read
         self._rules = rules_in_force(home)
         # Includes secrets that were found after a line was archived and are still in the archive.
         self._known = archives.known_of(session)

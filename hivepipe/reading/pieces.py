@@ -11,7 +11,7 @@ from hivepipe.events.claude_code import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, id_of, moment, part, text, typed
 from hivepipe.transcripts.usage import is_api_error
 
-MOST_CHARS = 40_000  # of one piece; longer texts are cut
+MOST_CHARS = 40_000  # characters kept of one piece
 MOST_DIFF_LINES = 200
 LARGEST_DIFFED_CHARS = 200_000  # comparing longer texts takes too long
 LONGEST_LABEL = 120
@@ -22,7 +22,7 @@ _OF_LOCAL_COMMANDS = (
 )
 _LOCAL_TAG = re.compile("</?local-command-[a-z]+>")
 _COMMAND_TAG = re.compile(r"<command-([a-z]+)>(.*?)</command-\1>", re.DOTALL)
-_LONGEST_COMMAND = 20_000  # the search for its parts is quadratic
+_LONGEST_COMMAND = 20_000  # the search for the parts of a command takes quadratic time
 
 USER, CLAUDE, THINKING, CALL = "user", "claude", "thinking", "call"
 RESULT, FAILURE, NOTE, AGENT = "result", "failure", "note", "agent"
@@ -42,9 +42,9 @@ class Piece(NamedTuple):
 
     kind: str
     text: str
-    at: str = ""  # UTC, in the store's format
-    offset: int = 0  # of the first byte of its line
-    depth: int = 0  # 1: of a subagent, 2: of a subagent of a subagent
+    at: str = ""  # time in UTC, in the store's format
+    offset: int = 0  # offset of the first byte of its line
+    depth: int = 0  # 1 for a subagent's piece, 2 for one of its subagents, and so on
     id: str = ""
     diff: tuple[str, ...] = ()
     of: str = ""
@@ -119,7 +119,7 @@ def _todo(value: Any) -> str:
 def _dumped(value: object, option: int = 0) -> str:
     try:
         return orjson.dumps(value, option=option).decode()
-    except TypeError:  # lone surrogates, large numbers, or nested too deeply
+    except TypeError:  # the value has lone surrogates or large numbers, or is nested too deeply
         return "…"
 
 

@@ -87,7 +87,7 @@ def file_of(data: str | None) -> str | None:
     """Return the file in the data of a checkpoint, or None."""
     try:
         return str(json.loads(data or "{}").get("file_path") or "") or None
-    except (ValueError, AttributeError):  # written by another program
+    except (ValueError, AttributeError):  # another program wrote it
         return None
 
 
@@ -118,7 +118,7 @@ def _span(began: str | None, ended: str) -> str:
     """Return the running time of an agent as text; "" if its start is unknown."""
     try:
         delta = datetime.fromisoformat(ended) - datetime.fromisoformat(began or "")
-    except (ValueError, TypeError):  # invalid, or without a time zone
+    except (ValueError, TypeError):  # the time is invalid, or has no time zone
         return ""
     secs = delta.total_seconds()
     return f"{secs:.0f} s" if secs < 120 else f"{secs / 60:.0f} min"

@@ -107,7 +107,7 @@ def _copied_at(archives: Archives, entry: Entry) -> float:
 def _said_at(archives: Archives, entry: Entry) -> float:
     """Return the time of the last line, or 0 if it is not near the end."""
     with suppress(OSError, ValueError), archives.opened(entry) as kept:
-        if kept.is_packed:  # it is a month old
+        if kept.is_packed:  # the archive is a month old
             return datetime.fromisoformat(str((kept.meta() or {}).get("ended_at"))).timestamp()
         with kept.open_to_read() as lines:
             lines.seek(max(lines.seek(0, os.SEEK_END) - _END_BYTES, 0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hivepipe.archive.sources import UNKNOWN_TYPE
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 
-LONGEST_MARK = 400  # characters of its text
+LONGEST_MARK = 400  # characters of a mark's text
 
 
 @dataclass

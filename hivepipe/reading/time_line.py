@@ -79,7 +79,7 @@ def _of_archive(home: str, session: str) -> Entry | None:
         "last_active_at": meta.get("ended_at"),
         "end_reason": None,
         "task_id": None,
-        "prompts": None,  # its messages include results
+        "prompts": None,  # messages include tool results
         "messages": typed(meta, "message_count", int),
         "calls": sum(typed(each, "calls", int) for each in tools),
         "failed": sum(typed(each, "failed", int) for each in tools),
@@ -99,7 +99,7 @@ def _archived(home: str, session: str) -> dict[str, Any]:
     archives = archives_of(home)
     try:
         return archives.meta_of(archives.find(session)[1]) or {}
-    except (HivepipeError, OSError):  # not archived yet
+    except (HivepipeError, OSError):  # the session is not archived yet
         return {}
 
 

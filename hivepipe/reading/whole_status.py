@@ -27,7 +27,7 @@ def _announced(home: str) -> list[dict[str, Any]]:
     try:
         found = announced_deletions(home, time.time())
         at = stored_time(round(first_deletion(home) * 1e9)) if found else ""
-    except (HivepipeError, OSError):  # retention deletes nothing then
+    except (HivepipeError, OSError):  # in this case retention deletes nothing
         return []
     by_rule: dict[tuple[str, str], list[Outdated]] = {}
     for each in found:

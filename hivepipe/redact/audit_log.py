@@ -78,7 +78,7 @@ def _locked(folder: str, today: str) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not is_open_as(descriptor, path):
-                continue  # it was renamed while we waited
+                continue  # the file was renamed during the wait for the lock
             day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
             if _ROTATED.fullmatch(f"{NAME}.{day}") and day < today:
                 os.rename(path, _free_name(f"{path}.{day}"))

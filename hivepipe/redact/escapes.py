@@ -62,7 +62,7 @@ class Positions:
         return self._spelled(first, start), self._spelled(last, end, behind=True)
 
     def _spelled(self, stretch: int, offset: int, behind: bool = False) -> int:
-        if stretch % 2:  # an escape: its start, or its end if `behind`
+        if stretch % 2:  # an escape: return its start, or its end if `behind`
             return self._origins[stretch + behind]
         return self._origins[stretch] + offset - self._starts[stretch]
 

@@ -39,7 +39,7 @@ _ID = re.compile(
 _WORD = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")  # one word of an identifier
 _OF_DIGITS = re.compile(rb"[0-9a-f]+|[0-9A-Z]+")
 _LONGEST_NAME_BYTES = 32
-_LONG_BYTES = 20  # for a value without a digit
+_LONG_BYTES = 20  # shortest value without a digit
 _LONG_PASSWORD_BYTES = 10
 _KINDS = [re.compile(kind) for kind in (rb"[a-z]", rb"[A-Z]", rb"[0-9]", rb"[!#$%^&*+?~@]")]
 _CODE = re.compile(rb"[(){}<>\[\]/]|::|->|=>")
@@ -55,7 +55,7 @@ class Known(NamedTuple):
     length: int
     at: int  # offset of the sketch in the value
     sketch: bytes
-    is_escaped: bool  # JSON in JSON escapes one of its characters
+    is_escaped: bool  # JSON in JSON escapes one of the sketch's characters
     kind: str
 
     def text(self) -> str:

@@ -54,7 +54,7 @@ def _made(path: Path) -> bytes:
             temporary.unlink(missing_ok=True)
             return key
         key = token_bytes(KEY_BYTES)
-        file.truncate()  # a killed process may have written
+        file.truncate()  # a killed process may have written a part
         file.write(key)
         file.flush()
         os.fsync(file.fileno())

@@ -19,15 +19,15 @@ class Rule:
     """One kind of secret: its pattern and its replacement."""
 
     name: str
-    kind: str  # in the singular, for placeholders and the audit log
+    kind: str  # the secret's name in the singular, for placeholders and the audit log
     pattern: str
     sieve: str  # matches the raw bytes of a secret however it is escaped
     is_token: bool = False  # the pattern alone identifies a secret, without a name before it
-    may_be_glued: bool = False  # also found right after a letter, digit or _
+    may_be_glued: bool = False  # also found directly after a letter, digit or _
     replacement: str = REDACTED
-    unless: str = ""  # a value that fully matches this is not a secret
+    unless: str = ""  # a value is not a secret if this matches all of it
     not_in: str = ""  # a match that starts inside a match of this is ignored; at most 256 bytes
-    least_entropy: float = 0.0  # bits per character
-    must_look_random: bool = False  # it must look more random than a name or word
+    least_entropy: float = 0.0  # required entropy in bits per character
+    must_look_random: bool = False  # the value must look more random than a name or word
     examples: tuple[str, ...] = ()
     counterexamples: tuple[str, ...] = ()

@@ -27,8 +27,8 @@ _REREAD_BYTES = 256
 _MOST_REMEMBERED = 1024  # values of a rule that are not secrets
 _NOT_IN_BYTES = 256  # the longest match of `not_in`
 AROUND_BYTES = 1 << 9  # bytes before and after a disguise that are decoded with it
-_INNER_BYTES = range(0x80, 0xC0)  # of a UTF-8 character, behind its first byte
-MEMORY_BYTES = 64 << 20  # per automaton; a pattern that needs more is refused
+_INNER_BYTES = range(0x80, 0xC0)  # bytes of a UTF-8 character after its first
+MEMORY_BYTES = 64 << 20  # limit of an automaton; a pattern that needs more is rejected
 
 
 class Span(NamedTuple):
@@ -97,7 +97,7 @@ class Scanner:
                 if end:
                     yield max(start, 0), end
                 start = mark.start() - AROUND_BYTES
-            # A disguise that starts before this belongs to the same range
+            # Join a disguise that starts before this position to the same range
             behind = mark.end() + AROUND_BYTES
             end = behind + AROUND_BYTES
         if end:

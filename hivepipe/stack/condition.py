@@ -34,12 +34,12 @@ class StackFacts(NamedTuple):
 
     state: str  # from the record: on, down or off
     is_registered: bool
-    runs: bool  # and is not stopping
+    runs: bool  # it runs, and is not stopping
     is_ready: bool  # all processes run and are ready
     is_unsupervised: bool  # processes run, but their supervisor was killed
     could_not_start: bool
     has_trouble: bool  # the database fails, or jobs need a newer version
-    has_long_trouble: bool  # the same, for a long time
+    has_long_trouble: bool  # `has_trouble` for a long time
     alerts: tuple[Alert, ...]
 
 

@@ -86,7 +86,7 @@ def _finish(home: str) -> None:
         os.unlink(f"{old}/{name}")
     for folder, _, _ in os.walk(old, topdown=False):
         if folder != old:
-            with suppress(OSError):  # it contains a file of the user
+            with suppress(OSError):  # the folder contains a file of the user
                 os.rmdir(folder)
     with suppress(FileNotFoundError):
         _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")

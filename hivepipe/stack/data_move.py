@@ -106,11 +106,11 @@ class Move(NamedTuple):
             for each in (path, f"{path}.moving"):
                 with suppress(FileNotFoundError):
                     os.unlink(each)
-        sync_folders(paths)  # a power cut must not bring them back without the token
+        sync_folders(paths)  # after a power cut they must not come back without the token
         kept, database = kept_in(self.home, tree), database_in(self.home, tree)
         folders = [folder for folder, _, _ in os.walk(kept, topdown=False)]
         for folder in (*folders, f"{database.parent}/backups"):
-            with suppress(OSError):  # it contains a file of the user
+            with suppress(OSError):  # the folder contains a file of the user
                 os.rmdir(folder)
 
     def _files(self, tree: str) -> list[str]:
@@ -141,6 +141,6 @@ def _begun(home: str) -> Move | None:
         plan = json.loads(read_bytes(Path(home, "moving"), ANY_SIZE))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError:  # a power cut came before it was synced: nothing was copied yet
+    except ValueError:  # a power cut came before the token was synced: nothing was copied yet
         return None
     return Move(home, plan["from"], plan["to"], plan["names"], plan["database"], plan["token"])

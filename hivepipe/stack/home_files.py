@@ -18,7 +18,7 @@ _NAMES = (
     _DATABASE,
     r"(search|memory|manifest)\.db(-wal|-shm|-journal)?",
     r"backups/hive-before-\d+-\d+\.db",
-    r"\.(backup|restore)-\w{8}/.+",  # left by a killed process
+    r"\.(backup|restore)-\w{8}/.+",  # a killed process left it
     rf"logs/(({_PROCESS})\.log(\.\d+)?|(deletions|actions)\.log(\.1)?)",
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?|intake\.slot",
@@ -74,5 +74,5 @@ def _is_our_database(path: Path) -> bool:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
             return not names or "schema_migrations" in names
-    except sqlite3.Error:  # damaged: the user may want to recover data from it
+    except sqlite3.Error:  # the database is damaged: the user may want to recover data from it
         return False

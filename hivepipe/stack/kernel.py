@@ -13,7 +13,7 @@ import time
 from hivepipe.errors import StackError
 from hivepipe.home import read_small, write_small
 
-UNKNOWN = "-"  # where there is no /proc
+UNKNOWN = "-"  # the value where /proc does not exist
 FRESH_SECS = 120  # a stack that has not touched its file for this long is dead
 
 
@@ -39,7 +39,7 @@ def touch(home: str) -> bool:
     """Renew the record's time; return False if another kernel has taken over the home."""
     if is_of_another_kernel(home):
         return False
-    with contextlib.suppress(OSError):  # a writer without a supervisor, or a faulty disk
+    with contextlib.suppress(OSError):  # a writer runs without a supervisor, or the disk fails
         os.utime(_file(home))
     return True
 
@@ -52,7 +52,7 @@ def is_of_another_kernel(home: str) -> bool:
 
 def release(home: str) -> None:
     """Remove the record. The stack of this kernel must have ended."""
-    with contextlib.suppress(OSError):  # on a read-only disk it stays, until it is too old
+    with contextlib.suppress(OSError):  # on a read-only disk it stays until it is too old
         os.unlink(_file(home))
 
 

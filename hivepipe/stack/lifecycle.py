@@ -164,7 +164,7 @@ def _start(stack: Stack) -> None:
 
 @contextmanager
 def _turn(stack: Stack) -> Iterator[None]:
-    if not os.path.isdir(stack.home):  # it was deleted, so nothing can start there
+    if not os.path.isdir(stack.home):  # the home was deleted, so nothing can start there
         yield
         return
     with locked_folder(stack.home, TURN_SECS):

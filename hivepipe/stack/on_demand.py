@@ -17,7 +17,7 @@ def make(supervisord: Any, **_config: str) -> object:
     """Check the files on every five-second tick."""
     folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
     events.subscribe(events.Tick5Event, lambda _event: switch(supervisord, folder))
-    return object()  # it has no methods to call
+    return object()  # the plugin has no methods to call
 
 
 def switch(supervisord: Any, folder: str) -> None:
@@ -47,6 +47,6 @@ def _is_free(wanted: str) -> bool:
         if lock:
             with open(lock, "ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # the lock is held or cannot be made, or the file has just been removed
+    except OSError:  # the lock is held or cannot be made, or the file was just removed
         return False
     return True

@@ -22,7 +22,7 @@ def end_with_supervisor(stack: Stack) -> None:
     if sys.platform != "linux" or not stack.supervises_this_process():
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if not is_child_of_supervisor(stack):  # it ended before the call of prctl
+    if not is_child_of_supervisor(stack):  # the supervisor ended before the call of prctl
         raise StackError("the supervisor was killed")
 
 

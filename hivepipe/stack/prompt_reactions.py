@@ -29,7 +29,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
     events.subscribe(events.ProcessStateExitedEvent, restart)
     events.subscribe(events.SupervisorStoppingEvent, lambda _event: _prepare_end(options))
-    return object()  # it has no methods to call
+    return object()  # the plugin has no methods to call
 
 
 def _prepare_end(options: Any) -> None:
@@ -46,7 +46,7 @@ def _end_waits(options: Any) -> None:
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     options.get_socket_map()[ready] = _Signals(ready)
     options.poller.register_readable(ready)  # the current pass has already read the map
-    os.write(write_end, b"!")  # a program may have ended before
+    os.write(write_end, b"!")  # a program may have ended before this point
 
 
 class _Signals:

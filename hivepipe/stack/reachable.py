@@ -21,7 +21,7 @@ from supervisor.states import SupervisorStates
 from hivepipe.settings import inherited
 from hivepipe.stack.listening import listens
 
-LOOKS = 2  # successive checks without a listener; a new server may not listen at the first
+LOOKS = 2  # successive checks without a listener; a new server may not listen at the first one
 # Then a server that hangs gets SIGKILL. This loses nothing: it writes its data before it answers.
 LAST_LOOKS = 6
 
@@ -30,7 +30,7 @@ def make(supervisord: Any, **_config: str) -> object:
     """Check the sockets on every five-second tick."""
     watch = _Watch(supervisord)
     events.subscribe(events.Tick5Event, lambda _event: watch.restart_unreachable())
-    return object()  # it has no methods to call
+    return object()  # the plugin has no methods to call
 
 
 class _Watch:

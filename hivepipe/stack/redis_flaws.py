@@ -6,19 +6,19 @@ branches are not checked, because distributions backport fixes without changing 
 
 Version = tuple[int, int, int]
 
-# All are in Lua unless noted. Those of features that a stack does not use are left out.
+# All flaws are in Lua unless noted. Those of features that a stack does not use are left out.
 _FIXED_IN: dict[str, Version] = {
-    "CVE-2024-31228": (6, 2, 16),  # patterns
+    "CVE-2024-31228": (6, 2, 16),  # matching of patterns
     "CVE-2024-31449": (6, 2, 16),
     "CVE-2024-46981": (6, 2, 17),
-    "CVE-2025-21605": (6, 2, 18),  # memory of clients
-    "CVE-2025-32023": (6, 2, 19),  # HyperLogLog
-    "CVE-2025-48367": (6, 2, 19),  # connections
+    "CVE-2025-21605": (6, 2, 18),  # memory used by clients
+    "CVE-2025-32023": (6, 2, 19),  # in HyperLogLog
+    "CVE-2025-48367": (6, 2, 19),  # accepting connections
     "CVE-2025-46817": (6, 2, 20),
     "CVE-2025-46818": (6, 2, 20),
     "CVE-2025-46819": (6, 2, 20),
     "CVE-2025-49844": (6, 2, 20),
-    "CVE-2026-25243": (6, 2, 22),  # RESTORE
+    "CVE-2026-25243": (6, 2, 22),  # in RESTORE
 }
 NEWEST: Version = max(_FIXED_IN.values())
 

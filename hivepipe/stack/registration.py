@@ -40,7 +40,7 @@ from hivepipe.stack.root_user import refuse_root
 from hivepipe.stack.runtime_folder import Stack, make_private
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
-LARGEST_RECORD_BYTES = 4096  # a hook does not read more
+LARGEST_RECORD_BYTES = 4096  # a hook reads no more than this
 WAIT_SECS = 10.0  # longest wait for another process that registers
 IGNORE_ALL = "*\n"  # the text of our `.gitignore`
 STATE_MODE = "mode of .claude-state"  # before its permissions were restricted
@@ -76,7 +76,7 @@ def register(
         "version": version("hivepipe"),
         **({"tree": tree} if tree and not is_in_project(home) else {}),
     }
-    text = _text(record)  # may raise, so nothing is made before
+    text = _text(record)  # this may raise, so nothing is made before it
     refuse_predecessor(project, home)
     _refuse_users_folder(home)
     if tree or is_in_project(home):
@@ -321,7 +321,7 @@ def forget(project: str, home: str) -> None:
             return
         for file in of_home.keys() - {record_path(project)}:
             os.unlink(file)
-        _remove_record(project)  # last, because it leads to the others
+        _remove_record(project)  # last, because it leads to the other records
 
 
 def _remove_record(folder: str) -> None:

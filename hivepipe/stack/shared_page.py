@@ -49,6 +49,6 @@ def shared_address() -> str:
         os.close(acquire_lock(lock_path(), 0))
     except LockHeldError:
         return str(record().get("address", ""))
-    except OSError:  # the state folder is not there
+    except OSError:  # the state folder does not exist
         pass
     return ""

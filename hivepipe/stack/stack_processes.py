@@ -185,7 +185,7 @@ def _pause(process: psutil.Process, secs: float) -> None:
     """Wait for the end of a process, for at most a second. Without support for that, just pause."""
     try:
         descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # macOS, an old kernel, or it has just ended
+    except (AttributeError, OSError):  # macOS, an old kernel, or a process that has just ended
         time.sleep(min(POLL_SECS, secs))
         return
     try:

@@ -58,7 +58,7 @@ def main(path: str) -> int:
 
 def _note(path: str, starting: Starting) -> None:
     reason = " ".join(starting.reason.split())[:LONGEST_REASON]
-    if os.path.isdir(os.path.dirname(path)):  # else `down` has removed the folder
+    if os.path.isdir(os.path.dirname(path)):  # if not, `down` has removed the folder
         write_small(path, f"{starting.not_before:.3f} {starting.failures} {reason}\n")
 
 

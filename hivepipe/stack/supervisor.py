@@ -52,7 +52,7 @@ ANSWER_SECS = 2
 DEAF_SECS = 5
 ENDING_SECS = 0.5  # a supervisor that starts or ends has no socket for less than this
 KILL_SECS = 10
-REDIS_LISTENS_SECS = 1  # after its start Redis listens within this time
+REDIS_LISTENS_SECS = 1  # Redis listens within this time after its start
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
 # The longest orderly shutdown: one program after the other, plus supervisord's own interval.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
@@ -81,7 +81,7 @@ def start(stack: Stack) -> None:
         try:
             lock = acquire_lock(stack.lock("supervisor"), 0)
         except LockHeldError:
-            if not awake and time.monotonic() > deaf_at:  # its socket is gone, or it hangs
+            if not awake and time.monotonic() > deaf_at:  # its socket is gone, or supervisord hangs
                 stop(stack)
                 deaf_at = math.inf
                 deadline = time.monotonic() + READY_SECS
@@ -207,7 +207,7 @@ def redis_trouble(stack: Stack) -> str:
     answer = ping(stack.socket)
     if not answer and not listens(stack.socket):
         return _why_redis_is_away(stack)
-    answer = answer or ping(stack.socket)  # it may have just started
+    answer = answer or ping(stack.socket)  # Redis may have just started
     if answer.startswith(b"+PONG"):
         return ""
     if answer.startswith(b"-LOADING"):
@@ -303,7 +303,7 @@ def _state(stack: Stack) -> str:
     """Return `running` or `stopping`, or "" if supervisord does not answer."""
     try:
         _call(stack, "getState")
-    except Fault:  # it refuses all calls while it ends the programs
+    except Fault:  # supervisord refuses all calls while it ends the programs
         return "stopping"
     except (OSError, RpcError):
         return ""
@@ -325,7 +325,7 @@ def _call(stack: Stack, method: str) -> Any:
         try:
             connection.request("POST", "/RPC2", request, {"Content-Type": "text/xml"})
             return loads(connection.getresponse().read())[0][0]
-        except (HTTPException, ExpatError) as error:  # it is shutting down
+        except (HTTPException, ExpatError) as error:  # supervisord is shutting down
             raise RpcError(str(error)) from None
 
 

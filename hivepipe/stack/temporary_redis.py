@@ -57,7 +57,7 @@ def temporary_redis(stack: Stack) -> Iterator[str]:
                 _wait(server, address)
                 yield address
             finally:
-                server.terminate()  # it writes and syncs its file first
+                server.terminate()  # Redis writes and syncs its file first
                 server.wait(STOP_SECS)
                 Path(address).unlink(missing_ok=True)
         finally:

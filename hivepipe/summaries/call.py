@@ -52,8 +52,8 @@ class Used(NamedTuple):
     requests: int
     input_tokens: int | None
     output_tokens: int | None
-    unsaid: int = 0  # requests of unknown usage
-    cost_usd: float | None = None  # if the provider reports it
+    unsaid: int = 0  # requests whose usage is unknown
+    cost_usd: float | None = None  # None if the provider does not report it
 
 
 class Reply(NamedTuple):
@@ -117,8 +117,8 @@ class _Output(NamedTuple):
     """What the process printed."""
 
     printed: bytes
-    errors: bytes  # the end of its stderr
-    failure: str = ""  # the kind of failure if it was killed here
+    errors: bytes  # the end of the process's stderr
+    failure: str = ""  # the kind of failure if hivepipe killed the process
     exit_code: int = 0
 
     @property

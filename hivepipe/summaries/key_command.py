@@ -20,7 +20,7 @@ def key_printed_by(command: str) -> str:
                 if time.monotonic() > deadline:
                     message = f"the command for the key took longer than {LIMIT_SECS:.0f} s"
                     raise CredentialsError(message)
-            code = child.code  # None if it prints more than a key
+            code = child.code  # None if the command prints more than a key
     except (OSError, ValueError, IndexError) as error:
         # The text of an OSError names the program, which may be the key by mistake.
         reason = error.strerror if isinstance(error, OSError) else error

@@ -32,11 +32,11 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.ModelConnectionError, "unreachable"),
     (exceptions.ModelUnavailableError, "server"),
     (exceptions.ModelServerError, "server"),
-    (exceptions.ModelHTTPError, "refused"),  # of a status without a class, such as 413
+    (exceptions.ModelHTTPError, "refused"),  # for a status without a class, such as 413
     (exceptions.AgentRunError, "answer"),
 )
 _BEFORE_IT_IS_SENT = ("pool", "connect")
-_REQUEST_TIMEOUT = 408  # of the provider: no model has answered
+_REQUEST_TIMEOUT = 408  # the provider's own time limit: no model has answered
 
 
 class TooLargeError(Exception):
@@ -57,7 +57,7 @@ async def _ask(request: Request) -> dict[str, Any]:
     usage, limits = RunUsage(), UsageLimits(request_limit=request["requests"])
     client = httpx2.AsyncClient(
         timeout=request["timeout_secs"],
-        trust_env=not request["is_local"],  # a proxy is not among the agreed receivers
+        trust_env=not request["is_local"],  # the user did not agree to a proxy as receiver
         # No compression, so that the size limit applies to the decoded response
         headers={"Accept-Encoding": "identity"},
         event_hooks={"request": [wire.count], "response": [wire.limit]},

@@ -29,9 +29,9 @@ Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 FILE_NAME = "credentials.env"
 LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
-_LIBRARY = "pydantic_ai"  # which `claude -p` does not need
+_LIBRARY = "pydantic_ai"  # `claude -p` does not need it
 _NO_LIBRARY = "this provider needs an extra of hivepipe: pip install 'hivepipe[summaries]'"
-NO_KEY = "no key"  # for a server on this machine that needs none
+NO_KEY = "no key"  # for a server on this machine that needs no key
 
 
 class Provider(NamedTuple):
@@ -106,14 +106,14 @@ class Offer:
     """A provider with a credential; the secret is not in its `repr`."""
 
     provider: Provider
-    name: str  # of the credential
+    name: str  # name of the credential
     source: str  # "environment", or the file
     model: str
     url: str
     secret: str = field(repr=False)
     account: str = field(default="", repr=False)
-    trouble: str = ""  # why it cannot be used, or ""
-    command: str = ""  # prints the secret, if that is not known yet
+    trouble: str = ""  # why the credential cannot be used, or ""
+    command: str = ""  # a command that prints the secret, if the secret is not known yet
 
     def with_secret(self) -> "Offer":
         """Return the offer with its secret; raise CredentialsError if its command prints no key."""

@@ -55,7 +55,7 @@ class Question(NamedTuple):
 
     instructions: str
     text: str
-    names: tuple[str, ...] = ()  # of the memories to rate
+    names: tuple[str, ...] = ()  # names of the memories to rate
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _message(body: Any) -> str:
     """Return the texts of a body: those of its message, or else all of them."""
     inner = (body.get("error") or body) if isinstance(body, dict) else body
     fields = inner if isinstance(inner, dict) else {}
-    metadata = fields.get("metadata")  # OpenRouter's: the answer of the provider behind it
+    metadata = fields.get("metadata")  # OpenRouter puts the answer of the provider behind it here
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     words = [*_texts(fields.get("message")), *_texts(raw)] or [*_texts(inner)]
     return " ".join(_MARKUP.sub(" ", " ".join(words)).split())

@@ -119,7 +119,7 @@ def _roots(host: str, options: dict[str, str]) -> str:
     mode = options.get("sslmode", "verify-full")
     if mode == "verify-full":
         roots = options.get("sslrootcert", SYSTEM_ROOTS)
-        return roots if roots == SYSTEM_ROOTS else absolute(roots)  # stored for any folder
+        return roots if roots == SYSTEM_ROOTS else absolute(roots)  # absolute: valid in any folder
     if mode != "disable":
         raise TeamError(
             f"sslmode={mode} does not verify the server: leave it out, the default is verify-full"

@@ -17,7 +17,7 @@ from hivepipe.team.shared_rows import SHARED, clean, cleaned, month_of
 
 FORGOTTEN = "forgotten_sessions"
 BATCH_BYTES = 500_000
-KEYS_AT_ONCE, FEW_KEYS = 64, 8  # of a query
+KEYS_AT_ONCE, FEW_KEYS = 64, 8  # keys of one query
 
 _CAPTURED = {each.table: each for each in CAPTURED}
 _HEAD = 2  # leading columns that are not sent
@@ -39,7 +39,7 @@ class Sharing(NamedTuple):
     has_moved: bool = False
 
 
-SharingOf = Callable[[str], Sharing]  # of a session
+SharingOf = Callable[[str], Sharing]  # returns what a session shares
 
 
 class Item(NamedTuple):

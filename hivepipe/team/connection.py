@@ -34,7 +34,7 @@ _TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg calls it opera
 # server rejects this one, or if it has too many connections.
 _LOGIN = re.compile(r"hivepipe_(machine|reader|invite)_[0-9a-f]{16}")
 
-_NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # pgbouncer's
+_NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # of pgbouncer
 
 
 def is_installed() -> bool:

@@ -39,7 +39,7 @@ class Membership:
 
     member: str = ""
     machine: str = ""
-    server: str = ""  # without login
+    server: str = ""  # address of the server, without the login
     share: Mapping[str, str] = field(default_factory=dict)
 
 

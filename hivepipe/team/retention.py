@@ -64,7 +64,7 @@ def apply_retention(connection: Connection) -> Retention:
     try:
         if found.months:
             drop_next(connection)
-    except TeamError as error:  # a timeout or a lock: the next machine tries again
+    except TeamError as error:  # a timeout or a held lock: the next machine tries again
         logger.info("old months are not dropped now: %s", error)
     return found
 

@@ -23,7 +23,7 @@ class Shared(NamedTuple):
     computed: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     hidden_at: Level = "prompts"
-    level: Level = "metadata"  # below it no row is sent
+    level: Level = "metadata"  # no row is sent below this level
     session: str = "session_id"
     time: str = "created_at"  # decides whether retention keeps a row of a table without months
 

@@ -18,7 +18,7 @@ def _line(line: str) -> str:
 def _in_json(char: str) -> str:
     if is_harmless(char):
         return char
-    if char in "\t\r":  # between values: within a value they are escaped already
+    if char in "\t\r":  # between values: inside a value these are escaped already
         return " "
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -13,7 +13,7 @@ def is_web_address(text: str) -> bool:
         return (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)
-            and parts.port != 0  # raises ValueError if it is not a number
+            and parts.port != 0  # `parts.port` raises ValueError if it is not a number
             and "@" not in parts.netloc
         )
     except ValueError:

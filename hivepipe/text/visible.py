@@ -32,5 +32,5 @@ def _visible(char: str) -> str:
     if is_harmless(char):
         return char
     if char.isspace() and ord(char) >= 0xA0 and char not in "\u2028\u2029":
-        return " "  # a space of another width: thin, ideographic
+        return " "  # a space of another width, such as a thin or ideographic one
     return char.encode("unicode_escape").decode()

@@ -76,7 +76,7 @@ def _is_of_codex(texts: list[Any]) -> bool:
 def _call(payload: Fields) -> Fields:
     name = payload.get("name", payload.get("type"))
     given = _object(payload.get("arguments", payload.get("input", payload.get("action"))))
-    if name in _SHELLS:  # hooks of Codex CLI name these tools Bash
+    if name in _SHELLS:  # hooks of Codex CLI use the name Bash for these tools
         name, given = "Bash", {"command": given.get("cmd", given.get("command")), **given}
     block = {"type": "tool_use", "id": payload.get("call_id"), "name": name, "input": given}
     return {"type": "assistant", "message": _answer(payload, [block])}

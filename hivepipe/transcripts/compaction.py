@@ -14,7 +14,7 @@ Its parts:
 
 import re
 
-CAP_SUMMARY = 100_000  # including the frame
+CAP_SUMMARY = 100_000  # most characters, including the frame
 _BEGINS = "This session is being continued from a previous conversation"
 _REMINDER = re.compile(r"\A\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 _HEADING = re.compile(r"\A\s*+(?:Analysis:\n.*?\n)?[ \t]*Summary:[ \t]*\n", re.DOTALL)

@@ -6,7 +6,7 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.events.claude_code import clean
 from hivepipe.transcripts.lines import CAP_NAME, Fields, count, part, unix_ms
 
-CUSTOM_TITLE = "custom-title"  # given by the user; takes precedence over one by Claude
+CUSTOM_TITLE = "custom-title"  # the user's title; it takes precedence over Claude's
 
 
 @dataclass(frozen=True, slots=True)

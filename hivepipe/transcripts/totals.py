@@ -57,7 +57,7 @@ _PATHS = {
 _HANDBACK = "SubagentHandback"
 _TITLES = {CUSTOM_TITLE: "customTitle", "ai-title": "aiTitle"}
 _SPAWNS = ("Agent", "Task")
-_OF_THE_HARNESS = "api-request"  # Claude Code's own requests: the system prompt, the tools
+_OF_THE_HARNESS = "api-request"  # usage of Claude Code's own requests: the system prompt, the tools
 _QUEUED, _MESSAGES = "queue-operation", ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
@@ -71,7 +71,7 @@ class Totals:
     broken_lines: int = 0
     first: str = ""
     last: str = ""
-    opened: str = ""  # when a run without a terminal started the file; older lines are copies
+    opened: str = ""  # time when a run without a terminal started the file; older lines are copies
     session: str = ""
     cwd: str = ""
     git_branch: str = ""
@@ -83,7 +83,7 @@ class Totals:
     titles: dict[str, str] = field(default_factory=dict)
     compact_summary: str = ""
     answer: str = ""  # text of the last answer
-    answer_of: str = ""  # mark of its message
+    answer_of: str = ""  # mark of that answer's message
     tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
     # Calls without a result: tool, path, type
     calls: dict[str, list[str]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from hivepipe.web.ticket import NAME, Tickets
 
 FORMS = "/queues/"
 TOOLS = "/mcp"
-_BEARER = re.compile("^bearer +", re.IGNORECASE)  # clients write it in either case
+_BEARER = re.compile("^bearer +", re.IGNORECASE)  # clients write the scheme in either case
 _SEND_IT = "send the token of `hivepipe web`: Authorization: Bearer TOKEN\n"
 _OPEN_IT = "open the address that `hivepipe web` printed\n"
 
@@ -56,7 +56,7 @@ class Authentication:
             return PlainTextResponse("another page sent this: it is refused\n", 403)
         bearer = _BEARER.sub("", request.headers.get("Authorization", ""))
         known = [each for each in self._tokens if is_token(bearer, each)]
-        if path == TOOLS:  # cookies are not accepted, so no other page can send it
+        if path == TOOLS:  # cookies are not accepted here, so no other page can send it
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or not path.startswith(FORMS):

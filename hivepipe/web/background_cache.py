@@ -12,7 +12,7 @@ from hivepipe.web.memory import release_memory
 KEPT_SECS = 20.0
 MOST_KEPT_SECS = 300.0  # a limit, because a computation may be slow without using the CPU
 _SHARE = 20  # values are kept 20 s longer per second of computing: at most 5 % of a CPU
-MOST_AT_ONCE = 4  # more threads would delay requests, which need the interpreter lock
+MOST_AT_ONCE = 4  # more threads would delay requests, because they need the interpreter lock
 WAIT_SECS = 10.0
 
 Value = TypeVar("Value")
@@ -20,11 +20,11 @@ Value = TypeVar("Value")
 
 @dataclass
 class _Slot(Generic[Value]):
-    values: list[Value] = field(default_factory=list)  # at most one
-    errors: list[Exception] = field(default_factory=list)  # instead of a value
+    values: list[Value] = field(default_factory=list)  # at most one value
+    errors: list[Exception] = field(default_factory=list)  # at most one error, instead of a value
     expires: float = 0.0
     is_done: Event = field(default_factory=Event)
-    is_computing: bool = False  # a thread computes it now or soon
+    is_computing: bool = False  # a thread computes the value now or soon
 
 
 class BackgroundCache(Generic[Value]):
@@ -70,7 +70,7 @@ class BackgroundCache(Generic[Value]):
     def _enqueue(self, key: str, compute: Callable[[], Value]) -> None:
         if self._threads < MOST_AT_ONCE:
             Thread(target=self._work, daemon=True).start()
-            self._threads += 1  # the thread waits for the lock
+            self._threads += 1  # its thread still waits for the lock
         self._pending[key] = compute
         self._slots[key].is_computing = True
         self._slots[key].is_done.clear()

@@ -13,7 +13,7 @@ from pathlib import Path
 POLL_SECS = 0.5
 KEEP_ALIVE_SECS = 15.0
 _CHANGED = "data: changed\n\n"
-_ALIVE = ": alive\n\n"  # a write detects a lost connection
+_ALIVE = ": alive\n\n"  # the write of this detects a lost connection
 
 Signature = tuple[int, ...]
 
@@ -79,6 +79,6 @@ class Changes:
             before = now
 
     def _state(self) -> tuple[int, Signature]:
-        with suppress(OSError):  # such as too many open files; the next poll may succeed
+        with suppress(OSError):  # for example too many open files; the next poll may succeed
             self._signature = signature(self._databases())
         return self._notifications, self._signature

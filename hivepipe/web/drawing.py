@@ -16,7 +16,7 @@ MOST_LANES = 60
 MOST_BARS = 3000
 LONGEST_TITLE = 200
 _THINNEST = 0.1  # percent: an SVG does not draw a bar without a width
-_SHORTEST_NS = 1_000_000_000  # of a drawn range
+_SHORTEST_NS = 1_000_000_000  # of a drawn range, at least
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Label:
 
     text: str
     y: int
-    indent: int  # pixels: one step for each agent above it
+    indent: int  # pixels: one step for each ancestor
 
 
 @dataclass(frozen=True)

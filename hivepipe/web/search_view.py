@@ -13,9 +13,9 @@ from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
 HITS = 50
 MOST_HITS = 1000
-INDEXING_SECS = 2.0  # of all homes together; the next request continues
+INDEXING_SECS = 2.0  # for all homes together; the next request continues
 FACETS = ("day", "project", "agent", "role", "tool")
-MOST_VALUES = 12  # of one facet
+MOST_VALUES = 12  # values shown of one facet
 
 
 def search(query: ViewQuery) -> Content:

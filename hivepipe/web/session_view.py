@@ -19,12 +19,12 @@ from hivepipe.reading.time_line import TimeLine, time_line
 from hivepipe.web.drawing import drawing_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
-MOST_READ = 20_000  # pieces
-MOST_PIECES = 200  # shown
+MOST_READ = 20_000  # pieces read
+MOST_PIECES = 200  # pieces shown
 LAST_PIECES = 100
 MOST_EVENTS = 500
 MOST_CHANGES = 200
-LONGEST_PROMPT = 200  # of a name
+LONGEST_PROMPT = 200  # characters of a prompt that names a session
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _pieces(home: str, session: str) -> Iterator[Piece]:
         yield from conversation(home, session).pieces
     except DamagedArchiveError:
         raise
-    except ArchiveError:  # not archived yet
+    except ArchiveError:  # the session is not archived yet
         return
 
 

@@ -19,7 +19,7 @@ def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Conten
     """
     try:
         return {**_read(view, query), "unreadable": []}
-    except (FilterError, TeamError):  # not caused by a home
+    except (FilterError, TeamError):  # no home caused this error
         raise
     except HivepipeError:
         if len(query.homes) == 1:

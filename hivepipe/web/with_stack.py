@@ -37,7 +37,7 @@ def _wait_for_lock() -> None:
     while True:
         try:
             acquire_lock(lock_path(), 0)
-        except LockHeldError:  # two stacks started one at the same moment
+        except LockHeldError:  # two stacks started a process at the same moment
             time.sleep(AGAIN_SECS)
         else:
             return

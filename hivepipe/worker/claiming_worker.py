@@ -62,7 +62,7 @@ class WokenError(Exception):
 class ClaimingWorker(SimpleWorker):
     """Executes the jobs of its queues; `work` has RQ's parameters."""
 
-    role: ClassVar[str]  # name of the lock and of the crash marker
+    role: ClassVar[str]  # name in the lock and in the crash marker
     own_queues: ClassVar[tuple[str, ...]]
     wake_up_key: ClassVar[str]
     places: ClassVar[int]  # maximum number of jobs per claim
@@ -311,7 +311,7 @@ class ClaimingWorker(SimpleWorker):
     def _heartbeat_if_due(self) -> None:
         now = time.monotonic()
         if now - self._beat_at > HEARTBEAT_SECS:
-            self._check_supervisor()  # before the heartbeat, because Redis ends with it
+            self._check_supervisor()  # before the heartbeat, because Redis ends with the supervisor
             self.heartbeat()
             self._beat_at = now
             self._beside_jobs("heartbeat", self._on_heartbeat)

@@ -56,7 +56,7 @@ class LlmQueue:
             os.close(acquire_lock(f"{self._runtime}/{LLM}.lock", 0))
         except LockHeldError:
             return True
-        except OSError:  # the folder was deleted, and the stack will be restarted
+        except OSError:  # the folder was deleted: the stack will be restarted
             return False
         return False
 

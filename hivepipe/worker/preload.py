@@ -35,7 +35,7 @@ def make(supervisord: Any, **_config: str) -> object:
     if sys.platform == "linux" and _imported():
         options = supervisord.options
         options.execve = Runner(options.execve).execute
-    return object()  # it has no methods to call
+    return object()  # the plugin has no methods to call
 
 
 def _imported() -> bool:
@@ -47,12 +47,12 @@ def _imported() -> bool:
         for name in WORKERS:
             importlib.import_module(f"hivepipe.worker.{name}")
         importlib.import_module("hivepipe.operations.declared").load(None, "slow")
-        # Every worker logs. If it compiled the rules itself, they would take 4 MB in each.
+        # Every worker logs. Rules compiled here are shared; in each worker they would take 4 MB.
         redact.built_in().redact_text("scheduler 1 is active: /a/b.py, 2026-01-02 03:04:05.678")
     except Exception:  # noqa: BLE001  a damaged installation may raise any error
         return False
     finally:
-        del sys.modules[_UNUSED]  # a worker for language models may need it
+        del sys.modules[_UNUSED]  # a worker for language models may need the module
         gc.enable()
     return True
 

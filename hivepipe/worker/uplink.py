@@ -31,7 +31,7 @@ from hivepipe.worker.own_process import SoleProcess, serve_alone
 LOOK_SECS = 0.25  # also the longest delay of SIGTERM
 GATHER_SECS = 0.5  # delay after a change, to send more changes in one batch
 REST_SECS = 20.0  # time without a change after which the uplink disconnects
-GREET_SECS = 300.0  # longest time until a restored server and new policies are noticed
+GREET_SECS = 300.0  # longest time until a restored server or new policies are noticed
 AWAY_SECS = (1.0, 60.0)
 REFUSED_SECS = 300.0
 
@@ -138,7 +138,7 @@ class Uplink(SoleProcess):
         return status.st_mtime_ns, status.st_size
 
     def _note(self, shipment: Shipment) -> None:
-        self._failures = 0  # not after connecting, because each batch may fail, as without git
+        self._failures = 0  # after a batch, because each may fail, as without git
         self._status.shipped_at = time.time()
         self._status.left_out += shipment.left_out
         shipment.left_out = 0

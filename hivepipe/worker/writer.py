@@ -146,7 +146,7 @@ class Writer(ClaimingWorker):
         # The step is measured with this precision.
         self._clock_steps.note(int((secs + CLOCK_EVERY_SECS) * 1e9))
         if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):  # the next commit does it
+            with contextlib.suppress(sqlite3.Error):  # the next commit writes it
                 self._clock_steps.correct(self._db)
 
     def _before_leaving(self) -> None:
@@ -337,7 +337,7 @@ class Writer(ClaimingWorker):
         """Record in Redis why the store fails and since when, or clear this for ""."""
         reason = reason and with_limit(reason)
         if reason and not self._trouble:
-            with self.connection.pipeline() as both:  # one transaction
+            with self.connection.pipeline() as both:  # both commands in one transaction
                 both.hsetnx(TROUBLE_KEY, "since", str(time.time()))
                 both.hset(TROUBLE_KEY, "reason", reason)
                 both.execute()

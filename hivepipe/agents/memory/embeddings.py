@@ -18,7 +18,7 @@ from hivepipe.errors import EmbeddingError
 from hivepipe.text.urls import KIND, is_web_address
 
 TIMEOUT_SECS = 30.0
-LONGEST_SECS = 120.0  # for the body of a response
+LONGEST_SECS = 120.0  # time limit for the body of a response
 MOST_RESPONSE_BYTES = 64 << 20
 
 
@@ -60,7 +60,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     except urllib.error.HTTPError as error:
         error.close()
         raise EmbeddingError(f"{provider.url} answers {error.code}") from None
-    except _FAILURES as error:  # from None: its text may contain a header
+    except _FAILURES as error:  # `from None`, because the error's text may contain a header
         raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from None
     if len(vectors) != len(texts):
         raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")

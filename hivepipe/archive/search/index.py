@@ -123,7 +123,7 @@ class SearchIndex:
             self._open()
             with closing_on_error(self._db):
                 is_usable = self._version() in (0, VERSION)
-            if not is_usable:  # made by another version, and can be rebuilt
+            if not is_usable:  # another version made it; it can be rebuilt
                 self._db.close()
                 remove_index(self._path)
                 self._open()

@@ -12,7 +12,7 @@ from hivepipe.transcripts.lines import Fields, part, text
 # beyond the start of the next command, so that the time is linear.
 _COMMAND = re.compile(r"(?:^|[;&|(\n`])[^\S\n]*(?:[^\s;&|(`]*/)?hivepipe(?:\s|$)")
 _SKILL = re.compile(r"hivepipe(?::|$)")
-_TOOL = re.compile(r"mcp__(?:plugin_hivepipe_)?hivepipe__")  # of `hivepipe mcp`
+_TOOL = re.compile(r"mcp__(?:plugin_hivepipe_)?hivepipe__")  # a tool of `hivepipe mcp`
 _LONGEST_COMMAND = 1 << 16
 
 

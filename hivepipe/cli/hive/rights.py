@@ -49,7 +49,7 @@ def choose(name: str | None) -> None:
         name = ask("your choice", type=_NAME, err=True)
     put_setting("hive_rights", str(name))
     say(f"stored in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
-    load_and_use()  # the setting is in force from now on
+    load_and_use()  # the setting applies from now on
 
 
 def _is_terminal() -> bool:

@@ -102,7 +102,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")
     identity = _identity(url, **who)
-    membership.page_address()  # without it no request can be answered
+    membership.page_address()  # raises if it is missing, because no request can be answered then
     # Extras, which take long to import.
     from hivepipe.web.server import serve  # noqa: PLC0415
     from hivepipe.web.team_page.app import team_page  # noqa: PLC0415

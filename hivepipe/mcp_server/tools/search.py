@@ -9,7 +9,7 @@ from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.search import Line, Question, find
 
-INDEXING_SECS = 5.0  # of all homes together
+INDEXING_SECS = 5.0  # for all homes together
 
 
 def answer(call: ToolCall) -> Answer:

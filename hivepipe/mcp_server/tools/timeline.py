@@ -11,7 +11,7 @@ from hivepipe.reading.session_events import Event
 from hivepipe.reading.session_lookup import home_with, session_in
 from hivepipe.reading.time_line import TimeLine, time_line
 
-MOST_CHARS = 500  # of one text
+MOST_CHARS = 500  # characters of one text
 MOST_FILES = 50
 _FACTS = ("project", "client", "model", "created_at", "last_active_at", "end_reason", "task_id")
 _COUNTS = ("prompts", "calls", "failed", "agents")

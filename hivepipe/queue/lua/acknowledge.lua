@@ -22,7 +22,7 @@ for i = 5, #ARGV, 3 do
     redis.call('EXPIRE', job, keep)
     redis.call('ZADD', 'rq:finished:' .. q, now + keep, id)
     queues[q] = true
-    if executed then redis.call('SREM', EXECUTED_KEY, id) end  -- noted by a stock worker
+    if executed then redis.call('SREM', EXECUTED_KEY, id) end  -- a stock worker noted it
     redis.call('HINCRBY', OPERATIONS_KEY, operation, 1)
     done = done + 1
   end

@@ -23,7 +23,7 @@ end
 if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':' .. EXECUTION) then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
   'hp', ENVELOPE_VERSION, 'retries_left', RETRIES,
-  'retry_intervals', RETRY_INTERVALS)  -- rq-scheduler sets none
+  'retry_intervals', RETRY_INTERVALS)  -- rq-scheduler sets no intervals
 -- If the last run failed in a stock worker, this run replaces it.
 redis.call('INCRBY', 'hivepipe:discarded', redis.call('ZREM', 'rq:failed:' .. q, id))
 redis.call('DEL', 'rq:results:' .. id)

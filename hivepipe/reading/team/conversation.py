@@ -38,7 +38,7 @@ def team_conversation(
         raise ArchiveError(_why_none(source, found))
     reader = Reader(archived)
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
-    first = [*islice(pieces, 1)]  # reports a missing key before any output
+    first = [*islice(pieces, 1)]  # a missing key is reported before any output
     meta = _meta(source, found, entry)
     return Conversation(found.id, found.agent, entry["agent_type"], meta, chain(first, pieces))
 
@@ -98,7 +98,7 @@ class _Shared:
             for offset, raw in self._source.lines(self._archives[entry["path"]], begin):
                 yield Line(offset, offset + len(raw), self._redactor.redact_line(raw)[0])
         except TeamError as error:
-            if type(error) is not TeamError:  # the server is away or refuses
+            if type(error) is not TeamError:  # the server does not answer, or refuses
                 raise
             of = entry["agent_id"] or entry["session_id"]
             raise DamagedArchiveError(f"archive of {of}: {error}") from error

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LONGEST_SECS = 20
 MOST_ROWS = 200_000
-MOST_COUNTED = 10**10  # of one row
+MOST_COUNTED = 10**10  # highest valid count in one row
 _CANCELED = "57014"  # SQLSTATE: the text may be in any language
 _READS = f"SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = '{LONGEST_SECS}s'"
 _TEXTS = "SELECT * FROM hivepipe.hidden_texts(%(table)s, %(homes)s::int[], %(keys)s::text[])"

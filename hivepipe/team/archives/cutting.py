@@ -14,7 +14,7 @@ from hivepipe.errors import TeamError
 from hivepipe.team.archives.cipher import Cipher
 
 SEGMENT_BYTES = 1 << 20
-LARGEST_BYTES = 1 << 28  # of the lines of a segment: one long line can exceed SEGMENT_BYTES
+LARGEST_BYTES = 1 << 28  # most bytes of a segment's lines: one long line can exceed SEGMENT_BYTES
 GZIP = 31  # zlib's window for gzip
 
 

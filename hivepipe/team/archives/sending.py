@@ -42,7 +42,7 @@ from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import retention_of
 from hivepipe.text.plurals import counted
 
-Head = dict[str, Any]  # of an archive, as `add_segment` takes it
+Head = dict[str, Any]  # the description of an archive, as `add_segment` takes it
 
 
 class Listed(NamedTuple):
@@ -76,7 +76,7 @@ class Sent(NamedTuple):
     segments: int = 0
     bytes: int = 0
     dropped: int = 0  # archives that are no longer shared, or that changed
-    deleted: int = 0  # objects
+    deleted: int = 0  # deleted objects
 
 
 class Pass:

@@ -4,7 +4,7 @@
 
 ALTER TABLE hivepipe.readers ADD COLUMN serves boolean NOT NULL DEFAULT false;
 ALTER TABLE hivepipe.audit ADD COLUMN xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  ALTER COLUMN owner DROP NOT NULL;  -- a search is of nobody's session
+  ALTER COLUMN owner DROP NOT NULL;  -- a search concerns no owner
 CREATE INDEX audit_by_role ON hivepipe.audit (role, session_id, at);
 
 -- The member who reads. The login of a page reads for the member named in `hivepipe.person`.

@@ -26,7 +26,7 @@ CREATE INDEX archive_segments_by_hash ON hivepipe.archive_segments (home, hash) 
 
 CREATE TABLE hivepipe.archive_contents (
   home int NOT NULL, hash text NOT NULL, content bytea NOT NULL, PRIMARY KEY (home, hash));
-ALTER TABLE hivepipe.archive_contents ALTER content SET STORAGE EXTERNAL;  -- it is compressed
+ALTER TABLE hivepipe.archive_contents ALTER content SET STORAGE EXTERNAL;  -- already compressed
 
 -- Objects to delete from the store at `due_at`. An object is announced here before it is written,
 -- and removed from here when it is listed. If the machine is killed, it is deleted after an hour.

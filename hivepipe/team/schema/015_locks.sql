@@ -20,7 +20,7 @@ BEGIN
     BEGIN
       EXECUTE format('CREATE TABLE IF NOT EXISTS hivepipe.%I PARTITION OF hivepipe.%I FOR VALUES IN (%L)',
         part, each, _month);
-    EXCEPTION WHEN check_violation THEN NULL;  -- `_other` has rows of this month already
+    EXCEPTION WHEN check_violation THEN NULL;  -- `_other` already has rows of this month
     END;
   END LOOP;
 END

@@ -82,7 +82,7 @@ class SignIn:
             session = signing_in()
             self._sessions.begin(answer, session)
         session.until = signing_in().until
-        session.data |= state  # authlib itself would remove those of other tabs
+        session.data |= state  # authlib itself would remove the state of other tabs
         return answer
 
     async def _callback(self, request: Request) -> Response:
