@@ -121,7 +121,7 @@ def _work(context: JobContext, job: Envelope) -> str:
 
 
 def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
-    """Return the jobs of installed operations that follow from these."""
+    """Return the jobs of installed operations that follow from these jobs."""
     parents = [job.envelope for job in spooled]
     messages = [each for job in parents for each in follow_ups(job, custom_jobs(job))]
     return [read_envelope(message.envelope) for message in messages]
@@ -166,7 +166,7 @@ def _set_aside(path: Path, reason: str, report: Report) -> None:
 
 
 def apply_in_turn(home: str, path: Path) -> None:
-    """Apply a file and all others in the spool, unless another process does so.
+    """Apply a file and all others in the spool, unless another process is doing that.
 
     The process with the lock lists the spool again after releasing it, so that no file is missed.
     """

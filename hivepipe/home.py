@@ -151,7 +151,7 @@ def kept_in(home: str, tree: str) -> str:
 
 
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
-    """Return the registered folder of root and its record; else the main checkout or root, and {}.
+    """Return the registered folder and its record; without one, the main checkout or root and {}.
 
     HIVEPIPE_HOME is ignored. The search goes up to the top of root's worktree, then
     through its main checkout and the folders above that, then the folders above the worktree.
@@ -276,7 +276,7 @@ def spare_folders(home: str, runtime: str) -> tuple[str, str]:
 
 
 def is_private_folder(path: str) -> bool:
-    """Tell whether this is a real folder of the user that no other user can enter."""
+    """Tell whether the path is a real folder of the user that no other user can enter."""
     try:
         status = posix.lstat(path)
     except OSError:
@@ -286,7 +286,7 @@ def is_private_folder(path: str) -> bool:
 
 
 def owner_over_root(path: str) -> int:
-    """Return 0, or for root the owner of a folder or of its nearest existing parent."""
+    """Return 0; for root, return the owner of a folder or of its nearest existing parent."""
     if posix.geteuid():
         return 0
     while path:
@@ -388,7 +388,7 @@ def lua_text(path: str) -> str:
 
 
 def open_or_make(path: str, flags: int) -> int:
-    """Open a file of ours, and make it, mode 0600, and its folder if they are missing."""
+    """Open a file of ours; create the file (mode 0600) and its folder if they are missing."""
     # O_NONBLOCK: a named pipe in place of the file must not block the hook.
     flags |= posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:
@@ -399,7 +399,7 @@ def open_or_make(path: str, flags: int) -> int:
 
 
 def write_small(path: str, text: str) -> None:
-    """Replace a small file atomically, mode 0600; a reader sees the old text or the new."""
+    """Replace a small file atomically (mode 0600); readers see the old text or the new one."""
     temporary = f"{path}.{posix.getpid()}.tmp"
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(temporary, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Send an alert to the user's command or webhook: one attempt, with a time limit.
+"""Sends an alert to the user's command or webhook: one attempt, with a time limit.
 
 Both run in a process group of their own, which is killed at the limit, because a socket timeout
 does not stop a server that sends a byte per second. Error texts contain neither the command line

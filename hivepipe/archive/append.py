@@ -105,7 +105,7 @@ def _refuse_edited(
     redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines | None,
 ) -> None:
-    """Raise EditedArchiveError if the lines are neither as committed nor left by a killed process.
+    """Raise EditedArchiveError unless the lines are as committed or left by a killed process.
 
     If `removed_lines` is None, the lines after the checkpoint are kept and not checked.
     """

@@ -180,7 +180,7 @@ class ArchiveFiles:
         return self._folder.open(self._lines), False
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
-        """Replace all lines atomically, keep their modification time, return the new checkpoint."""
+        """Replace all lines atomically, keep their modification time; return the new checkpoint."""
         length = checksum = 0
         with self._folder.replacing(self._lines) as out:
             for line in lines:
@@ -238,11 +238,11 @@ class ArchiveFiles:
         return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
 
     def is_as_written(self) -> bool:
-        """Tell whether all files are as hivepipe wrote them; reads all lines."""
+        """Tell whether all files are as hivepipe wrote them; read all lines."""
         return self.meta_is_as_written() and self.lines_are_as_written()
 
     def lines_are_as_written(self) -> bool:
-        """Tell whether the file has exactly the committed lines; reads all lines."""
+        """Tell whether the file has exactly the committed lines; read all lines."""
         offsets = self.offsets()
         return offsets is not None and self._is_whole(offsets)
 
@@ -263,7 +263,7 @@ class ArchiveFiles:
 
 
 def summed(lines: BinaryIO, size: int) -> tuple[int, int]:
-    """Read up to `size` bytes; return how many there were, and their CRC-32."""
+    """Read up to `size` bytes; return the number of bytes read and their CRC-32."""
     length = checksum = 0
     while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
         length += len(chunk)

@@ -1,4 +1,4 @@
-"""Extend an archive from its transcript: lines first, then their checkpoint, then the metadata.
+"""Extends an archive from its transcript: lines first, then checkpoint, then metadata.
 
 The metadata are written when the archive has grown by sixteen times their size, and when the
 transcript has settled. A turn therefore writes little more than its own lines, even in a long
@@ -74,7 +74,7 @@ class Archives(Catalog):
         settled: bool = False,
         describes_session: bool = True,
     ) -> int:
-        """Append the new lines of a transcript to its archive; return how many.
+        """Append the new lines of a transcript to its archive; return their number.
 
         `settled` means that the transcript will not grow soon. Its metadata are then updated, and
         an archive gets a name even if none of its lines has a time. A caller that extends many
@@ -112,7 +112,7 @@ class Archives(Catalog):
         return False
 
     def _grow(self, source: Source, callbacks: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
-        """Append the lines; return how many, and whether the metadata were written."""
+        """Append the lines; return their number, and whether the metadata were written."""
         name = self._name(source, settled)
         if name is None:
             return 0, False
@@ -184,8 +184,8 @@ class Archives(Catalog):
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
         """Tell whether an archive may have this name.
 
-        It may not if a file with this name exists that hivepipe did not write, or that belongs to a
-        subagent with the same id in another session.
+        It may not if hivepipe did not write an existing file with this name, or if such a file
+        belongs to a subagent with the same id in another session.
         """
         try:
             with Folder(self.root, *name.folders) as folder:
@@ -218,7 +218,7 @@ class Archives(Catalog):
     ) -> bool:
         """Redact the known secrets of a session in an archive; return whether any line changed.
 
-        An archive that was edited is not changed.
+        An edited archive is not changed.
         """
         if is_cleared_of(kept, known) or not kept.lines_are_as_written():
             return False
@@ -290,7 +290,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield metadata to write, and again while those of a subagent changed in between.
+        """Yield metadata to write, and yield them again if a subagent's changed in between.
 
         `not_described` would not find this later, because it compares only the times.
         """

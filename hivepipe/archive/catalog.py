@@ -124,7 +124,7 @@ class Catalog:
         return found[0], entries[found[0]]
 
     def on_disk(self) -> Iterator[tuple[str, Entry]]:
-        """Yield every archive of hivepipe's that has metadata, even if it is not in the index."""
+        """Yield every archive of hivepipe that has metadata, even if it is not in the index."""
         made = self.manifest.made()
         for entry, kept in self.each_on_disk():
             if kept.name.path in made:

@@ -1,4 +1,4 @@
-"""A secret found once in a session is redacted in all its archives, including earlier lines.
+"""Secrets found once in a session are redacted in all its archives, also in earlier lines.
 
 Each archive stores the secrets found in its own lines. The known secrets of a session are those of
 all its archives. When a transcript has settled, all secrets known by then are redacted in its

@@ -90,7 +90,7 @@ class Index:
         self.change({})
 
     def move_to_journal(self) -> None:
-        """Put all entries into the journal, before the file is returned to another program."""
+        """Put all entries into the journal, before another program gets the file back."""
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))
 
@@ -212,7 +212,7 @@ def is_of(value: object, key: str) -> TypeGuard[Entry]:
 
 
 def is_entry(value: object) -> TypeGuard[Entry]:
-    """Tell whether the value is a valid entry; users can edit the file, and clones contain it."""
+    """Tell whether the value is a valid entry; users can edit the file, and git can replace it."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in Entry.__annotations__)

@@ -1,6 +1,6 @@
-"""The checkpoint of an archive: how far archive and transcript were read and written.
+"""The checkpoint of an archive: up to where archive and transcript were read and written.
 
-It has a hundred bytes. It is written in place after the lines are on disk, which commits them.
+It has a hundred bytes. It is written in place after the lines are on disk; this write commits them.
 Lines after it were left by a killed process. They are cut off and written again.
 
 A second line has the checksum of the rules that redacted the lines. It is valid only for the same
@@ -58,7 +58,7 @@ class Offsets:
 
     @classmethod
     def of_meta(cls, meta: dict[str, Any] | None) -> "Offsets | None":
-        """Return the checkpoint in metadata, or None if they have none."""
+        """Return the checkpoint in metadata, or None if the metadata have none."""
         try:
             archive, source = meta["archive"], meta["source"]  # type: ignore[index]
             return cls(
@@ -87,7 +87,7 @@ class Offsets:
 
 
 def _rules_in(line: bytes) -> tuple[tuple[int, int], int] | None:
-    """Parse a line of rules into (length and checksum of the lines), checksum of the rules."""
+    """Parse a line into (length and checksum of the lines) and checksum of the rules."""
     name, *words = line.split() or [b""]
     if name != _RULES or len(words) != 3:
         return None

@@ -87,7 +87,7 @@ class LineReader:
         return found[len(tail) :] if found.startswith(tail) else b""
 
     def _pass_late_newline(self) -> None:
-        """Skip the newline of a last line that was read before its newline was written."""
+        """Skip the newline of a last line that was read before the newline was written."""
         if self.tail[-1:] not in b"\n" and self._read(self.offset, 1, self.tail) == b"\n":
             self.offset, self.checksum = self.offset + 1, zlib.crc32(b"\n", self.checksum)
             self.tail = _last_of(self.tail, b"\n")

@@ -121,7 +121,7 @@ def open_source(
 
 
 def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
-    """Return the root that a real path is below, and the path segments from there."""
+    """Return the root that contains a real path, and the path segments below that root."""
     named = absolute(claude_folder) if claude_folder else ""
     for folder in (default_folder(), f"{user_folder()}/.codex", named):
         for name in _FOLDERS:

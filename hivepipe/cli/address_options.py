@@ -37,7 +37,7 @@ bind_option = click.option(
 
 
 def is_local(bind: str) -> bool:
-    """Tell whether only this machine reaches the address."""
+    """Tell whether only programs on this machine can reach the address."""
     return bind in _LOOPBACK
 
 

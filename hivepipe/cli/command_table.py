@@ -1,7 +1,7 @@
 """The commands of `hivepipe`: their groups, their modules, and their line in `--help`.
 
 The lines are in this table so that `--help` imports no command: importing all of them takes four
-times as long as the shortest command. A line fits 80 columns with its name.
+times as long as the shortest command. A line fits into 80 columns with its command's name.
 """
 
 from typing import NamedTuple

@@ -171,7 +171,7 @@ def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
 
 
 def _start_stack(place: Place) -> None:
-    """Start a stack that shut down when idle, but not one that the user stopped."""
+    """Start a stack that shut down because it was idle, but no stack that the user stopped."""
     if place.state == "on" and place.python:
         ensure_running(place)
     elif not answers(place.socket):

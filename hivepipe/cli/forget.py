@@ -112,7 +112,7 @@ def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) 
 
 
 def _is_something(wanted: ForgetQuery) -> bool:
-    """Tell whether there is a session or a text to delete; a text may be outside of sessions."""
+    """Tell whether there is a session or a text to delete; a text need not be in a session."""
     return bool(wanted.sessions or wanted.spellings)
 
 

@@ -16,7 +16,7 @@ NAMES = ("supervisord", *PROGRAMS)
 
 
 class _Look(NamedTuple):
-    """What was read of a log: which file it is, its size, and data from an offset or its end."""
+    """The content read of a log: its file, its size, and data from an offset or from its end."""
 
     inode: int = 0
     size: int = 0

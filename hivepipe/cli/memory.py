@@ -116,14 +116,14 @@ def _updated_index(place: Place) -> Iterator[MemoryIndex]:
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:
-    """Tell whether a hit is of the current swarm or profile; a home may have several of each."""
+    """Tell whether a hit belongs to the current swarm or profile; a home may have several."""
     if hit.scope == AGENT:
         return own_profile() in ("", hit.owner)
     return hit.owner in ("", own_swarm(place))
 
 
 def _record(place: Place, found: list[Hit]) -> None:
-    """Inside a session, record the memories that it was shown; its summary may rate them."""
+    """Inside a session, record the memories shown to it; its summary may rate them."""
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return

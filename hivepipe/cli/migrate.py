@@ -200,7 +200,7 @@ def _show_rows(taken: ImportResult, verb: str) -> None:
 
 
 def _kind(outcome: Outcome) -> str:
-    """Return the table of a row; entries of the queue are counted as such."""
+    """Return the table of a row; entries of the queue count as one kind."""
     return outcome.kind if outcome.kind in TABLES else "entries of the queue"
 
 

@@ -1,4 +1,4 @@
-"""How options and arguments are declared: shared ones, types of values, checks of several."""
+"""How options and arguments are declared: shared options, types, checks of several together."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -86,7 +86,7 @@ class _Date(click.DateTime):
 
 
 def _as_written(format: str) -> str:
-    """Return a format of strptime in letters: YYYY-MM-DD."""
+    """Return a format of strptime as a person writes it, such as YYYY-MM-DD."""
     for code, letters in _LETTERS.items():
         format = format.replace(code, letters)
     return format

@@ -77,7 +77,7 @@ def redact(file: str, with_report: bool) -> None:
 def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
     """Yield the lines. Raises HivepipeError if the file cannot be read.
 
-    So an OSError in the caller comes from stdout.
+    Because of this, an OSError in the caller can only come from stdout.
     """
     with os_error_as(HivepipeError, file):
         yield from lines

@@ -158,7 +158,7 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 def _registered(place: Place) -> str:
     """Return the folder whose record names this place's stack.
 
-    RegistrationError if neither the project nor the home that takes its events has a record.
+    Raises RegistrationError if neither the project nor its home has a record.
     """
     for folder in (place.home,) if variable("HIVEPIPE_HOME") else (place.project, place.home):
         if read_record(folder):

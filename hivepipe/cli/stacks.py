@@ -42,7 +42,7 @@ def _entry(known: KnownStack) -> dict[str, Any]:
 
 
 def _age(secs: float) -> str:
-    """Return an age in its two largest units."""
+    """Return an age in its two largest units, such as days and hours."""
     minutes, seconds = divmod(int(secs), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

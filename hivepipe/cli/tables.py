@@ -42,7 +42,7 @@ def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[Any], 
 
 
 def show_json(**content: Any) -> bool:
-    """Print one JSON object, with times in UTC, if --json is given; return if it was printed."""
+    """With --json, print one JSON object with times in UTC; return whether it was printed."""
     if as_json():
         say_json({"schema": 1, **content})
     return as_json()

@@ -140,7 +140,7 @@ def document() -> Iterator[None]:
 
 
 def discard_buffered_output(*, err: bool = False) -> None:
-    """Redirect stdout (`err`: stderr) to /dev/null: Python would write its buffer again at exit."""
+    """Redirect stdout (`err`: stderr) to /dev/null, because Python writes its buffer at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), raw_stream(err).fileno())
 
 
@@ -206,7 +206,7 @@ class _Guarded:
 
 
 class _GuardedErrors(_Guarded):
-    """A guarded stderr. Text that cannot be written to it is dropped: nothing can report that."""
+    """A guarded stderr. Text that it does not take is dropped, because nothing can report that."""
 
     def write(self, text: str) -> int:
         with _dropping_what_fails(err=True):
@@ -220,7 +220,7 @@ class _GuardedErrors(_Guarded):
 
 @contextmanager
 def _dropping_what_fails(*, err: bool) -> Iterator[None]:
-    """Ignore an error of stderr, such as a full disk; raise one of stdout."""
+    """Ignore an error of stderr, such as a full disk; raise an error of stdout."""
     try:
         yield
     except OSError:

@@ -1,4 +1,4 @@
-"""Shared by the forms of a conversation: its head, turns, and lines of its pieces."""
+"""Parts that all forms of a conversation share: head, turns, and lines of pieces."""
 
 from collections.abc import Iterable, Iterator
 
@@ -30,7 +30,7 @@ def head(found: Conversation) -> list[tuple[str, str]]:
 
 
 def turn_of(piece: Piece) -> str:
-    """Return the speaker of a piece's turn; tools belong to Claude's."""
+    """Return the speaker of the turn of a piece; tool calls and results belong to Claude's."""
     if piece.kind in (USER, NOTE, AGENT):
         return piece.kind
     return CLAUDE
@@ -62,7 +62,7 @@ def folded_line(piece: Piece) -> str:
 
 
 def failure(piece: Piece) -> list[str]:
-    """Return the lines of a failure, at most MOST_FAILURE_LINES and the number of others."""
+    """Return a failure as at most MOST_FAILURE_LINES lines, then the number of omitted ones."""
     of = [f"{piece.of}:"] if piece.of else []
     lines = [*of, *(piece.text.splitlines() or ["(nothing)"])]
     more = len(lines) - MOST_FAILURE_LINES

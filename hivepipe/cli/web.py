@@ -61,5 +61,5 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
 
 
 def _open_later(address: str) -> None:
-    """Open the browser in a process of its own: a text browser runs until the user leaves it."""
+    """Open the browser in a separate process, because a text browser runs until the user quits."""
     subprocess.run([sys.executable, "-I", "-c", _OPEN, address], check=False)

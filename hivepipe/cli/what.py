@@ -117,7 +117,7 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
 
 
 def _leaves(place: Place) -> str:
-    """Return in words what leaves the machine: nothing unless the user named a receiver."""
+    """Describe in words what leaves the machine: nothing unless the user named a receiver."""
     named = []
     if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
         named.append(f"jobs are sent to the Redis that you named ({endpoint.shown(place.socket)})")

@@ -1,4 +1,4 @@
-"""Files of a work tree that ask hivepipe for something, with the user's decision on each.
+"""Files of a work tree that ask hivepipe for something, with the user's decision on each one.
 
     hivepipe.toml                    settings and texts by keyword: see hivepipe.config.request
     .claude-state/preferences.*      notes for the context of starting sessions
@@ -34,7 +34,7 @@ NEW, CHANGED, TRUSTED, GONE, UNUSABLE = "new", "changed", "trusted", "gone", "un
 
 
 class Asking(NamedTuple):
-    """One file; `state` is the user's decision, `trouble` tells why it cannot be trusted."""
+    """One file; `state` is the user's decision, `trouble` says why it cannot be trusted."""
 
     name: str
     state: str
@@ -44,7 +44,7 @@ class Asking(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Tell whether the user must decide."""
+        """Tell whether the user still has to decide about the file."""
         return self.state in (NEW, CHANGED)
 
 
@@ -74,7 +74,7 @@ def is_read_from_copy(name: str) -> bool:
 
 
 def in_a_line(files: list[Asking]) -> str:
-    """Return the names of files in one line, at most three and the number of others."""
+    """Return up to three names of files in one line, and the number of the others."""
     named = [f"{each.name} (changed)" if each.state == CHANGED else each.name for each in files]
     more = [f"{len(named) - 3} more"] if len(named) > 3 else []
     return ", ".join([*named[:3], *more])

@@ -15,7 +15,7 @@ class Bill:
     by_rate: dict[Rate, Tokens] = field(default_factory=dict)
 
     def add(self, rate: Rate, tokens: Tokens, messages: int = 1) -> None:
-        """Add one message, or the sum of several messages of one rate."""
+        """Add one message, or the sum of several messages with the same rate."""
         self.messages += messages
         self.by_rate[rate] = self.by_rate.get(rate, Tokens()).plus(tokens)
 
@@ -45,7 +45,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars without the listed models, or None if no model has a price."""
+    """A cost in dollars without the listed models; None if no model has a price."""
 
     dollars: Decimal | None
     without_price: list[str]

@@ -1,4 +1,4 @@
-"""The effective price table: genai-prices with corrections, then the user's overrides.
+"""The price table in use: genai-prices with corrections, then the user's overrides.
 
 genai-prices is not imported, which would take 25 MB: `make prices` writes its prices to a file.
 """

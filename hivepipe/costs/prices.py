@@ -52,7 +52,7 @@ class PriceTable:
     factors: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
 
     def cost(self, rate: Rate, tokens: Tokens) -> Decimal | None:
-        """Return the cost in dollars of messages of one rate, or None without a price."""
+        """Return the cost in dollars of messages with one rate, or None without a price."""
         price = self._price(rate)
         if price is None:
             return None
@@ -67,9 +67,9 @@ class PriceTable:
         return None if self.web_search is None else dollars + tokens.web_searches * self.web_search
 
     def with_overrides(self, other: "PriceTable") -> "PriceTable":
-        """Return this table with models of the same name replaced by those of the other one.
+        """Return this table; a model that is also in `other` has only the rows of `other`.
 
-        The factors of the other table apply to all rows of their models.
+        The factors of `other` apply to all rows of their models.
         """
         models = {**self.models, **other.models}
         for name in other.factors.keys() & models:

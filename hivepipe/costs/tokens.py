@@ -33,7 +33,7 @@ class Tokens(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """What decides the price besides the counts; messages with the same rate can be added up."""
+    """Everything except the counts that decides the price; messages of one rate can be added."""
 
     model: str
     day: str  # UTC, such as 2026-11-21

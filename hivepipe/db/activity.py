@@ -22,7 +22,7 @@ def record_activity(
     totals: Mapping[str, int],
     state: Mapping[str, object],
 ) -> None:
-    """Insert or update a row: totals keep their maximum, the state is that of the newest activity.
+    """Insert or update a row: totals keep their maximum, the newest activity sets the state.
 
     The keys are columns; `state` contains the time `last_active_at`.
     """

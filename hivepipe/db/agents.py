@@ -58,7 +58,7 @@ def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
 
 
 def name_model(db: Database, agent: str, model: str) -> None:
-    """Set the model of an agent whose model is unknown or only "default"."""
+    """Name the model of an agent whose model is unknown or only "default"."""
     sql = """
         UPDATE agents SET model = :model, metadata = CASE WHEN json_valid(metadata)
           THEN json_set(metadata, '$.model', :model) ELSE metadata END
@@ -115,12 +115,12 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 
 
 def _more_specific(known: object, new: str | None) -> object:
-    """Return the known model, or `new` if the known one is empty or "default"."""
+    """Return the known model, or `new` if the known model is empty or "default"."""
     return new if known in (None, "default") and new else known
 
 
 def _expiry(last_active: object, otherwise: str) -> str:
-    """Return when an agent expires. An imported agent may have any text as its last activity."""
+    """Return when an agent expires; any text may be the last activity of an imported agent."""
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)

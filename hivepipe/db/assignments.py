@@ -1,4 +1,4 @@
-"""The session of each instance: that of its newest event, until the session or process ends."""
+"""The session of each instance: the one of its newest event, until session or process ends."""
 
 from typing import NamedTuple
 

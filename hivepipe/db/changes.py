@@ -3,8 +3,8 @@
 It exists only while the home is joined to a team. Triggers append time and key of each changed row
 to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`, where a row has
 one entry however often it changed. A version is the time in microseconds, and always higher than
-the last one. So versions also rise after a backup was restored, and show how long a row has waited.
-A key without a row is a deleted row.
+the last one. So versions also rise after a restore, and tell how long a row has waited. A key
+without a row means a deleted row.
 """
 
 import re
@@ -156,7 +156,7 @@ def home_of(store: Listings) -> Home:
 
 
 def start_pass(db: Database, terms: str) -> None:
-    """Request that all rows are sent again, by these terms."""
+    """Request that all rows are sent again under these terms."""
     with db.transaction():
         db.execute("UPDATE team_home SET terms = CAST(:terms AS TEXT)", {"terms": terms.encode()})
         _request_pass(db)
@@ -199,7 +199,7 @@ def collect(db: Database) -> bool:
 
 
 def _new_version(table: str) -> str:
-    """Return SQL that gives the key :key the next version, which is at least the current time."""
+    """Return SQL that sets the version of key :key to the next one, at least the current time."""
     return f"""
         INSERT INTO team_changes (version, tbl, key)
         SELECT {_NEXT}, '{table}', CAST(:key AS TEXT) WHERE true
@@ -312,7 +312,7 @@ class Lag(NamedTuple):
 
 
 def lag_behind(store: Listings, mark: int) -> Lag:
-    """Return the lag of a server; `mark` is the newest version that it has."""
+    """Return how far a server is behind; `mark` is the newest version that the server has."""
     sql = "SELECT count(*) AS n, min(version) AS oldest FROM team_changes WHERE version > :mark"
     (row,) = store.rows(sql, {"mark": mark})
     logged = f"SELECT count(*) AS n, {_MICROSECONDS.format(at='min(at)')} AS oldest FROM team_log"
@@ -323,7 +323,7 @@ def lag_behind(store: Listings, mark: int) -> Lag:
 
 
 def has_changes_after(store: Listings, mark: int) -> bool:
-    """Tell whether a row changed that the server may not have."""
+    """Tell whether a row has changed that the server may not have yet."""
     return newest_version(store) > mark or bool(store.rows("SELECT 1 FROM team_log LIMIT 1", {}))
 
 
@@ -333,7 +333,7 @@ def newest_version(store: Database | Listings) -> int:
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Make the next versions higher than this one, which the server got before a restore here."""
+    """Make the next versions higher than this one; the server got it before a restore here."""
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

@@ -40,8 +40,8 @@ class Database:
     ) -> None:
         """Open the database, and create or migrate it if needed. Raise StoreError on failure.
 
-        A new one gets the number of its home (hivepipe.db.tree) with its first page. So it has the
-        number also if an earlier one was deleted at this moment.
+        A new database gets the number of its home (hivepipe.db.tree) with its first page. So it has
+        the number even if an earlier one was deleted at this moment.
         """
         self.path = path
         refuse_tracked(path)
@@ -94,7 +94,7 @@ class Database:
     ) -> bool:
         """Insert a row, with every text redacted; return whether a row was written.
 
-        `on_conflict` is SQL for an existing row, `more` its parameters.
+        `on_conflict` is SQL for an existing row, and `more` has its parameters.
         """
         columns = _redacted(row, "key" if table in _NAMED else "name")
         names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
@@ -122,7 +122,7 @@ class Database:
         """Run the block in one transaction; the write lock is taken at its start.
 
         Also raise sqlite3.OperationalError if the file was removed or replaced meanwhile, because
-        the commit went to a file that no other process can open.
+        no other process can open the file that has the commit.
         """
         with transaction(self._connection):
             yield
@@ -184,7 +184,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def new_values(columns: Iterable[str]) -> str:
-    """Return SQL that gives columns of an existing row the values that were to be inserted."""
+    """Return SQL for an upsert that sets these columns of an existing row to the new values."""
     return ", ".join(f"{name} = excluded.{name}" for name in columns)
 
 
@@ -211,6 +211,6 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _try_to_write_in(folder: Path) -> None:
-    """Raise StoreError with the reason why no file can be created. SQLite reports none."""
+    """Raise StoreError with the reason why no file can be created; SQLite gives no reason."""
     with os_error_as(StoreError, f"cannot write in {folder}"):
         TemporaryFile(dir=folder).close()

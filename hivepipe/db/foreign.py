@@ -1,4 +1,4 @@
-"""Find databases of other programs, without opening any for writing, and their rows in ours."""
+"""Find other programs' databases, opened read-only, and other programs' rows in ours."""
 
 import sqlite3
 from contextlib import closing
@@ -46,7 +46,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _is_own_at_first_sight(path: Path) -> bool:
-    """Check the file only. With `immutable` SQLite creates and reads no -wal and -shm file."""
+    """Check the file only. With `immutable`, SQLite neither creates nor reads -wal and -shm."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:

@@ -1,4 +1,4 @@
-"""Refuse a database that git tracks, because a commit of another person would replace its content.
+"""Refuses a database that git tracks, because another person's commit could replace it.
 
 The same applies to its logs. SQLite permanently applies any `hive.db-wal` or `hive.db-journal` that
 it finds to the database, whose header still identifies it as ours.

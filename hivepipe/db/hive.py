@@ -80,7 +80,7 @@ def end_worker(db: Database, worker: str, column: str) -> None:
 
 
 def _task_left_by(db: Database, worker: str) -> str:
-    """Return the open task of an ended worker that no other worker works on, or "".
+    """Return the open task that only this ended worker worked on, or "".
 
     Only a task that a spawn created is returned; it has the id of a worker. Other tasks belong to
     the user and stay open.
@@ -112,7 +112,7 @@ def archived_before(db: Database, hive: str, time: str) -> set[str]:
 
 
 def ended_worker(db: Database, session: str) -> str:
-    """Return as text which archived or deleted worker had a session, or ""."""
+    """Return a text that names the archived or deleted worker of a session, or ""."""
     sql = """
         SELECT id, deleted_at FROM hive_workers
         WHERE session_id = :session AND (archived_at IS NOT NULL OR deleted_at IS NOT NULL)
@@ -137,7 +137,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return marks of a worker's stored runs, statuses and state; empty if it is unknown.
+    """Return marks of a worker's stored runs, statuses and state; empty for an unknown worker.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """

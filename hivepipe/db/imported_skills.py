@@ -40,7 +40,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
-    """Tell whether the file is our export: the store has all its uses, and at least as many."""
+    """Tell whether the file is our export: the store has all its uses, and no smaller totals."""
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses
         WHERE skill = :skill AND kind <> 'imported' AND created_at = :time
@@ -88,7 +88,7 @@ def _add_use(db: Database, use: SkillUse) -> None:
 
 
 def _id(use: SkillUse) -> str:
-    """Return an id of the use's content; equal uses have the same id."""
+    """Return an id made of the content of a use; equal uses have the same id."""
     text = json.dumps([use.skill, use.time, use.session, use.arguments, use.success])
     return blake2b(
         text.encode("utf-8", "replace"), digest_size=16, person=b"hivepipe-skill"

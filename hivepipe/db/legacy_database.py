@@ -36,7 +36,7 @@ class LeftOut(NamedTuple):
 
 
 class LegacyDatabase:
-    """A copy of a database of any schema, of which hivepipe's columns are read."""
+    """A copy of a database with any schema; only hivepipe's columns are read."""
 
     def __init__(self, path: Path) -> None:
         """Copy and open the database. Raise StoreError if it cannot be read as a database."""
@@ -156,7 +156,7 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _copy(source: str, target: Path) -> None:
-    """Copy a file with its holes, so that a sparse file does not fill the disk."""
+    """Copy a file and keep its holes, so that a sparse file does not fill the disk."""
     with open(source, "rb", buffering=0, opener=_no_link) as file, target.open("wb") as copy:
         for at, data in chunks(file):
             copy.seek(at)

@@ -67,7 +67,7 @@ _TASK_STATES = {
 def utc_time(text: str, otherwise: str | None = None) -> str:
     """Return a time in the store's format; a time without a zone is local time.
 
-    Any other text is returned as it is, or as `otherwise`.
+    Any other text is returned unchanged, or replaced by `otherwise`.
     """
     try:
         moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
@@ -132,7 +132,7 @@ def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    """Import a session as ended. It becomes active when it is resumed."""
+    """Import a session as ended; it becomes active when a person resumes it."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
     if db.insert("sessions", row | extra):
         return
@@ -185,7 +185,7 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
 
 
 def _count(value: object) -> int:
-    """Return a count, also one stored as text or float, or 0 for any other value.
+    """Return a count, even if it is stored as text or float; any other value gives 0.
 
     Sums of counts must not overflow.
     """

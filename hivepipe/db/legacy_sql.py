@@ -66,7 +66,7 @@ class LegacySql:
         self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", dict(row))
 
     def run(self, sql: str, created_at: str) -> int:
-        """Run one statement as if at that time; return the number of rows it touched.
+        """Run one statement as if at this time; return the number of rows that it changed.
 
         Raise RefusedError if it may not be imported.
         """

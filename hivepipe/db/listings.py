@@ -134,7 +134,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _version(connection: sqlite3.Connection) -> str:
-    """Return an error text if another version made the database; "" if not, or if unknown."""
+    """Return an error text if another version made the database; else, or if unknown, ""."""
     with suppress(sqlite3.Error):
         done = Listings(connection).steps()
         return made_by_newer(done) or made_by_older(done)
@@ -299,7 +299,7 @@ class Listings:
         }
 
     def is_empty(self) -> bool:
-        """Tell whether no event was ever applied here. Rows of periodic jobs do not count."""
+        """Tell whether no event was ever applied here; rows of periodic jobs are ignored."""
         return not any(rows for table, rows in self.counts().items() if table not in _UPKEEP_TABLES)
 
     def effectless(self) -> dict[str, int]:

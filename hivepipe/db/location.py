@@ -1,8 +1,8 @@
 """The path of a home's database: in the home, unless SQLite's WAL would be unsafe there.
 
-On file systems that two machines share (network, virtiofs, 9p, FUSE), the machines do not share the
-memory of WAL, and the database is corrupt within minutes without an error of SQLite. SQLite also
-cannot open a file whose path is longer than 512 bytes.
+If two machines share a file system (network, virtiofs, 9p, FUSE), they do not share the memory of
+WAL. The database is then corrupt within minutes, without an error of SQLite. SQLite also cannot
+open a file whose path is longer than 512 bytes.
 """
 
 import os
@@ -35,7 +35,7 @@ _MOUNTS = Path("/proc/self/mountinfo")  # Linux only; without it the home is use
 
 
 def database_path(home: str) -> Path:
-    """Return HIVEPIPE_DB, else hive.db in the home, its work tree or the state folder."""
+    """Return HIVEPIPE_DB, or the path of hive.db in the home, its work tree or the state folder."""
     named = variable("HIVEPIPE_DB")
     return Path(absolute(named)) if named else database_in(home, tree_of(home))
 
@@ -43,7 +43,7 @@ def database_path(home: str) -> Path:
 def database_in(home: str, tree: str) -> Path:
     """Return the database path in a project's work tree, or in the home itself.
 
-    It is in the state folder if the path of that folder is too long or its file system is shared.
+    It is in the state folder if that folder's path is too long or its file system is shared.
     """
     folder = f"{tree}{IN_PROJECT}" if tree else home
     if len(os.fsencode(folder)) > LONGEST_HOME_BYTES or is_on_shared_file_system(folder):

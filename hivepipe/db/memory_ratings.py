@@ -41,7 +41,7 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
 
 
 def rated_by(store: Listings, session: str) -> tuple[str, str]:
-    """Return the rater of a session (its profile, else its id), and its task or ""."""
+    """Return the rater of a session (its profile or else its id), and its task or ""."""
     sql = """
         SELECT
           (SELECT profile_id FROM profile_sessions WHERE session_id = :session

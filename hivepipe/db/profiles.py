@@ -34,7 +34,7 @@ def change_profile(
 def enter_profile(
     db: Database, profile: str, session: str, swarm: str, folder: str, time: str
 ) -> None:
-    """Record that a session belongs to a profile, and the folder of the profile's files."""
+    """Record the profile of a session, and the folder of the profile's files."""
     newest = f"""
         (profile_id, session_id) DO UPDATE SET {new_values(("folder", "entered_at"))}
         WHERE excluded.entered_at > profile_sessions.entered_at
@@ -64,7 +64,7 @@ def is_version(db: Database, profile: str, name: str, sha256: str) -> bool:
 def add_version(
     db: Database, job: Origin, profile: str, name: str, sha256: str, text: str, source: str
 ) -> None:
-    """Insert one version of a file, which the job stores."""
+    """Insert a version of a file; job and session of `job` are stored with it."""
     row = {
         "profile_id": profile,
         "name": name,

@@ -64,7 +64,7 @@ def note_turn_end(db: Database, job: Origin) -> None:
 
 
 def note_end(db: Database, job: Origin, reason: str) -> None:
-    """Record the end of the session for one instance; the newest end gives the reason."""
+    """Record the end of the session for one instance; the newest end sets the reason."""
     sql = """
         UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -128,7 +128,7 @@ def is_open(store: Listings, session: str) -> bool:
 
 
 def claim_end(db: Database, session: str, job_id: str) -> bool:
-    """Claim the follow-up work of a session's end, which exactly one job gets for each end.
+    """Claim the follow-up work of a session's end; exactly one job gets it for each end.
 
     Return False if the session is open, or another job has the claim.
     """
@@ -147,6 +147,6 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether a process ended with the session; False if all continue in other sessions."""
+    """Tell whether a process ended with the session, instead of continuing in another one."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

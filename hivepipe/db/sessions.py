@@ -113,7 +113,7 @@ def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
 
 
 def _object_in(column: object) -> dict[str, Any]:
-    """Return the JSON object in a column, or one with the other text that a predecessor wrote."""
+    """Return the JSON object in a column; other content, from a predecessor, is put into one."""
     text = str(column or "{}")
     try:
         found = orjson.loads(text)
@@ -123,7 +123,7 @@ def _object_in(column: object) -> dict[str, Any]:
 
 
 def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
-    """Set a session's model, title or effort from another source than a start.
+    """Set a session's model, title or effort from a source other than a start.
 
     `order` is the event's time; a title that Claude generated has a lower order than any time.
     Nothing is done if the session has no row.

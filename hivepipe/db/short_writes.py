@@ -1,4 +1,4 @@
-"""Many writes in transactions so short that the writer can continue beside them."""
+"""Many writes, in transactions so short that the writer can write in between."""
 
 import time
 from collections.abc import Callable, Iterable

@@ -79,7 +79,7 @@ class Spending:
         model: str,
         home: str,
     ) -> tuple[int, int]:
-        """Reserve up to `wanted` requests of at most `each`; return an id and the granted number.
+        """Reserve up to `wanted` requests of at most `each`; return an id and the number granted.
 
         The number is 0 if a cap is reached. `since` is the start of the day, in seconds since 1970.
         """
@@ -146,9 +146,9 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger. Raise StoreError if it cannot be used; then no call may be made.
+    """Open the ledger. Raise StoreError if it cannot be used; no call may be made then.
 
-    It is a DamagedLedgerError if another attempt cannot succeed.
+    Raise DamagedLedgerError if another attempt cannot succeed.
     """
     path = spending_path()
     try:

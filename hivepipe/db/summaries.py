@@ -40,7 +40,7 @@ _COLUMNS = ", ".join(("session_id", *Summary._fields))
 
 
 def record_summary(db: Database, session: str, made: Summary) -> None:
-    """Write a summary, unless a better or newer one of the same state exists."""
+    """Write a summary unless a better or newer one of the same state exists."""
     better = f"""
         (session_id, state) DO UPDATE SET {new_values(made._fields)}
         WHERE excluded.kind = '{LLM}' AND summaries.kind = '{PLAIN}'

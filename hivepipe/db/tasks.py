@@ -75,7 +75,7 @@ def tasks_like(db: Database, prefix: str) -> list[str]:
 
 
 def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
-    """Return the open tasks, or all, most recently updated first."""
+    """Return the open tasks or all tasks, most recently updated first."""
     sql = f"""
         SELECT {_COLUMNS} FROM tasks WHERE :all OR status = 'open' ORDER BY updated_at DESC, id
     """

@@ -68,7 +68,7 @@ def replaced(home: str) -> str:
 
 
 def _is_empty(path: Path) -> bool:
-    """Tell whether there is no database yet. A file of 0 bytes has none."""
+    """Tell whether the database is missing or has 0 bytes."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:

@@ -118,7 +118,7 @@ def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
 
 
 def _since_fork(session: str, states: list[State]) -> State:
-    """Return the last count of a session, minus the count of the session that it forked."""
+    """Return the last count of a session, minus the last earlier count of the session it forked."""
     own = [state for state in states if state.session == session]
     others = (state for state in states if state.session != session)
     before = [state for state in others if _is_before(state, own[0])]
@@ -128,7 +128,7 @@ def _since_fork(session: str, states: list[State]) -> State:
 
 
 def _is_before(one: State, other: State) -> bool:
-    """Tell whether `other` can be a continuation of `one`."""
+    """Tell whether the count `other` can be a continuation of the count `one`."""
     return one.duration_ms < other.duration_ms and all(
         not any(_less(tokens, other.models.get(model, Tokens())))
         for model, tokens in one.models.items()
@@ -136,7 +136,7 @@ def _is_before(one: State, other: State) -> bool:
 
 
 def _used(store: Listings, sessions: list[str]) -> Used:
-    """Return the usage of these sessions' messages, by session and the plain name of the model."""
+    """Return the usage of these sessions' messages, by session and plain model name."""
     sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
     sql = f"""
         SELECT session_id, model, {sums} FROM usage_sums

@@ -78,7 +78,7 @@ def rate_of(row: Row | Entry, band: int) -> Rate:
 
 
 class Charge(NamedTuple):
-    """The sum of messages of one rate within a quarter of an hour, which began at `time`."""
+    """The sum of messages of one rate within a quarter of an hour that begins at `time`."""
 
     time: str
     session: str

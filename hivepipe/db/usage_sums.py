@@ -17,14 +17,14 @@ def _quarter(row: str) -> str:
 
 
 def band(row: str) -> str:
-    """Return SQL of a message's band, as `hivepipe.costs.tokens` defines it."""
+    """Return SQL for the band of a message, as `hivepipe.costs.tokens` defines it."""
     parts = ("input", "cache_read", "cache_write_5m", "cache_write_1h")
     prompt = " + ".join(f"{row}.{name}" for name in parts)
     return f"CASE WHEN {prompt} > 200000 THEN 200000 WHEN {prompt} > 100000 THEN 100000 ELSE 0 END"
 
 
 def summed(row: str) -> str:
-    """Return SQL that gives a row of `usage` the columns of `usage_sums`."""
+    """Return SQL that computes the columns of `usage_sums` from a row of `usage`."""
     own = {"began": _quarter(row), "band": band(row)}
     key = ", ".join(own.get(name, f"{row}.{name}") + f" AS {name}" for name in _KEY)
     return f"{key}, 1 AS messages, {', '.join(f'{row}.{name}' for name in _COUNTS)}"

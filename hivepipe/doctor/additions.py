@@ -75,7 +75,7 @@ def team(facts: Facts) -> Iterator[Finding]:
 
 
 def page(_facts: Facts) -> Iterator[Finding]:
-    """Find that the settings enable the page, but its packages are missing."""
+    """Find that the settings enable the page while its packages are missing."""
     if shared_page.is_enabled() and not shared_page.is_installed():
         yield Finding("`web = true`, but the page is not installed", "pip install 'hivepipe[web]'")
 

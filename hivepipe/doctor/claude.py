@@ -52,7 +52,7 @@ def _against_hooks(
 
 
 def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
-    """Tell whether an administrator enables the plugin, so that its hooks count as managed."""
+    """Tell whether an administrator enables the plugin; then its hooks count as managed."""
     enabled = [settings.get("enabledPlugins") for settings in files]
     names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
     return any(name.startswith("hivepipe@") for name in names)

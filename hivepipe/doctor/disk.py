@@ -66,7 +66,7 @@ def modes(facts: Facts) -> Iterator[Finding]:
 
 
 def runtime(facts: Facts) -> Iterator[Finding]:
-    """Find a folder of sockets that is not used, because others can enter it, or that is full."""
+    """Find a folder of sockets that is full, or that is not used because others can enter it."""
     folder = facts.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
@@ -117,7 +117,7 @@ def database(facts: Facts) -> Iterator[Finding]:
 
 
 def _moving_aside(database: Path, now: float) -> str:
-    """Return the commands that rename a database with its log, which may have rows, too."""
+    """Return the commands that rename a database and its log, because the log may have rows."""
     names = [
         (shlex.quote(f"{database}{end}"), shlex.quote(f"{database}.damaged-{now:.0f}{end}"))
         for end in SUFFIXES
@@ -146,7 +146,7 @@ def file_size(facts: Facts) -> Iterator[Finding]:
 
 
 def _file_size_limit(pid: int) -> int | None:
-    """Return the file size limit of a process in bytes, or None if it has none or is unknown."""
+    """Return the file size limit of a process in bytes, or None without a limit or if unknown."""
     for line in read_small(f"/proc/{pid}/limits").splitlines():
         if line.startswith("Max file size"):
             soft = line.split()[3]
@@ -223,7 +223,7 @@ def config(facts: Facts) -> Iterator[Finding]:
 
 
 def asking(facts: Facts) -> Iterator[Finding]:
-    """Find requests of the repository's files that the user has not answered."""
+    """Find requests in the repository's files that the user has not answered."""
     found = waiting(facts.place.home, facts.place.project)
     if found:
         text = f"files of this repository ask for something: {in_a_line(found)}"

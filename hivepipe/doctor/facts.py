@@ -95,7 +95,7 @@ class Facts:
 
     @property
     def with_own_hooks(self) -> list[SettingsFile]:
-        """Return those of them that are not another user's, which only that user can repair."""
+        """Return those of `with_hooks` that this user can repair, which another user's are not."""
         return [file for file in self.with_hooks if not another_owner(file.path)]
 
     @property
@@ -119,7 +119,7 @@ class Facts:
 
     @cached_property
     def programs(self) -> list[dict[str, Any]]:
-        """Return the supervisor's information on its programs, or [] without a supervisor."""
+        """Return the supervisor's information about its programs, or [] without a supervisor."""
         return supervisor.processes(self.stack)
 
     @cached_property

@@ -39,7 +39,7 @@ class HookInUse:
         return f"hook: {self.kind}{reason}; a start: {', '.join(found) or 'fails'}{ratio}"
 
     def entry(self) -> dict[str, object]:
-        """Return the result in the form of `hivepipe doctor --json`."""
+        """Return the result in the form that `hivepipe doctor --json` prints."""
         return {**asdict(self), "ratio": self.ratio}
 
 

@@ -108,7 +108,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
 
 
 def outdated(facts: Facts) -> Iterator[Finding]:
-    """Find entries of an older hivepipe, which run files of the package that upgrades replace."""
+    """Find entries of an older hivepipe: they run files of the package that upgrades replace."""
     for file in facts.with_own_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
@@ -127,7 +127,7 @@ def stale(facts: Facts) -> Iterator[Finding]:
 
 
 def shared(facts: Facts) -> Iterator[Finding]:
-    """Find hooks by name whose program does not exist."""
+    """Find hooks by name if the hook program, which they look for, does not exist."""
     forms = {form_of(entry["hooks"][0]) for file in facts.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:
@@ -138,7 +138,7 @@ def shared(facts: Facts) -> Iterator[Finding]:
 def interpreter(facts: Facts) -> Iterator[Finding]:
     """Find that the recorded interpreter, which starts the stack, has no hivepipe.
 
-    It is not asked if it runs this very process.
+    The interpreter of this process is not asked.
     """
     python = facts.record.get("python")
     if python and python != sys.executable and not _has_hivepipe(python):
@@ -158,7 +158,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 
 
 def doubled(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that run twice per event, which is stored once but takes twice the time."""
+    """Find hooks that run twice per event; this takes twice the time, but stores it once."""
     plugin = facts.plugin
     files = [
         file for file in facts.with_own_hooks if file.scope is not Scope.CODEX and not _gone(file)
@@ -196,7 +196,7 @@ def _why_gone(path: str) -> str:
 
 
 def _needed(entry: Entry) -> list[str]:
-    """Return the files that an entry needs; `shared` looks for the program of one by name."""
+    """Return the files that an entry needs; `shared` finds the program of an entry by name."""
     handler = entry["hooks"][0]
     if is_old(handler):
         return old_paths(handler)
@@ -206,7 +206,7 @@ def _needed(entry: Entry) -> list[str]:
 
 
 def _init(file: SettingsFile) -> str:
-    """Return the command that renews the hooks in a settings file, or "" for another user's."""
+    """Return the command that renews the hooks of a settings file, or "" for another user's."""
     if another_owner(file.path):
         return ""
     return "hivepipe init" if file.scope is Scope.LOCAL else f"hivepipe init --{file.scope}"

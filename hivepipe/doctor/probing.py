@@ -97,7 +97,7 @@ def probe(facts: Facts, with_stack: bool) -> list[Probe]:
 
 
 def _registered(facts: Facts) -> Iterator[Probe]:
-    """Yield each of hivepipe's hook commands that Claude Code would run here."""
+    """Yield each of hivepipe's hook commands that Claude Code would run in this folder."""
     for file in facts.with_hooks:
         for event, entry in file.entries:
             yield Probe(file.path, event, entry["hooks"][0], "", token_hex(16))
@@ -130,7 +130,7 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 
 
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
-    """Return a hook's environment: the shell's, `env` of the settings, Claude Code's variables."""
+    """Return a hook's environment: the shell's, `env` of the settings, and Claude Code's own."""
     found = everything()
     for file in reversed(facts.settings_files):  # the file with the highest precedence comes last
         variables = file.settings.get("env")

@@ -35,7 +35,7 @@ _LOOKED_AT = 100  # waiting jobs that are read per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
-    """Find that no Redis or Valkey server, or not the configured one, exists."""
+    """Find that there is no Redis or Valkey server, or not the configured one."""
     _, trouble = facts.redis_server
     if trouble:
         named = of_files("HIVEPIPE_REDIS_SERVER")
@@ -174,7 +174,7 @@ def spool(facts: Facts) -> Iterator[Finding]:
 
 
 def in_memory(facts: Facts) -> Iterator[Finding]:
-    """Find events outside the home, which could not take them (full disk, read-only)."""
+    """Find events outside the home because it could not take them (full disk, read-only)."""
     home_spool = facts.home / "spool"
     count = sum(path.parent != home_spool for path in facts.spooled)
     if count:

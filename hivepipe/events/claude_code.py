@@ -313,7 +313,7 @@ class ToolEvent(Event):
 
 
 class PreToolUse(ToolEvent):
-    """A tool call is about to be executed."""
+    """A tool call that has not been executed yet."""
 
     __slots__ = ()
 
@@ -484,7 +484,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def clean(text: str) -> str:
-    """Make a text storable: NUL and lone surrogates, which JavaScript leaves, become U+FFFD."""
+    """Make a text storable: NUL and lone surrogates from JavaScript become U+FFFD."""
     if text.isascii():
         return text.replace("\0", "\ufffd") if "\0" in text else text
     return (

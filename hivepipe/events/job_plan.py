@@ -213,7 +213,7 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a start. After a compaction the transcript has a summary to archive."""
+    """Return the jobs of a start. After a compaction, the transcript has a summary to archive."""
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
 
@@ -430,7 +430,7 @@ def _conclusion(event: Event, context: Context) -> Job:
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
     """Return the jobs that archive a transcript.
 
-    A subagent's event also names the session's transcript, which is another one.
+    A subagent's event also names the transcript of the session, which differs from its own.
     """
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path

@@ -23,7 +23,7 @@ class PermissionRequest(ToolEvent):
 
     @property
     def waits_for(self) -> str:  # type: ignore[override]
-        """Return the question."""
+        """Return the question that the person is asked."""
         return f"permission: {self.tool}"
 
 
@@ -93,12 +93,12 @@ class Notification(Event):
 
     @property
     def is_activity(self) -> bool:  # type: ignore[override]
-        """Tell whether it waits for a person within a turn."""
+        """Tell whether the notification says that Claude Code waits for a person within a turn."""
         return self.kind in ASKS_A_PERSON
 
     @property
     def waits_for(self) -> str:  # type: ignore[override]
-        """Return the question, or ""."""
+        """Return the question that the person is asked, or ""."""
         return (self.message or self.kind) if self.is_activity else ""
 
 

@@ -1,4 +1,4 @@
-"""Parse a task notification about a subagent that ran in the background.
+"""Parse the notification about a subagent that ran in the background and has ended.
 
 No other source has tokens and duration of such an agent. On the hook path, for such prompts.
 """

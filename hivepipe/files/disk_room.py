@@ -11,9 +11,9 @@ def free_bytes(folder: str | Path) -> int:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Tell whether no file can be made there; some file systems have no number of free inodes.
+    """Tell whether no file can be created; some file systems do not count free inodes.
 
-    Root may also use what is reserved.
+    Root may also use the reserved blocks and inodes.
     """
     disk = os.statvfs(_existing(folder))
     is_root = os.geteuid() == 0

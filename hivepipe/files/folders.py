@@ -92,7 +92,7 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Yield a file that then replaces a file, atomically and synced.
+        """Yield a new file that then replaces the file of this name, atomically and synced.
 
         After an error the old file stays, and the new one takes no room on a full disk.
         """
@@ -141,7 +141,7 @@ class Folder:
             raise self._named(error, new) from None
 
     def _named(self, error: OSError, name: str) -> OSError:
-        """Return the error with the whole path of the file, which the user is told."""
+        """Return the error with the full path of the file, because it is shown to the user."""
         return OSError(error.errno, error.strerror, f"{self.path}/{name}")
 
     def status(self, name: str) -> os.stat_result | None:

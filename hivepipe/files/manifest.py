@@ -59,7 +59,7 @@ _FOUND = ", ".join(Found._fields)
 
 
 class OwnFile(NamedTuple):
-    """One file that hivepipe made; the digests are empty if it is not replaced as a whole."""
+    """One file that hivepipe made; its digests are empty unless it is replaced as a whole."""
 
     made_at: float
     digest: str
@@ -96,12 +96,12 @@ class Manifest:
 
     @property
     def adopts(self) -> bool:
-        """Tell whether archives of hivepipe that are not in the manifest are still to be added."""
+        """Tell whether archives of hivepipe that are missing from the manifest may be added."""
         self.begin()
         return bool(self.fact("adopts"))
 
     def set_adopts(self, adopts: bool) -> None:
-        """Set whether archives that are not in the manifest are still to be added."""
+        """Set whether archives of hivepipe that are missing from the manifest may be added."""
         self._write("REPLACE INTO facts VALUES ('adopts', ?)", "1" if adopts else "")
 
     def remember(self, name: str, value: str) -> None:

@@ -62,7 +62,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def statements(script: str) -> Iterator[str]:
-    """Split a script into statements; `executescript` would commit the open transaction."""
+    """Split a script into statements, because `executescript` would commit the transaction."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
@@ -73,7 +73,7 @@ def statements(script: str) -> Iterator[str]:
 
 @contextmanager
 def closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
-    """Close the connection if the block fails, because then no object owns it."""
+    """Close the connection if the block fails, because no object owns it in that case."""
     try:
         yield
     except BaseException:

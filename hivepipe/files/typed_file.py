@@ -1,4 +1,4 @@
-"""hivepipe's own small JSON files, read into the type that they are written from.
+"""hivepipe's own small JSON files, each read into the type that wrote it.
 
 A field that the type does not have is ignored, because a later version may have added it.
 """

@@ -89,7 +89,7 @@ def kind_of_call(event: Event) -> str:
 
 
 def last_calls(entries: list[str]) -> list[Call]:
-    """Return the calls since the last prompt, oldest first."""
+    """Return the calls since the last prompt, the oldest first."""
     if PROMPT in entries:
         entries = entries[len(entries) - entries[::-1].index(PROMPT) :]
     return [Call(entry[16:32], entry[32:33], entry[33:]) for entry in entries]
@@ -159,7 +159,7 @@ def cancellation(home: str, task: str) -> str | None:
 
 
 def is_first_notice(home: str, session: str, cancelled: str) -> bool:
-    """Tell whether a session sees this cancellation for the first time, and record that."""
+    """Tell whether a session sees this cancellation for the first time, and record it as seen."""
     path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
     try:
         posix.close(open_or_make(path, posix.O_WRONLY | posix.O_EXCL))

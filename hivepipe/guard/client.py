@@ -123,7 +123,7 @@ class Watch:
         return [self.calls_key, f"hivepipe:activity:{self.session}", self.session]
 
     def batch_ids(self) -> "list[tuple[str, bool]]":
-        """Return the calls of a batch: their ids in the list, and whether they were not run."""
+        """Return the calls of a batch: their ids in the list, and whether each was not run."""
         return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 
     def note(self) -> Note:

@@ -54,7 +54,7 @@ EXPLANATIONS = {
 
 
 def reason(verdict: Verdict, tool: str, task: str) -> str:
-    """Return the reason of a denial for the agent; it names no command that would lift it."""
+    """Return the reason of a denial for the agent; it names no command that lifts the denial."""
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "

@@ -65,12 +65,12 @@ class Limits:
 
 
 class Verdict:
-    """The result of a rule for a call; one warning is given per `subject`."""
+    """The result of a rule for a call; each `subject` gets one warning."""
 
     __slots__ = ("count", "deny", "rule", "subject")
 
     def __init__(self, rule: str, count: int, deny: bool, subject: str) -> None:
-        """A verdict that does not deny is a warning."""
+        """Set the values; a verdict that does not deny is a warning."""
         self.rule = rule
         self.count = count
         self.deny = deny
@@ -118,7 +118,7 @@ def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
 
 
 def _unchanged(calls: "Sequence[Call]") -> list[str]:
-    """Return the pattern of each call after which nothing changed, "" for the others."""
+    """Return the pattern of each call after which nothing changed, and "" for the others."""
     last_result: dict[str, str] = {}
     progress: dict[str, int] = {}
     file_changed = -1
@@ -140,7 +140,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
 
 
 def _poll(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Return the verdict on a poll, or None; it is empty if its result equals the last one."""
+    """Return the denial of a poll whose last results are equal too often, or None."""
     now = calls[-1]
     if now.kind != POLL:
         return None
@@ -174,7 +174,7 @@ def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -
 
 
 def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
-    """Return in how many of the latest calls these two alternate, with few others between."""
+    """Return the length of the longest recent alternation of the two patterns, or 0."""
     longest = of_two = switches = 0
     before = ""
     for seen, pattern in enumerate(reversed(repeated), 1):
@@ -191,7 +191,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Return a verdict or None; waiting tools get a warning at the deny count, no denial."""
+    """Return a verdict or None; waiting tools get a warning at the count that denies others."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):
@@ -200,7 +200,7 @@ def _verdict(
 
 
 def _counts(text: str | None, name: str) -> tuple[int, ...]:
-    """Parse as many counts as the default has; return the default for any other text."""
+    """Parse counts, as many as the default has; any other text gives the default."""
     default = tuple(map(int, DEFAULTS[name].split()))
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)

@@ -26,7 +26,7 @@ class SharedDisk:
     """The disk with the rights of one profile."""
 
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
-        """`is_silent`: the disk did not answer at the last check."""
+        """Set the rights; `is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)

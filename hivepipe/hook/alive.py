@@ -17,7 +17,7 @@ _DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap 
 
 
 class Liveness(NamedTuple):
-    """`lives` is None if it is unknown; `reason` says why the process is dead."""
+    """`lives` is None if the state is unknown; `reason` says why the process is dead."""
 
     lives: bool | None
     reason: str = ""
@@ -30,7 +30,7 @@ UNKNOWN = Liveness(None)
 def liveness_of(
     instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]
 ) -> Liveness:
-    """Judge a row of `instances` from this machine."""
+    """Judge the process of a row of `instances` from this machine."""
     pid = instance["pid"] or 0
     # An instance named by its launcher has the pid of the hook's parent, not of Claude Code.
     if pid <= 0 or not _OURS.fullmatch(instance["id"]):
@@ -59,7 +59,7 @@ def liveness_on(
 
 
 def lives(pid: int, started: str) -> bool:
-    """Tell whether the process lives; `started` is the kernel's start time, or "" if unknown."""
+    """Tell whether the process lives; `started` is its start time in the kernel, or ""."""
     if pid <= 0 or not process_exists(pid):
         return False
     state, now = _state_and_start(pid)

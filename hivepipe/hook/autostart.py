@@ -1,4 +1,4 @@
-"""Start the stack when Redis does not answer: one hook does it, with a delay between starts.
+"""Starts the stack when Redis does not answer: one hook does it, with a delay between starts.
 
     <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 
@@ -77,7 +77,7 @@ def _is_due(text: str) -> bool:
 
 
 def _wins(path: str) -> bool:
-    """Move the time ahead under the lock; return True for one of many concurrent hooks."""
+    """Move the time ahead under the lock; return True in only one of many concurrent hooks."""
     descriptor = open_or_make(path, posix.O_RDWR)
     try:
         posix.lockf(descriptor, posix.F_TLOCK, 0)

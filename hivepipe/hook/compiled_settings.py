@@ -22,7 +22,7 @@ _last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project, result
 
 
 def text_of(path: str) -> str:
-    """Return the text of the file, or "" without one; a replaced file is read again."""
+    """Return the text of the file, or "" if it is missing; a replaced file is read again."""
     global _file
     try:
         status = posix.stat(path)

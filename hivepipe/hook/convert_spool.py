@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _convert_alone(path: Path) -> None:
-    """Convert a file, unless another process converts it or it no longer exists."""
+    """Convert a file that exists, unless another process converts it."""
     try:  # opened for writing, because NFS requires that for an exclusive lock
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -62,7 +62,7 @@ def _convert(path: Path) -> None:
 
 
 def _take_in(path: Path, frame: Frame) -> None:
-    """Write the spool file, after removing the incomplete one of a killed converter."""
+    """Write the spool file, after removing an incomplete one that a killed converter left."""
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     frame.act_as_sender()

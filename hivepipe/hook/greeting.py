@@ -54,7 +54,7 @@ def _line(place: Place, time_ns: int, by_plugin: bool) -> str:
 
 
 def briefing(place: Place, source: str, session: str, swarm: str, task: str, profile: str) -> str:
-    """Return the context for a session that starts; at most 9,500 characters."""
+    """Return the context for a session that starts: at most 9,500 characters."""
     goal = read_part(place.home, f"goal-{session}") if source == "compact" else ""
     found = [
         goal or (read_part(place.home, f"task-{task}") if task else ""),
@@ -74,7 +74,7 @@ def project_part(project: str, kind: str = "project", number: int | None = None)
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part of a kind that is not about `own`, the id of a task or session."""
+    """Return the first part of a kind that is about another id than `own` (a task or session)."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"

@@ -115,7 +115,7 @@ def _push(
 
 
 def _notes_wait(place: home.Place) -> bool:
-    """Tell whether notes wait on disk: they must be counted before a batch is judged."""
+    """Tell whether notes wait on disk; these must be counted before a batch is judged."""
     for folder in (place.home, place.runtime):
         try:
             names = posix.listdir(folder)
@@ -129,7 +129,7 @@ def _notes_wait(place: home.Place) -> bool:
 def _may_connect(place: home.Place) -> bool:
     """Tell whether a hook may connect to the Redis of this home, and whether there may be one.
 
-    This is checked first, because importing the client takes 2 % of a hook's time.
+    This check comes first, because importing the client takes 2 % of a hook's time.
     """
     if place.socket.startswith("/"):
         # Without a private folder no stack was started here, or another user owns the folder.
@@ -152,7 +152,7 @@ def _keep(
 
 
 def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: int) -> None:
-    """Start the stack if Redis is absent, else log the refusal; the event is in the spool."""
+    """Start the stack if Redis is absent, else log the refusal; the event is already spooled."""
     if not refused.is_absent:
         from hivepipe.files.hook_log import log_line
 
@@ -182,7 +182,7 @@ def _call_stack(name: str, place: home.Place) -> None:
 
 
 def apply_and_end(name: str, place: home.Place, path: str) -> None:
-    """Apply this spool file now, and end the process."""
+    """Apply this spool file in this process, and end the process."""
     try:
         _apply_directly(name, place, path)
     finally:

@@ -41,7 +41,7 @@ _booted: tuple[str, str] | None = None  # boot and pid namespace of this process
 
 
 def this_machine() -> tuple[str, str, str]:
-    """Return host, boot and pid namespace, which qualify a pid; unknown parts are empty (macOS)."""
+    """Return host, boot and pid namespace, which qualify a pid; unknown parts are "" (macOS)."""
     global _booted
     if _booted is None:
         _booted = _boot_and_pid_space()
@@ -57,7 +57,7 @@ def _boot_and_pid_space() -> tuple[str, str]:
 
 
 class Instance:
-    """A running Claude Code process; `session` is empty if no marker exists."""
+    """A running Claude Code process; `session` is "" if it has no marker."""
 
     __slots__ = ("has_ended", "id", "key", "pid", "session", "started")
 
@@ -77,7 +77,7 @@ class Instance:
 
 
 def this_instance(home: str) -> Instance:
-    """Find the process of this hook and its stored data."""
+    """Find the process of this hook and the data stored for that process."""
     named = of_this_process("HIVEPIPE_INSTANCE_ID")
     if named:
         return _named_instance(home, named)
@@ -123,7 +123,7 @@ def had_no_session(event: Event, instance: Instance) -> bool:
 
 
 def _named_instance(home: str, named: str) -> Instance:
-    """Return an instance named by its launcher (tests, containers, other wrappers)."""
+    """Return an instance with the name that its launcher set (tests, containers, wrappers)."""
     named = (
         valid_id(named)
         or "instance-"
@@ -153,8 +153,8 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
 def overwrite_small(path: str, text: str) -> None:
     """Write a small file of ours in place; a longer old text is cut after the write.
 
-    This takes a third of the time of a rename, which makes ext4 write the file out at once. Readers
-    must recognise the end of the text; they see each write as a whole.
+    This takes a third of the time of a rename, because a rename makes ext4 write the file at once.
+    Readers must recognise the end of the text; they see each write as a whole.
     """
     descriptor = open_or_make(path, posix.O_WRONLY)
     try:
@@ -273,13 +273,13 @@ def _process(pid: int) -> tuple[str, int, str]:
 def own_start_ns() -> int:
     """Return the start of this process on the monotonic clock, computed from its CPU time.
 
-    A process that has just started has used a CPU or waited for one, and hardly for anything else.
+    A process that has just started has used a CPU or waited for one, and has done little else.
     """
     return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
 
 
 def waited_for_cpu() -> int | None:
-    """Return how long this process has waited for a CPU, in ns, or None outside Linux."""
+    """Return the time in ns that this process has waited for a CPU, or None outside Linux."""
     try:
         return int(read_small("/proc/thread-self/schedstat").split()[1])
     except (ValueError, IndexError):
@@ -287,7 +287,7 @@ def waited_for_cpu() -> int | None:
 
 
 def _start_epoch(started: str) -> int:
-    """Return the start of the process in seconds since 1970: the same for all its hooks."""
+    """Return the start of the process in seconds since 1970; it is the same for all its hooks."""
     boot = _boot_epoch()
     if not started or not boot:
         return int(time.time())
@@ -297,7 +297,7 @@ def _start_epoch(started: str) -> int:
 def _boot_epoch() -> int:
     """Return the boot time of the machine in seconds since 1970, or 0.
 
-    /proc/stat has one line per core before it, so up to 1 MB is read.
+    In /proc/stat, one line per core precedes it, so up to 1 MB is read.
     """
     found = read_small("/proc/stat", 1 << 20).partition("\nbtime ")[2].split()
     return int(found[0]) if found else 0

@@ -43,7 +43,7 @@ place_of_event: "home.Place | None" = None  # None until it is known
 
 
 def is_left_to_settings(name: str) -> bool:
-    """Tell whether this is the plugin's hook, and hooks of the settings take this event."""
+    """Tell whether this is the plugin's hook and hooks of the settings handle the event."""
     if not is_plugins():
         return False
     from hivepipe.hook.plugin import has_nothing_to_do
@@ -52,7 +52,7 @@ def is_left_to_settings(name: str) -> bool:
 
 
 def is_plugins() -> bool:
-    """Tell whether this runs as a hook of the plugin (`hooks/plugin.sh`)."""
+    """Tell whether this process runs as a hook of the plugin (`hooks/plugin.sh`)."""
     return sys.argv[1:2] == ["plugin"]
 
 
@@ -61,8 +61,8 @@ def take_in(
 ) -> Taken:
     """Process one event; `began_ns` is the start of its hook on the monotonic clock.
 
-    `exchange` is set in the process `intake`, which sends the answer before the event is handed
-    over, unless the answer depends on that.
+    `exchange` is set in the process `intake`. It sends the answer before the event is handed over,
+    unless the answer depends on the hand-over.
     """
     global keep, place_of_event
     event_time_ns = sender.time_ns()
@@ -96,7 +96,7 @@ def _answer_and_record(
     began_ns: int,
     exchange: "Exchange | None",
 ) -> Taken:
-    """Hand the event's jobs over and return the answer, which is sent early if it is known."""
+    """Hand the event's jobs over; return the answer, which is sent earlier if it is known."""
     is_answered = exchange is not None and exchange.is_answered
     instance = None
     if exchange is None or not context.own_session or settings.environment("CLAUDE_ENV_FILE"):
@@ -237,7 +237,7 @@ def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
 
 
 def _is_wanted(place: home.Place) -> bool:
-    """Tell whether events are recorded here; in CI and cloud environments only on request."""
+    """Tell whether events are recorded here; CI and cloud environments need a setting for it."""
     if place.state == "off" or home.owner_over_root(place.home):
         return False
     is_requested = place.python or settings.environment("HIVEPIPE_HOME")
@@ -248,7 +248,7 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Return the answer if nothing is recorded: a message if root uses another user's home."""
+    """Return the answer when nothing is recorded: a message if root uses another user's home."""
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL
@@ -261,7 +261,7 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 
 def locate(event: Event | None) -> home.Place:
-    """Return the place of an event; without one, of CLAUDE_PROJECT_DIR or the working directory."""
+    """Return the place of an event, or of CLAUDE_PROJECT_DIR or the working directory."""
     found = sender.place()
     if found:
         project, folder, record = found
@@ -272,7 +272,7 @@ def locate(event: Event | None) -> home.Place:
 
 
 def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
-    """Plan the event again and spool it, without contacting Redis: the deadline has passed."""
+    """Plan the event again and spool it without Redis, because the deadline has passed."""
     place = locate(event)
     if event is not None and not event.session_id.startswith(PROBE) and _is_wanted(place):
         from hivepipe.hook import throttle
@@ -323,7 +323,7 @@ def _with_prompt(
 
 
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
-    """Return the guard's view of this event, or None if the guard ignores it."""
+    """Return what the guard records of this event, or None if the guard ignores the event."""
     if not context.own_session or not event.is_activity:
         return None
     from hivepipe.guard.client import Watch
@@ -336,7 +336,7 @@ def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch
 
 
 def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
-    """Return the compiled settings of files, and the keyword rules."""
+    """Return the compiled settings from files, and the keyword rules."""
     path = f"{place.home}/hook-settings.json"
     if not posix.access(path, posix.F_OK):
         return {}, None
@@ -382,7 +382,7 @@ def _profile_folder(place: home.Place, profile: str) -> str:
 def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -> None:
     """Snapshot an identity file that this call changed, before it changes again.
 
-    The resolved path of the folder is compared.
+    Folders are compared by their resolved paths.
     """
     if not context.profile or not isinstance(event, PostToolUse) or event.tool not in EDIT_TOOLS:
         return
@@ -394,7 +394,7 @@ def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -
 
 
 def _task(place: home.Place) -> str:
-    """Return the task that this process was started with; one assigned later is stored already."""
+    """Return the task given at this process's start; a task assigned later is already stored."""
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named:
         return ""
@@ -422,7 +422,7 @@ def _count(
 def _keep_markers(
     event: Event, place: home.Place, instance: instances.Instance, context: job_plan.Context
 ) -> None:
-    """Update the markers after the hand-over, when the session's own upsert is enqueued."""
+    """Update the markers after the hand-over, because the session's own upsert is enqueued then."""
     try:
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)

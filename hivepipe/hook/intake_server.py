@@ -127,9 +127,9 @@ class Server:
         self.parent = posix.getppid()
 
     def serve(self) -> None:
-        """Answer until a signal ends it, an upgrade replaces its code, or its supervisor dies.
+        """Answer until a signal, an upgrade of its code or the death of its supervisor ends it.
 
-        It also ends if a cleaner has removed its socket; the supervisor starts another one.
+        It also ends if its socket was removed; the supervisor starts another process then.
         """
         for number in (SIGHUP, SIGINT, SIGTERM):
             signal(number, self._end)
@@ -205,7 +205,7 @@ class Server:
 
 
 class Exchange:
-    """One event and its answer, which is sent once, when the event is in the spool or in Redis."""
+    """One event and its answer, which is sent once: when the event is spooled or in Redis."""
 
     __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "listed", "slot")
 
@@ -220,7 +220,7 @@ class Exchange:
         self.is_answered = False
 
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
-        """Answer before the rest is done; an event that is not recorded is kept in the slot.
+        """Answer before the rest is done; an event that is not recorded yet is kept in the slot.
 
         If the slot cannot keep it, the answer is sent at the end.
         """
@@ -250,7 +250,7 @@ class Exchange:
 
 
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:
-    """Process one event and answer its hook; a hook without an answer spools the event."""
+    """Process one event and answer its hook; a hook that gets no answer spools the event."""
     if not may_be_answered:
         exchange.answer_early(intake.NEUTRAL)
     taken = _take_in(exchange)
@@ -290,7 +290,7 @@ def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
 
 
 def _apply(frame: Frame, path: str) -> None:
-    """Apply a spool file, if there is one, without Redis, in a process of its own."""
+    """Apply a spool file, if any, in a separate process without Redis."""
     place = intake.place_of_event
     if path and place and posix.fork() == 0:
         from hivepipe.hook.hand_over import apply_and_end  # noqa: PLC0415  most use a queue
@@ -307,7 +307,7 @@ def _log_failure(frame: Frame, error: Exception) -> None:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return inode and time of a file, or _MISSING if there is none (while it is replaced)."""
+    """Return inode and time of a file, or _MISSING if there is none (during a replacement)."""
     try:
         status = posix.stat(path)
     except OSError:
@@ -326,7 +326,7 @@ _is_timed = False  # true while an event is processed
 
 
 def _out_of_time(*_signal: object) -> None:
-    """End the event; an alarm that is delivered after its end does nothing."""
+    """Stop the event; an alarm that arrives after the event's end does nothing."""
     if _is_timed:
         raise OutOfTimeError
 

@@ -23,7 +23,7 @@ _NAMES = ("settings.local.json", "settings.json")
 
 
 def has_nothing_to_do(name: str) -> bool:
-    """Tell whether hooks of the settings take this event, or this Python is too old."""
+    """Tell whether hooks of the settings handle this event, or this Python is too old."""
     return sys.hexversion < OLDEST or _runs_by_settings(name)
 
 
@@ -77,7 +77,7 @@ def unfinished(place: Place) -> str:
 
 
 def _drop_old_events(place: Place) -> None:
-    """Delete spooled events older than 14 days if the package is never installed."""
+    """Delete spooled events older than 14 days, as nothing applies them without the package."""
     oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
     folder = f"{place.home}/spool"
     try:

@@ -40,7 +40,7 @@ class Memory:
     __slots__ = ("id", "path", "score", "text")
 
     def __init__(self, id: str, path: str, text: str, score: int) -> None:
-        """`id` is that of its file, `text` the best matching passage."""
+        """Set the values: `id` is the id of the file, `text` the best matching passage."""
         self.id = id
         self.path = path
         self.text = text
@@ -131,7 +131,7 @@ def _line(part: str, beginning: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text without duplicates, in order; a plural -s is removed."""
+    """Return the words of a text in order, without duplicates and without a plural -s."""
     words = [_singular(word) for word in text.lower().translate(_SPACES).split()]
     return [*dict.fromkeys([word for word in words if 1 < len(word) <= 40])]
 

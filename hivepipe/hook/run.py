@@ -54,7 +54,7 @@ def _answer_and_end(answer: bytes, name: str, direct: str) -> None:
 
 
 def _answer(answer: bytes) -> None:
-    """Write the answer; the alarm is cancelled first, because its handler could answer, too."""
+    """Write the answer. Cancel the alarm first, because its handler could also answer."""
     setitimer(ITIMER_REAL, 0)
     if answer:
         posix.write(1, answer)
@@ -63,7 +63,7 @@ def _answer(answer: bytes) -> None:
 def _read() -> stdin.Input:
     """Read the event under its own deadline; the rest of the second remains for the other steps.
 
-    Extending the deadline takes nothing from the rest.
+    An extension of this deadline does not shorten the rest.
     """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
@@ -104,9 +104,9 @@ def _gains_time(secs: float, most_gains: int) -> bool:
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Spool the event, log a line and end; if the disk hangs too, end without that.
+    """Spool the event, log a line and end; if the disk hangs as well, end without both.
 
-    An event that is spooled here is not counted as a call, and the guard does not see it.
+    An event spooled here is not counted as a call, and the guard does not see it.
     """
     if _gains_time(HARD_STOP_SECS - STDIN_SECS, MOST_GAINS - 1):
         return

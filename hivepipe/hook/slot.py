@@ -1,4 +1,4 @@
-"""The event that the intake has accepted and not yet handed over, in one file that is reused.
+"""The event that the intake has accepted but not handed over, in one reused file.
 
     <home>/intake.slot                    empty: no event is held
     <home>/spool/<event time>_<pid>.raw   the event, as a native hook without an intake writes it

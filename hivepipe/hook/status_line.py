@@ -34,7 +34,7 @@ def run(_event: str = "") -> None:
 
 
 def line(data: bytes) -> str:
-    """Return the line, with its line break; "" if hivepipe does not record here."""
+    """Return the line with its line break, or "" if hivepipe does not record here."""
     fields = parse_object(data, []) or {}
     place = home.locate(_folder(fields))
     if place.state == "off" or not posix.access(place.home, posix.F_OK):
@@ -66,7 +66,7 @@ def _folder(fields: Fields) -> str:
 
 
 def _read(descriptor: int) -> bytes:
-    """Read to the end, up to a megabyte."""
+    """Read stdin to its end, up to a megabyte."""
     data = b""
     while len(data) < _LARGEST_INPUT:
         chunk = posix.read(descriptor, 1 << 16)
@@ -105,7 +105,7 @@ def _context(fields: Fields, session: Fields) -> str:
 
 
 def _cache(until: object) -> str:
-    """Return how long the prompt cache lasts; after that, the context is paid for again."""
+    """Return how long the prompt cache lasts; after that time the context is paid for again."""
     number = _number(until)
     if number is None:
         return ""
@@ -123,7 +123,7 @@ def _today() -> str:
 
 
 def _before(command: str, data: bytes) -> bytes:
-    """Return what another status line prints for the same input, ending with a line break."""
+    """Return what another status line prints for the same input, with a final line break."""
     reading, writing = posix.pipe()
     if posix.fork() == 0:
         posix.dup2(writing, 1)
@@ -134,7 +134,7 @@ def _before(command: str, data: bytes) -> bytes:
 
 
 def _become_with_stdin(command: str, data: bytes) -> None:
-    """Execute a shell command that reads the data from stdin; never returns."""
+    """Replace this process by a shell command that reads the data from stdin."""
     try:
         reading, writing = posix.pipe()
         if posix.fork() == 0:  # another process writes, because the command may not read

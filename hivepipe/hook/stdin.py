@@ -15,7 +15,7 @@ _IN_VAIN_BYTES = 1 << 26  # parsed before the object was complete; then the end 
 
 
 class Input:
-    """The bytes read, the object in them if it is known, and why reading ended early, or ""."""
+    """The bytes read, the object in them if known, and why reading ended early, or ""."""
 
     __slots__ = ("data", "fields", "trouble")
 

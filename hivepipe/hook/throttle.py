@@ -26,7 +26,7 @@ _LOCK_STEP_SECS = 0.001
 
 
 class _State:
-    """The content of the file; a damaged file starts empty (the store keeps the highest totals)."""
+    """The content of the file; a damaged file counts as empty (the store keeps higher totals)."""
 
     __slots__ = ("answers", "last_ns", "sessions")
 
@@ -64,7 +64,7 @@ class _State:
 def count_operation(
     path: str, session: str, event_keys: tuple[bytes, ...], event_time_ns: int, interval_ns: int
 ) -> Count:
-    """Count one operation; if the file cannot be used, a checkpoint is due and totals are None."""
+    """Count one operation; without a usable file a checkpoint is due and totals are None."""
     names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
     try:
         descriptor = _open_locked(path)
@@ -100,7 +100,7 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
 
 
 def read_totals(path: str, session: str) -> Count:
-    """Return the running totals without counting; they are None if nothing was counted."""
+    """Return the running totals without counting; they are None if nothing was counted yet."""
     state = _State(read_small(path, _SIZE_BYTES).encode("utf-8", "surrogateescape"))
     totals = state.sessions.get(session.encode() or b"-")
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)

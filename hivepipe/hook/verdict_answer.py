@@ -29,7 +29,7 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
 
 
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
-    """Return the answer to calls with this verdict, or b"" if the warning was given before.
+    """Return the answer to calls with this verdict, or b"" if the warning was shown before.
 
     A denial is given each time; `store_denial` stores it.
     """
@@ -46,7 +46,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
 
 
 def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> None:
-    """Store the verdict if the call is denied."""
+    """Store the verdict if it denies the call."""
     note = watch.verdict_note
     if note and listed:
         listed.remember(watch, _push(place, listed.asked_for(note)))
@@ -56,7 +56,7 @@ def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> No
 
 
 def _tool(watch: Watch) -> str:
-    """Return the called tool, or in a batch the last one that was not run."""
+    """Return the name of the called tool; in a batch, of the last call that was not run."""
     event = watch.event
     if event.calls:
         return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")
@@ -64,7 +64,7 @@ def _tool(watch: Watch) -> str:
 
 
 def _push(place: Place, note: Note) -> str:
-    """Store a verdict in Redis; return the script's result, or "" if it is stored later."""
+    """Store a verdict in Redis; return the script's result, or "" if it will be stored later."""
     try:
         return push_note(place, note)
     except RefusedError:

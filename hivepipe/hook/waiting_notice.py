@@ -24,7 +24,7 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None = None) -> str:
     """Return the line, or "".
 
-    `unfinished` is the plugin's message, which is shown without waiting for events to get old.
+    `unfinished` is the plugin's message, which is shown at once, whatever the age of events.
     `before_ns` is the time of the current event, which may be in the spool itself.
     """
     now = time.time()
@@ -60,7 +60,7 @@ def _read(folder: str) -> tuple[float, float]:
 
 
 def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
-    """Write the times to the first folder that takes them; without one the notice is repeated."""
+    """Write the times to the first folder that accepts them; otherwise the notice is repeated."""
     for folder in folders:
         try:
             posix.stat(folder)  # a missing folder is not created here
@@ -81,7 +81,7 @@ def _waiting(folder: str, end: str) -> list[str]:
 
 
 def _moment(since: float, now: float) -> str:
-    """Return a moment in short form: 14:05, Tuesday, 3 November."""
+    """Return a point in time in short form: 14:05, Tuesday, 3 November."""
     then, today = time.localtime(since), time.localtime(now)
     if then[:3] == today[:3]:
         return time.strftime("%H:%M", then)

@@ -14,7 +14,7 @@ _ANSWER_SECS = 10
 
 
 class Scope(StrEnum):
-    """Which settings file; the value is the name of the option of `hivepipe init`."""
+    """The settings file; the value is the name of the option of `hivepipe init`."""
 
     LOCAL = "local"
     PROJECT = "project"
@@ -37,13 +37,13 @@ def settings_path(scope: Scope, project: str) -> str:
 
 
 def one_of_each_file(paths: Iterable[str]) -> list[str]:
-    """Return the first of several paths to one file."""
+    """Return the first path to each file, without other paths to the same file."""
     found = {os.path.realpath(path): path for path in reversed(list(paths))}
     return list(reversed(found.values()))
 
 
 def is_inside(settings: str, project: str) -> bool:
-    """Tell whether the file lies in the project: a repository could contain a link out of it."""
+    """Tell whether the file is inside the project; a link in a repository could lead out."""
     return os.path.realpath(settings).startswith(f"{project}/")
 
 
@@ -56,5 +56,5 @@ def version() -> tuple[int, ...] | None:
 
 
 def version_text(claude: tuple[int, ...]) -> str:
-    """Return a version in the form of `claude --version`."""
+    """Return the version as text, in the form of `claude --version`."""
     return ".".join(map(str, claude))

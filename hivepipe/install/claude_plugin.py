@@ -1,4 +1,4 @@
-"""hivepipe as a plugin of Claude Code: whether it is enabled here, and installed."""
+"""hivepipe as a plugin of Claude Code: whether it is enabled and installed here."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Plugin(NamedTuple):
 
 
 def switched_on(*projects: str) -> Plugin | None:
-    """Return the plugin enabled in these folders of one project, or None.
+    """Return the plugin if it is enabled in these folders of one project, else None.
 
     Without a folder, return the plugin enabled for all projects.
     """
@@ -42,7 +42,7 @@ def switched_on(*projects: str) -> Plugin | None:
 
 
 def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
-    """Return the plugin with Claude Code's copy of it, for all projects or for one of these."""
+    """Return the plugin with Claude Code's copy, for all projects or one of these folders."""
     known = read_object(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get(
         "plugins"
     )

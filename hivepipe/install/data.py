@@ -67,7 +67,7 @@ def data_of(place: Place) -> list[Data]:
 
 
 def _of_state(folder: str) -> list[str]:
-    """Return hivepipe's part of `.claude-state`, which other programs may use; skip links."""
+    """Yield hivepipe's part of `.claude-state`, which other programs may use; skip links."""
     if os.path.islink(folder):
         return []
     is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL
@@ -88,7 +88,7 @@ def holds_nothing(place: Place) -> bool:
 
 
 def _redis_took_any(place: Place) -> bool:
-    """Tell whether Redis ever accepted a job; for a stopped Redis, the file is searched.
+    """Tell whether Redis ever accepted a job; of a stopped Redis, the file is searched.
 
     After a kill the file may contain the counter's key without a job. The result is then True, too,
     as for a Redis that answers with an error.

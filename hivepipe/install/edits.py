@@ -1,4 +1,4 @@
-"""Edit a file of the user's so that the edit can be undone exactly.
+"""Edits a file of the user so that the edit can be undone exactly.
 
 For each edited file, the user's state folder keeps its previous content and a checksum of the
 edited one:
@@ -228,7 +228,7 @@ def remove_if_empty(folder: str) -> None:
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:
-    """Tell whether hivepipe made the file and it has no other content now."""
+    """Tell whether hivepipe made the file and the file has no other content now."""
     return not known.existed and text.strip() in ("", "{}")
 
 
@@ -264,7 +264,7 @@ def _remember(manifest: Manifest, original: str) -> None:
 
 
 def _replace(path: Path, text: str, mode: int = 0o664) -> None:
-    """Replace a file atomically; its owner and permissions stay. A new file gets `mode`.
+    """Replace a file atomically and keep its owner and permissions. A new file gets `mode`.
 
     The content decides which commands run, so a new file is never writable by all users. The
     temporary file has a fixed name, so that the next edit removes one left by a crash.

@@ -1,4 +1,4 @@
-"""Keep hivepipe's settings file out of git by a line in the clone's own `.git/info/exclude`.
+"""Keeps hivepipe's settings file out of git by a line in the clone's `.git/info/exclude`.
 
 Claude Code adds such a line when it makes a `settings.local.json`, and hivepipe does the same. A
 comment above the line marks it as hivepipe's. A line without the comment is the user's and is kept.
@@ -45,7 +45,7 @@ def undo(edit: Edit) -> None:
 
 
 def is_ignored(path: str) -> bool:
-    """Tell whether git ignores this file already, or the file is outside of a clone."""
+    """Tell whether git already ignores this file, or the file is outside of any clone."""
     return _git(path, "check-ignore", "-q", path) is not None or exclude_file(path) is None
 
 
@@ -55,7 +55,7 @@ def is_tracked(path: str) -> bool:
 
 
 def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
-    """Return the exclude file of the clone that this file is in, or None outside of one."""
+    """Return the exclude file of the clone that contains this file, or None outside of clones."""
     words = ("rev-parse", "--git-path", "info/exclude")
     found = _git(path, *words, variables=variables)  # this path is relative to the folder
     return os.path.realpath(os.path.join(_folder(path), found)) if found else None
@@ -102,7 +102,7 @@ def _start_of(exclude: str) -> str:
 
 
 def _left_of(text: str) -> str | None:
-    """Return a text that lost lines of hivepipe, or None if the file is to be deleted."""
+    """Return a text without lines of hivepipe, or None if the file is to be deleted."""
     others = re.sub(rf"^{_MADE}.*\n?", "", text, flags=re.MULTILINE)
     if others == text or _MARK in others:
         return text

@@ -166,7 +166,7 @@ def without_ours(text: str) -> str:
 
 
 def _status_line_elsewhere(scope: Scope, here: str) -> str:
-    """Return the command of the status line that one in this scope would take precedence over."""
+    """Return another file's status line command that one in this scope would override."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
         with suppress(OSError, SettingsError):  # raised for a file that stays as it is
@@ -194,7 +194,7 @@ def _form(scope: Scope) -> Form:
 
 
 def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:
-    """Return the project whose work tree holds or will hold the data of this home, or ""."""
+    """Return the project whose work tree will contain the data of this home, or ""."""
     tree = tree_of(home) or recorded_tree(project, home)
     if not in_tree or tree:
         return tree

@@ -23,7 +23,7 @@ _MOST_DIGITS = 4300
 
 
 class _Item(NamedTuple):
-    """One member of an object or element of an array; positions in the text."""
+    """One member of an object or element of an array, by its positions in the text."""
 
     key: str | int
     start: int
@@ -104,7 +104,7 @@ def remove(text: str, path: Path) -> str:
 
 
 def _position(text: str, path: Path) -> int:
-    """Return the position where the value that the path names begins."""
+    """Return the position where the value of this path begins."""
     at = _skip(text, 0)
     for key in path:
         at = [item.value for item in _items(text, at) if item.key == key][-1]

@@ -72,7 +72,7 @@ def old_paths(handler: dict[str, object]) -> list[str]:
 
 
 def _parts(handler: object) -> tuple[str, list[str] | None]:
-    """Return command and arguments, or ("", None) if the value is not a handler."""
+    """Return command and arguments of a handler, or ("", None) if the value is not one."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return "", None
     args = handler.get("args")

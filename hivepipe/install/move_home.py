@@ -1,4 +1,4 @@
-"""`hivepipe move-home`: move data into or out of a work tree, or a home to a renamed project."""
+"""`hivepipe move-home`: moves data into or out of a work tree, or to a renamed project."""
 
 import os
 import sys

@@ -104,7 +104,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 
 def _runs(place: Place) -> bool:
-    """Tell whether the stack runs; False without /proc, so that the hooks are removed even then."""
+    """Tell whether the stack runs; without /proc False, so that the hooks are removed."""
     with suppress(StackError):
         return bool(stack_processes(Stack.of(place)))
     return False
@@ -121,8 +121,8 @@ def _is_shared(place: Place) -> bool:
 def carry_out(removal: Removal, purge: bool) -> list[str]:
     """Remove the hooks, stop the stack and remove the records; return the renamed files that stay.
 
-    The hooks are removed first, so that nothing restarts the stack. Renamed files get their names
-    back. A file stays renamed if a file of the user has its name now.
+    The hooks are removed first, so that nothing restarts the stack. Renamed files get their old
+    names back, except where a file of the user now has that name.
     """
     place = removal.place
     if purge:

@@ -1,4 +1,4 @@
-"""Give files that hivepipe renamed in the exports' folder their names back."""
+"""Gives files in the exports' folder that hivepipe renamed their names back."""
 
 import os
 import shutil

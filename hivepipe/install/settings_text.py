@@ -1,4 +1,4 @@
-"""Add hivepipe's hooks to the text of a settings file, after other hooks, and remove them again.
+"""Adds hivepipe's hooks to the text of a settings file, after other hooks, and removes them.
 
 `IsWanted` selects handlers. The default selects those of hivepipe.
 """

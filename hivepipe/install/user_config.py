@@ -1,4 +1,4 @@
-"""Write one setting into the user's own config.toml; the rest of the file is not changed."""
+"""Writes one setting into the user's own config.toml without other changes to the file."""
 
 import os
 import re

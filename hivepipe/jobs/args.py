@@ -1,4 +1,4 @@
-"""The arguments of operations: one frozen class per operation, which also declares it.
+"""The arguments of operations: one frozen class declares each operation.
 
     class EndSession(Args, handler="sessions.end_session"):
         reason: str = ""
@@ -25,8 +25,7 @@ HERE = ""  # queue of an operation that the writer executes outside its transact
 class Every(NamedTuple):
     """The schedule of a periodic operation; `why` says what happens if it does not run.
 
-    `fallback_for` names a worker that does this work itself: the job runs only while it is
-    missing.
+    `fallback_for` names a worker that does this work itself: the job runs only without it.
     """
 
     interval_secs: int
@@ -122,7 +121,7 @@ class Args:
         return id
 
     def payload(self) -> dict[str, object]:
-        """Return the payload, without the fields that are None."""
+        """Return the payload without the fields whose value is None."""
         values = {name: getattr(self, name) for name in self._types}
         return {name: value for name, value in values.items() if value is not None}
 

@@ -53,7 +53,7 @@ class Envelope(Origin):
 
 
 def read_envelope(text: str | bytes) -> Envelope:
-    """Decode and check one envelope. Raise BadEnvelopeError if it is invalid."""
+    """Decode and check one envelope. Raise BadEnvelopeError for an invalid one."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -136,7 +136,7 @@ def envelope_of(value: object) -> Envelope:
 
 
 def _id_or_empty(value: object) -> str:
-    """Return a valid id, or "" for any other value, which is no reason to refuse a job."""
+    """Return a valid id, or "" for any other value, because an invalid one is no error."""
     return value if isinstance(value, str) and valid_id(value) == value else ""
 
 
@@ -158,7 +158,7 @@ def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
 
 
 def follow_up(parent: Origin, job: Job, number: int = 0, queue: str = "") -> Message:
-    """Return the message of one follow-up job, in this queue."""
+    """Return the message of one follow-up job for this queue."""
     content = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
     id = blake2b(content.encode(), digest_size=16).hexdigest()
     return compose(id, job, parent.event_time_ns, number=number, parent=parent, queue=queue)
@@ -173,7 +173,7 @@ def compose(
     parent: Origin | None = None,
     queue: str = "",
 ) -> Message:
-    """Encode a job that no hook made; its session is the parent's, or none.
+    """Encode a job that no hook made; it belongs to the parent's session, or to none.
 
     Without `queue`, the job is for the queue of its priority.
     """

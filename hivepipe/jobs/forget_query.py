@@ -1,4 +1,4 @@
-"""What to forget: session ids, and the spellings of a text in files."""
+"""What to forget: session ids, and a text in the spellings that files may contain."""
 
 import json
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class ForgetQuery:
         return any(spelling in data for spelling in self.spellings)
 
     def names(self, data: bytes) -> bool:
-        """Tell whether the bytes, of an unknown format, contain a session id or the text."""
+        """Tell whether the bytes, of any format, contain a session id or the text."""
         return self.contains_text(data) or any(id.encode() in data for id in self.sessions)
 
     def replaced(self, value: str, by: str) -> str:

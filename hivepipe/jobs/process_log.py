@@ -28,7 +28,7 @@ class TextLines(logging.Formatter):
     """Formats a line of text, followed by its traceback."""
 
     def __init__(self) -> None:
-        """Use one format for all processes, because each process has its own file."""
+        """Set one format for all processes, because each process has its own file."""
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -40,7 +40,7 @@ class JsonLines(logging.Formatter):
     """Formats one JSON object per line; unknown fields are left out."""
 
     def __init__(self, process: str) -> None:
-        """`process` is its name in the stack."""
+        """Set `process`, the name of the process in the stack."""
         super().__init__()
         self._process = process
 

@@ -37,7 +37,7 @@ _OF_VALUES = ("integer overflow", "malformed JSON")
 
 
 def is_store_error(error: Exception) -> bool:
-    """Tell whether the store failed, and not the job: it is locked, full, damaged or missing.
+    """Tell whether the store failed (locked, full, damaged or missing) and not the job.
 
     An error that a job's values cause, such as the overflow of a sum, is the job's: it would hold
     up all other jobs without end. An older database without a table or column fails all jobs.
@@ -54,12 +54,12 @@ def store_delay_secs(attempts: int) -> float:
 
 
 def parent_delay_secs(attempts: int) -> float | None:
-    """Return the delay in seconds while a parent is missing, or None if the job has failed."""
+    """Return the delay in seconds while a parent is missing, or None to let the job fail."""
     return FIRST_SECS[attempts - 1] if attempts <= len(FIRST_SECS) else None
 
 
 def file_delay_secs(attempts: int, is_disk_error: bool) -> float | None:
-    """Return the delay in seconds after this many file errors, or None if the job has failed."""
+    """Return the delay in seconds after this many file errors, or None to let the job fail."""
     if attempts <= len(FILE_SECS):
         return FILE_SECS[attempts - 1]
     return FILE_SECS[-1] if is_disk_error else None

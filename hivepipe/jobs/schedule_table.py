@@ -34,8 +34,7 @@ _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 class Periodic(NamedTuple):
     """One row: name, interval and operation; `why` says what happens if it does not run.
 
-    `fallback_for` names a worker that does this work itself: the row runs only while it is
-    missing.
+    `fallback_for` names a worker that does this work itself: the row runs only without it.
     """
 
     name: str
@@ -98,7 +97,7 @@ def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:
-    """Return name and slot from the id of a periodic job, or None for a tick and any other id.
+    """Return name and slot from a periodic job's id, or None for a tick and any other id.
 
     For an extra run they are `<name>-at` and its time in ns.
     """

@@ -222,7 +222,7 @@ def restore(
 
 
 def _refuse_full_disk(source: Path, place: Path) -> None:
-    """Raise BackupError if the place is on another disk, without room for a copy."""
+    """Raise BackupError if the place is on another disk that has no room for a copy."""
     there = next(path for path in place.parents if path.exists())
     if source.exists() and source.stat().st_dev != there.stat().st_dev:
         free = shutil.disk_usage(there).free - LEFT_FREE_BYTES
@@ -231,7 +231,7 @@ def _refuse_full_disk(source: Path, place: Path) -> None:
 
 
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
-    """Record the restored files that hivepipe made; without that, archives are adopted."""
+    """Record the restored files that hivepipe made; without a list, archives are adopted."""
     if restored["made"] is None:  # a version before 2026-11-25 wrote it
         own.set_adopts(adopts=True)
         return
@@ -241,7 +241,7 @@ def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
-    """Store the settings of a backup where they have no effect; return the path, or None."""
+    """Store the settings of a backup where they have no effect; return the path or None."""
     if not settings.is_file():
         return None
     folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
@@ -252,7 +252,7 @@ def _settings_beside(home: str, settings: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Unpack beside the home and verify everything, before anything is changed."""
+    """Unpack beside the home and verify everything before any file of the home is changed."""
     with work_folder(home, ".restore-") as folder:
         try:
             with gzip.open(source) as packed:
@@ -279,7 +279,7 @@ def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, di
 
 
 class _Room(io.RawIOBase):
-    """The unpacked bytes of a file, up to a limit: protects the disk from a decompression bomb."""
+    """The remaining bytes that may be unpacked: it protects the disk from a decompression bomb."""
 
     def __init__(self, home: str, source: Path, any_size: bool, packed: gzip.GzipFile) -> None:
         self._packed = packed
@@ -380,7 +380,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file atomically, even to another file system, where the database may be."""
+    """Move a file atomically, even to another file system, such as that of the database."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.move(source, temporary)
     os.rename(temporary, target)

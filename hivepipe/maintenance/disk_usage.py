@@ -35,7 +35,7 @@ class DiskUsage:
 
     @property
     def kept(self) -> str:
-        """Return in words how long each kind of data is kept."""
+        """Return a text that says how long each kind of data is kept."""
         limits = self.limits
         return (
             f"archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
@@ -94,7 +94,7 @@ def _store(name: str, keeps: str, paths: list[Path]) -> Store:
 
 
 def _size(path: Path) -> int:
-    """Return the size in bytes, or 0 if the file was deleted meanwhile, as a rotated log is."""
+    """Return the size in bytes, or 0 for a file that was deleted meanwhile, as rotated logs are."""
     try:
         return size_of(str(path))
     except FileNotFoundError:

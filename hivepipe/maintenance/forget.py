@@ -1,4 +1,4 @@
-"""Forget sessions: delete their data from one place after the other.
+"""Forgets sessions: deletes their data from one place after the other.
 
 The rows are deleted first, and the sessions are recorded as forgotten. From then on no job, sweep
 or heartbeat writes them again. If a later step is interrupted, a second call completes it.
@@ -58,7 +58,7 @@ class Deleted(NamedTuple):
 
 
 class Forgetting:
-    """Forgetting in one home; the caller closes `db`.
+    """Forgetting in one home, whose database `db` the caller closes.
 
     `unread_hives` says which hives cannot be migrated or read; data of their workers is left.
     """
@@ -141,7 +141,7 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def _workers(self) -> list[Worker]:
-        """Return the workers as they are now; while the user is asked, one may be archived."""
+        """Return the current workers; one may be archived while the user answers a question."""
         found, obstacles = workers_of(self._place.home)
         self.unread_hives.update(obstacles)
         return found

@@ -26,7 +26,7 @@ def work_folder(home: str, prefix: str) -> Iterator[str]:
 
 
 def leftovers(home: str) -> list[Path]:
-    """Return the folders that killed backups and restores left; they have copies of the data."""
+    """Return the folders that killed backups and restores left; they contain copies of data."""
     found = [*Path(home).glob(".backup-*"), *Path(home).glob(".restore-*")]
     return [path for path in found if path.is_dir() and not path.is_symlink() and _is_unused(path)]
 

@@ -23,14 +23,14 @@ Fields = dict[str, Any]
 
 
 class Outcome(NamedTuple):
-    """The text of a tool's answer, or with `failed` an error message."""
+    """The text of a tool's answer; with `failed`, it is an error message."""
 
     text: str
     failed: bool = False
 
 
 class Served(NamedTuple):
-    """A server; `call` takes a tool's name and arguments, and may raise KeyError for the name."""
+    """A server; `call` takes a tool's name and arguments and may raise KeyError for the name."""
 
     version: str
     instructions: str
@@ -45,7 +45,7 @@ class _RefusedError(Exception):
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield each line, or b"" for one that is too long, which is answered as an invalid message."""
+    """Yield each line; yield b"" for one that is too long, which counts as an invalid message."""
     while line := stream.readline(LONGEST_MESSAGE):
         rest = line
         while rest and not rest.endswith(b"\n"):

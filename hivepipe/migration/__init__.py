@@ -1,1 +1,1 @@
-"""`hivepipe migrate`: move the predecessor's files away, import its rows, remove its hooks."""
+"""`hivepipe migrate`: moves the predecessor's files away, imports its rows, removes its hooks."""

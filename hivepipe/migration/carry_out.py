@@ -177,7 +177,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 
 
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
-    """Stop a stack that could not store anything; the next event starts it again."""
+    """Stop a stack that could not store anything; after the block, the next event starts it."""
     if not any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
         return nullcontext()
     place = Place(plan.project, plan.home, read_record(plan.project))
@@ -194,7 +194,7 @@ def _move(move: Move, aside: str) -> None:
 
 
 def _keep_out_of_git(aside: str) -> None:
-    """Make git ignore the new name of the old home; usually only the old name is ignored."""
+    """Make git ignore the new name of the old home, because often only the old name is ignored."""
     edit = git_exclude.to_ignore(f"{aside}/")
     if edit:
         edits.make(edit)

@@ -37,7 +37,7 @@ def find_files(project: str, home: str) -> OldFiles | None:
 
 
 def import_files(home: str, files: OldFiles) -> list[Row]:
-    """Import each file once; an unreadable one gets a row of its own."""
+    """Import each file once; an unreadable file gets its own row."""
     with at_once(home) as context:
         return import_found(context, manual_origin("sweep_transcripts"), files.folder)
 

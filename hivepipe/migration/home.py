@@ -64,7 +64,7 @@ class OldHome:
         return {part: count(self.queue, part) for part in parts} if self.queue else {}
 
     def left_out(self) -> list[LeftOut]:
-        """Return the files that are not imported: unknown ones by name, others as counts."""
+        """Return the files that are not imported: unknown ones by name, the others as counts."""
         reasons = Counter[str]()
         unknown = []
         for name in self._files():

@@ -27,7 +27,7 @@ class OldHooks:
 
 
 def find_hooks(project: str) -> list[OldHooks]:
-    """Search all settings files of a project and of the user; return those with a finding."""
+    """Search all settings files of a project and of the user; return those with findings."""
     found = [_look(path, project) for path in _settings_paths(project)]
     return [each for each in found if each.old or each.doubtful or each.trouble]
 
@@ -38,7 +38,7 @@ def without_old(text: str, project: str) -> str:
 
 
 def with_restored_hooks(text: str, pairs: Iterable[Pair]) -> str:
-    """Return the text with the missing ones of these entries added after the existing ones."""
+    """Return the text with the missing entries of these added after the existing ones."""
     there = settings_text.entries(text, lambda _: True)
     missing = [pair for pair in pairs if pair not in there]
     return settings_text.with_added(text, missing) if missing else text

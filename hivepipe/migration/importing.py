@@ -33,14 +33,14 @@ class Outcome(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """The results for one source."""
+    """The results for one source of entries or rows."""
 
     outcomes: list[Outcome]
     local_times: int  # times without a zone, which were read as local times
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether everything was imported, now or before."""
+        """Tell whether everything was imported, in this run or before."""
         return all(each.outcome in (TAKEN, BEFORE) for each in self.outcomes)
 
 

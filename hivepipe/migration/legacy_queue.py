@@ -23,7 +23,7 @@ _PASTED_ERROR = re.compile(r',\s*"error"\s*:.*\Z', re.DOTALL)
 
 
 class Entry(NamedTuple):
-    """One entry; `problem` says why `sql` is ""."""
+    """One entry; `problem` says why it has no `sql`, or is ""."""
 
     path: Path
     operation: str

@@ -34,7 +34,7 @@ def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
 
 
 def _is_worker(process: psutil.Process, project: str) -> str:
-    """Return a text with the script of the project's queue worker, or "" for other processes."""
+    """Return a text that names the queue worker's script, or "" for other processes."""
     scripts = [word for word in value_or(process.cmdline, [])[:4] if _WORKER.fullmatch(word)]
     if not scripts:
         return ""

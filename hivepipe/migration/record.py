@@ -92,7 +92,7 @@ def read(project: str) -> Record | None:
 
 
 def write(record: Record) -> None:
-    """Replace the record of a project and sync it to disk."""
+    """Replace the record of a project and sync the file to disk."""
     path = _path(record.project)
     make_private(str(path.parent))
     with Folder(str(path.parent)) as folder:

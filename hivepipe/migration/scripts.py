@@ -1,4 +1,4 @@
-"""Decide which hook commands run a script of the predecessor, by the script's name and text.
+"""Decides which hook commands run a script of the predecessor, by the script's name and text.
 
 A name alone is not enough, because `stop` or `session-start.sh` may be a user's script. Nor is
 `.hive-mind` in a script of another name, or in a command that also does something else. Such a hook
@@ -76,7 +76,7 @@ def judge(handler: object, project: str) -> Verdict:
 
 
 def _simple_commands(command: str, project: str) -> list[list[str]]:
-    """Split a shell command at its operators; [[command]] if a quote is not closed."""
+    """Split a shell command at its operators; return [[command]] if a quote is not closed."""
     command = _HOME.sub("~", _PROJECT.sub(lambda _: project, command))
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
@@ -94,7 +94,7 @@ def _simple_commands(command: str, project: str) -> list[list[str]]:
 
 
 def _without_redirections(words: list[str]) -> list[str]:
-    """Drop `2>/dev/null` and similar redirections; others stay as words."""
+    """Drop `2>/dev/null` and similar redirections; other redirections stay as words."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -110,7 +110,7 @@ def _without_redirections(words: list[str]) -> list[str]:
 
 
 def _kind(words: list[str], project: str) -> Verdict | None:
-    """Judge one simple command; return None if it has no effect of its own."""
+    """Judge one simple command; return None for one that has no effect of its own."""
     writes_elsewhere = any(character in "<>" for word in words for character in word)
     words = list(words)
     while words:
@@ -135,7 +135,7 @@ def _is_runner(word: str) -> bool:
 
 
 def _without_runner(words: list[str]) -> str:
-    """Drop a program that runs a command, with its options; return the text after -c, or ""."""
+    """Drop a program that runs a command, and its options; return the text after -c, or ""."""
     name = PurePath(words.pop(0)).name
     operands = _WORDS_BEFORE.get(name, 0)
     while words and (operands or words[0].startswith("-")):

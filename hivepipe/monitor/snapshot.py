@@ -1,4 +1,4 @@
-"""Collects the figures for alerts from Redis, the disk and the database."""
+"""Collects the figures for alerts: of Redis, the disk and the database."""
 
 import time
 from pathlib import Path
@@ -77,7 +77,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
 
 
 def _uplink(home: str) -> dict[str, Any]:
-    """Return the figures of the uplink; a refusal is reported at once, an absent server late."""
+    """Return the figures of the uplink; a refusal counts at once, an absent server later."""
     report = uplink_report(home)
     if report is None:
         return {}
@@ -104,13 +104,13 @@ def hive_states(home: str) -> dict[str, int]:
 
 
 def full_disk(home: str) -> str:
-    """Return the folder of the home or of its sockets whose disk takes no file, or ""."""
+    """Return the folder (of the home or its sockets) whose disk takes no file, or ""."""
     folders = (home, Place("", home, read_record(home)).runtime)
     return next((folder for folder in folders if is_full(folder)), "")
 
 
 def budget() -> str:
-    """Return the use of the day's caps by summaries if one is nearly reached, else ""."""
+    """Return how much summaries used of the day's caps if one is nearly reached, else ""."""
     if not spending_path().exists():
         return ""
     caps = terms.caps()

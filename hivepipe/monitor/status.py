@@ -110,7 +110,7 @@ def _seen(
 
 
 def _is_ready(stack: Stack, found: Figures | None) -> bool:
-    """Tell whether all processes run; without a supervisor, by their registrations in Redis."""
+    """Tell whether all processes run; without a supervisor, ask Redis for their registrations."""
     if found is None:
         return False
     if os.path.exists(stack.config):

@@ -88,7 +88,7 @@ def _was_unused(home: str, session: str) -> bool:
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
-    """Archive the transcripts of subagents, because a killed client does not report their end.
+    """Archive transcripts of subagents whose end a killed client did not report.
 
     The session is described once more, because an earlier attempt may have ended before that.
     """
@@ -183,7 +183,7 @@ def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> "Redactor":
 
 @lru_cache(maxsize=4)
 def _prices(home: str, _period: float) -> PriceTable:
-    """Return the prices, which are read once per period so that most turns read no file."""
+    """Return the prices; they are read once per period, so that most turns read no file."""
     try:
         return prices_in_force(home)
     except PricesError as error:  # wrong prices are no reason to skip a transcript
@@ -192,7 +192,7 @@ def _prices(home: str, _period: float) -> PriceTable:
 
 
 def _warn(context: JobContext, job: Origin, what: str, is_settled: bool) -> None:
-    """Log once per event: not for the job without a delay, which may be too early."""
+    """Log a warning once per event; the job without a delay logs none, as it may be too early."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

@@ -153,7 +153,7 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return the open sessions with profile and task, including those without a call."""
+    """Return the open sessions with profile and task, even sessions without a call."""
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
     profile_by_session = profiles.profiles_of_sessions(store)
@@ -168,7 +168,7 @@ def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
 
 
 def _left_behind(tasks: list[Entry]) -> list[Entry]:
-    """Return the tasks whose session has ended, most recently updated first."""
+    """Return the tasks whose session has ended, the most recently updated first."""
     return [task for task in tasks if task["session_status"] == "ended"]
 
 

@@ -47,7 +47,7 @@ def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
 
 
 def write_log(home: str, db: Database) -> None:
-    """Append the runs after the last one in the log, which its last line names."""
+    """Append the runs that follow the last run in the log; its last line names that run."""
     with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:
@@ -63,7 +63,7 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return the log lines of one run. Its own line is last, so that a torn entry is repeated."""
+    """Return the log lines of one run. Its own line is last, so that a torn run is repeated."""
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]
@@ -74,5 +74,5 @@ def _lines(run: Row, agents: list[Row]) -> list[str]:
 
 
 def _name(agent: Row) -> str:
-    """Return agent and session ids, so that forgetting the session can find the line."""
+    """Return a text with agent and session id, so that forgetting a session finds the line."""
     return f"{agent['id']} of {agent['session_id']}" if agent["session_id"] else str(agent["id"])

@@ -78,7 +78,7 @@ def _run(name: str, event: dict[str, Any] | None, check_stop: Callable[[], None]
 
 
 def _declared(output: bytes) -> Declaration | None:
-    """Return the declaration, or None while it is not complete."""
+    """Return the declaration, or None while it is still incomplete."""
     if not output.endswith(b"\n"):
         return None
     fields = json.loads(output)
@@ -86,7 +86,7 @@ def _declared(output: bytes) -> Declaration | None:
 
 
 def _last_words(child: Child) -> str:
-    """Return the last line of a failed process' stderr, or else how it ended."""
+    """Return the last stderr line of a failed process, or else a text about its end."""
     code = child.code or 0
     text = redact_text(child.errors.decode("utf-8", "replace")).strip()
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -31,7 +31,7 @@ LOADED: dict[str, Handler] = {}
 
 
 def handler_of(operation: str) -> Handler:
-    """Return the handler of an operation, and import it if that was not done before."""
+    """Return the handler of an operation; import it at the first call."""
     if operation not in LOADED:
         module, _, function = OPERATIONS[operation].handler.rpartition(".")
         LOADED[operation] = getattr(import_module(f"{__package__}.{module}"), function)
@@ -39,18 +39,18 @@ def handler_of(operation: str) -> Handler:
 
 
 def load(*queues: str | None) -> None:
-    """Import the handlers of these queues; None is for the writer's transactions."""
+    """Import the handlers of these queues; None stands for the writer's transactions."""
     for name, args in OPERATIONS.items():
         if args.queue in queues:
             handler_of(name)
 
 
 def handle(place: Any, job: Envelope) -> None:
-    """Call a handler with the job's arguments. Raise BadEnvelopeError for invalid ones."""
+    """Call a handler with the job's arguments. Raise BadEnvelopeError if they are invalid."""
     handler_of(job.operation)(place, job, OPERATIONS[job.operation].read(job.payload))
 
 
 def slow_queue(operation: str) -> str | None:
-    """Return the queue of an operation that runs outside the writer's transactions, else None."""
+    """Return the queue of an operation outside the writer's transactions, or None for others."""
     args = OPERATIONS.get(operation)
     return args.queue if args else None

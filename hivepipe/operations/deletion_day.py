@@ -1,4 +1,4 @@
-"""The days on which outdated data may be deleted: not the first, and not one after a long gap."""
+"""The days on which outdated data may be deleted: none at first, and none after a long gap."""
 
 import logging
 

@@ -22,7 +22,7 @@ def is_forgotten(home: str, *sessions: str) -> bool:
 
 
 def update_marker(home: str, unfinished: Iterable[str] = ()) -> None:
-    """Change the marker, so that every process of the home reads the list again."""
+    """Change the marker file, so that every process of the home reads the list again."""
     write_small(_marker(home), "\n".join([f"{time.time_ns()}", *sorted(unfinished), ""]))
 
 

@@ -146,13 +146,13 @@ def _import_archive(
 
 
 def _same(found: Found, known: Iterable[Found]) -> Found | None:
-    """Return an imported archive of the same session or agent with the same bytes, or None."""
+    """Return an imported archive of the same session or agent with equal bytes, or None."""
     wanted = (found.digest, found.key)
     return next((each for each in known if (each.digest, each.key) == wanted), None)
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note if the other file with the same bytes still exists, else ""."""
+    """Return a note if the other file with equal bytes still exists, else ""."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 
@@ -188,7 +188,7 @@ def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
 
 
 def _meta(folder: str, path: str) -> tuple[Meta, str]:
-    """Return the predecessor's metadata and an error text, or {} and the text."""
+    """Return the predecessor's metadata and "", or {} and an error text."""
     stem = path.removesuffix(".gz").removesuffix(".jsonl")
     try:
         with _opened(folder, f"{stem}{META_SUFFIX}") as file:
@@ -207,7 +207,7 @@ def _meta(folder: str, path: str) -> tuple[Meta, str]:
 
 
 def _source(whole: str, path: str, meta: Meta, lines: IO[bytes]) -> Source:
-    """Return the source. Its ids come from the metadata, else the lines, else the file name."""
+    """Return the source. Its ids come from the metadata, the lines or the file name."""
     kind, *folders, file = path.split("/")
     stem = file.removesuffix(".gz").removesuffix(".jsonl")
     named = _NAME.fullmatch(stem)
@@ -234,7 +234,7 @@ def _id_in(meta: Meta, *names: str) -> str:
 
 
 def _id(text: str) -> str:
-    """Return a valid id for any file name."""
+    """Return a valid id for a file name with any characters."""
     return valid_id(re.sub(r"[^A-Za-z0-9._-]", "_", text)[:100]) or "unknown"
 
 
@@ -250,7 +250,7 @@ def _redacted(meta: Meta, callbacks: ArchiveCallbacks) -> Meta:
 
 
 def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, its_meta: Meta) -> ArchiveCallbacks:
-    """Return callbacks that replace the counted values by the predecessor's."""
+    """Return callbacks that replace counted values with the predecessor's values."""
 
     def its_own(counted: Meta) -> Meta:
         chosen = {

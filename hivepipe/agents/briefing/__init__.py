@@ -1,1 +1,1 @@
-"""Texts of the context that a session gets at its start. Pure."""
+"""The texts that a session gets as context at its start. Pure functions."""

@@ -147,7 +147,7 @@ def _delegation_line(agent: Entry) -> str:
 
 
 def _item(head: str, more: str | None) -> str:
-    """Return a list item; text from other sources is quoted below it."""
+    """Return a list item, with text from other sources quoted below it."""
     line = f"- {_one_line(head)}"
     return f"{line}\n{quoted(_one_line(more), _MOST_LINE_CHARS, '  ')}" if more else line
 

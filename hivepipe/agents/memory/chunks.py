@@ -10,7 +10,7 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 def chunks(text: str) -> list[str]:
-    """Split at headings, then between paragraphs, then at spaces or at the limit."""
+    """Return chunks of a text, split at headings, then paragraphs, then spaces, then the limit."""
     found: list[str] = []
     for section in _SECTION.split(text):
         pending = ""

@@ -68,7 +68,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
 
 
 def _body(reply: HTTPResponse) -> bytearray:
-    """Return the body of a response; the socket limits only the time between two reads."""
+    """Return the body of a response within a total time limit; the socket limits only each read."""
     body = bytearray()
     until = time.monotonic() + LONGEST_SECS
     while chunk := reply.read1(1 << 16):

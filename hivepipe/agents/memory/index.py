@@ -220,7 +220,7 @@ class MemoryIndex:
             raise MemoryIndexError(f"cannot search: {error}") from error
 
     def hit(self, chunk: int, score: float) -> Hit | None:
-        """Return a chunk as a hit, or None if it was removed meanwhile."""
+        """Return a chunk as a hit, or None if it was removed after the search."""
         sql = """
             SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), chunks.text FROM chunks
             JOIN files ON files.path = chunks.path

@@ -32,7 +32,7 @@ class Term:
         return bool(_ONLY_WORD.fullmatch(self.text))
 
     def place_in(self, folded_text: str) -> tuple[int, int] | None:
-        """Return the range of the first occurrence in a folded text, or None."""
+        """Return the range of the first occurrence in a folded text, or None if there is none."""
         if not self.is_of_words:
             begin = folded_text.find(self.text)
             return None if begin < 0 else (begin, begin + len(self.text))

@@ -33,7 +33,7 @@ _OLD_NAMES = {"cost": "costs", "log": "transcript"}
 
 
 class _Hive(click.Group):
-    """The group, which also accepts the old names of its commands; the help does not list them."""
+    """The group, which also accepts old names of its commands; the help does not list those."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find a command by its name or an old one."""

@@ -1,4 +1,4 @@
-"""The administrator's connection for commands of `team`."""
+"""The connection of the administrator for commands of `team`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,7 +5,7 @@ from hivepipe.team.archives.leftovers import WAITING
 
 
 def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
-    """Print the number of each place; objects that wait for the store's key go to stderr."""
+    """Print the number for each place; objects that wait for the store's key go to stderr."""
     for place, number in sorted(places.items()):
         if place != WAITING:
             say(f"{word}: {place}: {number}")

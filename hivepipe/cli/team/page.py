@@ -31,7 +31,7 @@ class _Site(click.ParamType[str]):
     name = "url"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return scheme, host and port, without a default port; "" stays."""
+        """Return scheme, host and port without a default port; leave "" unchanged."""
         if not value:
             return value
         try:

@@ -5,7 +5,7 @@ from hivepipe.queue.names import SLOW
 
 
 class Change(Args):
-    """An alert that was raised or is over, as `state` says."""
+    """An alert that was raised or has ended; `state` tells which."""
 
     name: str = ""
     text: str = ""

@@ -43,6 +43,6 @@ class IndexMemory(Args, handler="memory.index_memory", queue=SLOW):
 
 
 class RecordRecall(Args, handler="recall.record_recall"):
-    """Memories that a prompt recalled, each with `name` and `text`."""
+    """A list of memories that a prompt recalled, each with `name` and `text`."""
 
     memories: list[dict[str, str]]

@@ -41,7 +41,7 @@ class EndSession(Args, handler="sessions.end_session"):
     reason: str = ""
 
     def cleanup_cause(self) -> str:
-        """Return the trigger of a session's end."""
+        """Return the trigger of the cleanup after a session's end."""
         return "session_end"
 
 
