@@ -79,9 +79,9 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
 
 
 def _end_children(pid: int) -> None:
-    """Suspend a process, so that it starts no other, and kill its children and their children.
+    """Suspend a process, so that it starts no other one, and kill all its descendants.
 
-    Only a subreaper has those that outlived their own parent.
+    Only a subreaper gets those whose own parent has ended.
     """
     psutil = import_module("psutil")  # 1.4 MB of memory, and rarely needed
     with suppress(psutil.Error):
@@ -95,7 +95,7 @@ def _end_children(pid: int) -> None:
 
 
 def _stack_of(process: Any) -> list[Any]:
-    """Return a supervisor of a stack and its programs, or [] for another process.
+    """Return a stack's supervisor and its programs, or [] for another process.
 
     A stack serves all sessions of a project, not only the program that started it.
     """
@@ -123,7 +123,7 @@ class Child:
     def __init__(
         self, process: "subprocess.Popen[bytes]", selector: selectors.BaseSelector
     ) -> None:
-        """Nothing is read yet."""
+        """Set up without reading anything."""
         self._process, self._selector = process, selector
         for pipe in filter(None, (process.stdout, process.stderr)):
             selector.register(pipe, selectors.EVENT_READ)
@@ -131,13 +131,13 @@ class Child:
 
     @property
     def code(self) -> int | None:
-        """Return its exit code, negative for a signal, or None while it runs."""
+        """Return the exit code of the program, negative for a signal, or None while it runs."""
         return self._process.poll()
 
     def has_ended(self) -> bool:
-        """Read what it writes within LOOK_EVERY_SECS, and tell whether it ended before that.
+        """Read the output for LOOK_EVERY_SECS; tell whether the program ended within that time.
 
-        Its own children may keep the pipes open longer.
+        The program's own children may keep the pipes open longer.
         """
         is_over = self.code is not None
         if self._selector.get_map():
@@ -166,7 +166,7 @@ def running(
     env: dict[bytes, bytes] | None = None,
     has_output: bool = True,
 ) -> Iterator[Child]:
-    """Run a program in a group of its own with data on stdin; at the end, kill the whole group.
+    """Run a program in its own group with data on stdin; at the end, kill the whole group.
 
     With `env`, it runs in that environment and in the root folder. Raise OSError, ValueError or
     IndexError if it cannot be started.

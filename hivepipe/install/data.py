@@ -67,7 +67,7 @@ def data_of(place: Place) -> list[Data]:
 
 
 def _of_state(folder: str) -> list[str]:
-    """Yield hivepipe's part of `.claude-state`, which other programs may use; skip links."""
+    """Return hivepipe's part of `.claude-state`, which other programs may use; skip links."""
     if os.path.islink(folder):
         return []
     is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL

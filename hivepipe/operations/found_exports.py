@@ -139,7 +139,7 @@ class _Skill(NamedTuple):
 
 
 def _skill(name: str, entry: Any) -> _Skill | str:
-    """Return the parsed skill, or an error text if it is not valid."""
+    """Return the parsed skill, or an error text if the skill is not valid."""
     if not isinstance(entry, dict):
         return "it is not an object"
     name = clean(name)[:CAP_NAME]
@@ -188,7 +188,7 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
 
 
 def _time(value: Any) -> str:
-    """Return a time in the store's format, or "". A time without a zone is local."""
+    """Return a time in the store's format, or "" if invalid. A time without a zone is local."""
     return utc_time(value, "") if isinstance(value, str) else ""
 
 

@@ -33,7 +33,7 @@ class Heartbeats:
             self.flush(db)
 
     def make_due(self) -> None:
-        """Let the next turn flush, because a session or an agent has ended."""
+        """Make a flush due at the next turn, because a session or an agent has ended."""
         self._flushed_at = float("-inf")
 
     def flush(self, db: Database) -> None:

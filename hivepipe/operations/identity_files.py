@@ -29,8 +29,8 @@ def replace(
 ) -> str:
     """Write the file; return the reason of a refusal, or "" if it was written.
 
-    With `keeps_before`, the previous content is kept. `known` are hashes of content that is kept
-    elsewhere. Raise OSError if the folder cannot be written.
+    With `keeps_before`, the previous content is kept. `known` contains hashes of content that is
+    kept elsewhere. Raise OSError if the folder cannot be written.
     """
     is_there = path.exists() or path.is_symlink()
     before = read_regular(str(path))
@@ -46,9 +46,9 @@ def replace(
 
 
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
-    """Keep the previous content: that from before the first of several overlapping sessions.
+    """Keep the previous content; if sessions overlap, that from before the first of them.
 
-    If a person wrote other content meanwhile, this is kept, and the older content is renamed.
+    If a person wrote other content meanwhile, that is kept, and the older content is renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
@@ -65,13 +65,13 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Tell whether hivepipe wrote the file and did not restore it; it may be edited since."""
+    """Tell whether hivepipe wrote the file and did not restore it; a person may have edited it."""
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 
 
 def _written(kept: Path) -> str:
-    """Return the hash of the written content, or "" if none was written."""
+    """Return the hash of the content that hivepipe wrote, or "" if it wrote none."""
     return read_small(str(kept.with_suffix(".ours"))).strip()
 
 
@@ -104,7 +104,7 @@ def _what_was_before(kept: Path) -> str:
 
 
 def is_tracked(path: Path) -> bool:
-    """Tell whether git tracks this file; True if this cannot be determined."""
+    """Tell whether git tracks this file; return True if git cannot tell."""
     if not any((folder / ".git").exists() for folder in path.parents):
         return False
     result = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
@@ -116,9 +116,9 @@ def _kept(home: str, path: Path) -> Path:
 
 
 def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
-    """Replace the file atomically if it still has the content `before`; return False otherwise.
+    """Replace the file atomically if it still has the content `before`, else return False.
 
-    None means no file.
+    `before` is None if there was no file.
     """
     _remove_left_over(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

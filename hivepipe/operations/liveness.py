@@ -1,4 +1,4 @@
-"""Session health: the condition of a session from its last event, its process and the time.
+"""Session health: the condition of a session by its last event, its process and the time.
 
     waiting    a question to a person is open
     stalled    a turn is open, no call runs, and there was no activity for 15 minutes
@@ -45,7 +45,7 @@ def with_activity(store: Listings, sessions: Collection[Entry]) -> list[Entry]:
 def with_own_activity(
     session: Entry, own: Entry, *, alive: bool | None, client: ClientStatus | None = None
 ) -> Entry:
-    """Return a session with condition and activity; `own` is that of `activities`."""
+    """Return a session with condition and activity; `own` is its entry in `activities`."""
     last = max(session["updated_at"] or "", own.get("last_active_at", ""))
     entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
     state = condition(

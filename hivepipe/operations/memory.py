@@ -70,7 +70,7 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
 
 
 def _is_temporary(error: BaseException, path: Path) -> bool:
-    """Tell whether a lock, the disk or a limit of the process caused an error.
+    """Tell whether an error was caused by a lock, the disk or a limit of the process.
 
     SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is no
     file or may not be used. SQLITE_READONLY: the file or its file system may not be written.
@@ -84,7 +84,7 @@ def _is_temporary(error: BaseException, path: Path) -> bool:
 
 
 def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
-    """Yield the folders of a job. Those inside the profile's folder have the scope AGENT."""
+    """Yield the folders of a job. Folders inside the profile's folder have the scope AGENT."""
     own = args.profile_folder
     for path in args.folders.split("\n"):
         if not path.startswith("/"):

@@ -117,7 +117,7 @@ class ProfileBook:
         return profile
 
     def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
-        """Make this the current version of a file; return False if it is the current one."""
+        """Make this text the current version of a file; return False if it already is."""
         refusal = refusal_of(data)
         if refusal:
             raise ProfileError(f"{name} is not stored: {refusal}")

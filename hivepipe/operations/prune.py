@@ -29,7 +29,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 def prune(context: JobContext, job: Origin, _args: Args) -> None:
-    """Delete all rows that are outdated at the time of the event."""
+    """Delete all rows that are outdated when the event happens."""
     if not may_delete(context.home, job):
         return
     with open_database(context.home) as db:
@@ -55,7 +55,7 @@ def _days(home: str) -> dict[str, float]:
 
 
 def _horizon(context: JobContext, otherwise: str) -> str:
-    """Return the time of the oldest job, which must still find its record in `applied`."""
+    """Return the time of the oldest job, which must still find its own record in `applied`."""
     with connect(context.address) as connection:
         return oldest_job_time(connection, Path(context.home, "spool")) or otherwise
 

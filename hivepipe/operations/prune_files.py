@@ -65,7 +65,7 @@ class Pruned(NamedTuple):
 
 
 def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
-    """Delete the files that are outdated at the time of the event.
+    """Delete the files that are outdated when the event happens.
 
     Nothing is deleted on the first day after an installation; until then `hivepipe status`
     announces it.
@@ -102,7 +102,7 @@ def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 
 def _drop(context: JobContext, job: Origin, found: Iterator[Outdated]) -> Iterator[Outdated]:
-    """Delete the files, except archives that changed meanwhile; yield the deleted ones."""
+    """Delete the files, except archives that changed meanwhile; yield the files deleted."""
     found_now = [*found]
     events = [each for each in found_now if each.kind == "event"]
     if events:
@@ -184,7 +184,7 @@ def _drop_workers(home: str, before: float, limits: Limits) -> int:
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:
-    """Yield outdated files, and the oldest ones above the size limit."""
+    """Yield outdated files, and the oldest of the others above the size limit."""
     sizes = {path: _size(path) for path in files}
     left = sum(sizes.values())
     for path, size in sizes.items():

@@ -67,7 +67,7 @@ def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 class _End(NamedTuple):
-    """The end of a session for one instance, with the time of its last event."""
+    """The end of a session for one instance, at the time of the instance's last event."""
 
     row: Row
     reason: str
@@ -171,7 +171,7 @@ def _remove_markers(home: str, ended: Iterable[Row]) -> None:
 
 
 def _remove_files(home: str, gone: set[str]) -> None:
-    """Remove the files of these instances, and files that are unchanged for a month."""
+    """Remove the files of these instances, and files without a change for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
             text = read_small(str(path))
@@ -186,7 +186,7 @@ def _remove_files(home: str, gone: set[str]) -> None:
 
 
 def _is_hooks(path: Path, text: str) -> bool:
-    """Tell whether a hook wrote this file, whose name is a pid or the id of its instance."""
+    """Tell whether a hook wrote this file: its name is a pid or the id of its instance."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():

@@ -81,7 +81,7 @@ def remove_parts(home: str, kept: Container[str] = ()) -> None:
 
 
 def _trusted(home: str, index: MemoryIndex) -> Iterator[Passage]:
-    """Yield the passages that are not from a repository, or that the user trusts."""
+    """Yield the passages of the user's own files and of trusted files of a repository."""
     others = untrusted(home, [(row["path"], row["sha256"]) for row in index.files()])
     return (passage for passage in index.passages() if passage.path not in others)
 

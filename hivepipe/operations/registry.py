@@ -1,4 +1,4 @@
-"""`execute` applies a job that writes to the store once, with its effect."""
+"""Applies a job that writes to the store, once and together with its effect: `execute`."""
 
 from dataclasses import replace
 from functools import partial

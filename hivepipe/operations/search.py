@@ -111,7 +111,7 @@ def line_at(archived: Archived, offset: int) -> bytes:
 def _lines_from(
     archives: Archives, entry: Entry, size: int, offset: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of the committed lines. Lines after them are being written."""
+    """Yield offset and content of the committed lines; later lines are being written."""
     with archives.opened(entry) as kept, kept.open_to_read() as file:
         file.seek(offset)
         for raw in file:

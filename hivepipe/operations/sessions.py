@@ -48,7 +48,7 @@ def activate_session(db: Database, job: Origin, args: ActivateSession) -> None:
 
 
 def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
-    """Record the end of a turn; the session pauses unless work continues in the background."""
+    """Record the end of a turn; the session pauses unless background work continues."""
     if not _session_exists(db, job):
         return
     note_event(db, job, ACTIVE if args.background_tasks else PAUSED)
@@ -60,7 +60,7 @@ def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
 
 
 def _error(kind: str, message: str) -> str:
-    """Return kind and message of an error, without the kind if it is "unknown"."""
+    """Return kind and message of an error; the kind is left out if it is "unknown"."""
     if kind == "unknown" and message:
         return message
     return f"{kind}: {message}" if message else kind
@@ -96,7 +96,7 @@ def _raise_totals(db: Database, job: Origin, args: Checkpoint) -> None:
 
 
 def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:
-    """Record an event of a session, which opens an ended session, and assign the instance."""
+    """Record an event of a session and assign the instance; the event opens an ended session."""
     note_signal(db, job, turn)
     if job.instance:
         assignments.note_instance(db, job)

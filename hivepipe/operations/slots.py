@@ -68,7 +68,7 @@ def turn(context: JobContext, job: Origin) -> Iterator[bool]:
 
 
 def _is_executed(home: str, name: str, slot: int) -> bool:
-    """Tell whether the slot was executed; False without a usable store."""
+    """Tell whether the slot was executed; return False if the store cannot be used."""
     try:
         with open_database(home, SHORT_TIMEOUT_SECS) as db:
             return slots.is_executed(db, name, slot)

@@ -24,7 +24,7 @@ from hivepipe.operations.slots import turn
 
 
 def execute_slow(context: JobContext, job: Envelope) -> None:
-    """Execute one such job. Exceptions propagate to the caller."""
+    """Execute one job of such an operation. Exceptions propagate to the caller."""
     if slow_queue(job.operation) is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     with turn(context, job) as is_ours:
@@ -54,5 +54,5 @@ def at_once(home: str) -> Iterator[JobContext]:
 
 
 def manual_origin(operation: str) -> Origin:
-    """Return an origin for work that was not enqueued, from which follow-up jobs get their ids."""
+    """Return an origin for work that was not enqueued; follow-up jobs get their ids from it."""
     return Origin(id=uuid.uuid4().hex, operation=operation, event_time_ns=time.time_ns())

@@ -123,7 +123,7 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 
 
 def keep_summary(context: JobContext, job: Origin, result: SummaryResult) -> None:
-    """Store a summary with its ratings. It cannot be lost after this returns."""
+    """Store a summary with its ratings. When this returns, a kill cannot lose it."""
     record = RecordSummary(**result.summary._asdict(), useful=result.useful)
     context.follow_up(job, [record.job(job.session[:8])])
 

@@ -49,7 +49,7 @@ logger = logging.getLogger("hivepipe.summaries")
 
 
 class SummaryResult(NamedTuple):
-    """A summary, and which of the recalled memories were useful."""
+    """A summary, and for each recalled memory whether it was useful."""
 
     summary: Summary
     useful: dict[str, bool]
@@ -171,7 +171,7 @@ class Summariser:
         return int(cost * MICRO)
 
     def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
-        """Return the actual usage; a request of unknown usage is charged at its maximum."""
+        """Return the actual usage; a request with unknown usage is charged at its maximum."""
         used = reply.used
         tokens = Tokens(used.input_tokens or 0, used.output_tokens or 0)
         micro_usd = self._micro_usd(offer, tokens)
@@ -185,14 +185,14 @@ class Summariser:
         )
 
     def _subject(self, summary_input: SummaryInput) -> str:
-        """Return the id of the call: one per state of a session, or a new one if a person asks."""
+        """Return the id of the call: one per session state, or a new id if a person asks."""
         text = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
         if self._is_asked:
             text += f"\0{time.time_ns()}"
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Return the number of failed attempts. Raise SummaryError if no other one is allowed."""
+        """Return the number of failed attempts. Raise SummaryError if no more are allowed."""
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("it was asked before, and the answer was lost")

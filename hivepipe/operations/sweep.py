@@ -120,7 +120,7 @@ def _take(
 
 
 def _cwd_of_session(archives: Archives, source: Source) -> str:
-    """Return the working folder of a subagent's session, or "" if it is not archived."""
+    """Return the working folder of a subagent's session, or "" if the session is not archived."""
     entry = archives.index.entries().get(source.session) if source.agent else None
     return str((archives.meta_of(entry) or {}).get("cwd") or "") if entry else ""
 

@@ -62,7 +62,7 @@ class TaskBoard:
         return task
 
     def assign(self, prefix: str, of_session: str, *, unknown: bool = False) -> tuple[str, str]:
-        """Assign a task to a session, replacing its previous one; return both ids."""
+        """Assign a task to a session and replace the session's previous task; return both ids."""
         task = self._find(prefix)
         session = self.session(of_session, unknown=unknown)
         task_files.assign(self._home, task, session)
@@ -119,7 +119,7 @@ class TaskBoard:
             tasks.set_task_state(self._db, task, status, at, time_ns, reason)
 
     def _like(self, prefix: str) -> list[str]:
-        """Return matching ids. An empty prefix (an empty variable in a script) matches none."""
+        """Return matching ids. An empty prefix (an unset variable in a script) matches no id."""
         return tasks.tasks_like(self._db, prefix) if prefix else []
 
     def _find(self, prefix: str, or_else: str = "") -> str:
@@ -132,7 +132,7 @@ class TaskBoard:
 
 
 def _sessions_of_hooks(home: str) -> list[str]:
-    """Return the sessions in the hooks' files, which may be missing in the store."""
+    """Return the sessions in the hooks' files; the store may not have them yet."""
     return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
 
 

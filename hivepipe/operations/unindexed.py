@@ -1,4 +1,4 @@
-"""Archives with new lines, and new summaries, which are missing in the search index.
+"""Archives with new lines, and new summaries, that the search index does not have.
 
 A folder that is unchanged since all of its archives were indexed is skipped. In a changed folder,
 unchanged archives are skipped. So the cost of a search depends on the new lines only.
@@ -42,14 +42,14 @@ class Unindexed:
 
     @property
     def archived(self) -> list[Archived]:
-        """Return the summaries, and then the archives, those that started last first."""
+        """Return the summaries, then the archives, in order of their start, the latest first."""
         found = [each for folder in self.folders for each in folder.archived]
         found.sort(key=lambda each: each.began, reverse=True)
         return [*self.summaries, *found]
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether each folder has a state by which a later check can skip it."""
+        """Tell whether each folder has a state, so that a later check can skip it."""
         return all(each.state for each in self.folders)
 
     def missing_bytes(self, index: SearchIndex) -> int:
@@ -58,7 +58,7 @@ class Unindexed:
 
 
 def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
-    """Return what may be new. An index with lines that have changed since is emptied first."""
+    """Return what may be new. First empty the index if indexed lines have changed."""
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
         index.start_empty()

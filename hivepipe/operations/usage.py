@@ -58,7 +58,7 @@ def _note_model(db: Database, message: Usage) -> None:
 
 
 def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
-    """Record titles and counts. Raise BadEnvelopeError if they are not from `usage_jobs`.
+    """Record titles and counts. Raise BadEnvelopeError if `usage_jobs` did not make them.
 
     A title by the user takes precedence over one by Claude, and over earlier ones from hooks.
     """

@@ -61,7 +61,7 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
 
 
 def write_hooks(worker: Worker, project: str) -> None:
-    """Write a settings file with our hooks, unless the session reads a file that has them."""
+    """Write a settings file with our hooks, unless the session already reads a file with them."""
     path = worker.state / "settings.json"
     if any(map(settings_text.file_has_entries, _settings_paths(project))):
         path.unlink(missing_ok=True)

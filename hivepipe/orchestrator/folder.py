@@ -61,14 +61,14 @@ class Hive:
         return [self.new_worker(each.id) for each in states]
 
     def without_folder(self) -> list[Worker]:
-        """Return every worker whose folder was moved or removed while its state remains."""
+        """Return every worker whose folder was moved or removed but whose state remains."""
         there = {worker.id for worker in self.workers()}
         return [worker for worker in self.with_state() if worker.id not in there]
 
     def worker(self, start: str) -> Worker:
         """Return the worker whose id or session begins with `start`.
 
-        HiveError: there is no such worker, or there are several.
+        Raise HiveError if there is no such worker, or more than one.
         """
         found = [worker for worker in self.workers() if worker.matches(start)]
         exact = [worker for worker in found if worker.id == start]
@@ -85,7 +85,7 @@ class Hive:
     def new_worker(self, id: str) -> Worker:
         """Return a worker with this id, whether it exists or not.
 
-        HiveError: the id cannot name a folder.
+        Raise HiveError if the id cannot name a folder.
         """
         if valid_id(id) != id:
             raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
@@ -117,7 +117,7 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
 def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
     """Make a trusted `.hive` in a folder. The flag is False if it was trusted before.
 
-    HiveError: a `.hive` exists that hivepipe did not make, and `adopt` is not set.
+    Raise HiveError if hivepipe did not make the existing `.hive` and `adopt` is not set.
     """
     root = Path(os.path.realpath(parent)) / NAME
     if "\n" in str(root):  # the list of trusted hives has one line per path
@@ -153,7 +153,7 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def find_hive(start: str, home: str) -> Hive:
-    """Return the hive of a folder or of its nearest parent; HiveError: no trusted hive exists."""
+    """Return the hive of a folder or its nearest parent. Raise HiveError without a trusted hive."""
     here = Path(os.path.realpath(start))
     for folder in (here, *here.parents):
         root = folder / NAME
@@ -179,5 +179,5 @@ def running_workers(home: str) -> list[Worker]:
 
 
 def known_hives(home: str) -> list[Hive]:
-    """Return every hive of a home whose folder still exists. None is migrated yet."""
+    """Return every hive of a home whose folder still exists, without migrating it."""
     return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

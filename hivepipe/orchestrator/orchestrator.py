@@ -58,8 +58,8 @@ class Orchestrator:
         """Start a worker on a task and return it.
 
         `session` is a UUID that the caller chooses. A second spawn with the same UUID returns the
-        first worker, so that a restarted orchestrator can repeat its calls. HiveError: the worker
-        was not started; the message gives the reason.
+        first worker, so that a restarted orchestrator can repeat its calls. Raise HiveError with
+        the reason if the worker was not started.
         """
         path = projects.folder_of(self.hive.projects_file, project)
         task = clean(task)
@@ -94,10 +94,10 @@ class Orchestrator:
         return worker
 
     def resume(self, worker: Worker, text: str, kind: str = "resume", after: int = 0) -> None:
-        """Resume a worker's session with a message; HiveError: a process uses the session.
+        """Resume a worker's session with a message. Raise HiveError if a process uses the session.
 
-        `after` is the number of the last run that the caller knows, or 0. HiveError also if the
-        worker had another run since.
+        `after` is the number of the last run that the caller knows, or 0. Also raise HiveError if
+        the worker had another run since.
         """
         may_start = partial(_had_another_run, worker, after)
         start(self.hive, worker, _with_flags(self._card(worker)), kind, text, may_start=may_start)
@@ -161,8 +161,8 @@ class Orchestrator:
     ) -> list[CheckedWorker]:
         """Check the given workers, or all workers, and return the results.
 
-        Also record the end of runs whose runner did not, and update the store. Runners are waited
-        for until `deadline` on the monotonic clock, by default ten seconds.
+        Also record the ends of runs that their runners did not record, and update the store. The
+        check waits for runners until `deadline` on the monotonic clock, by default ten seconds.
         """
         looked_at = list(self._all() if workers is None else workers)
         if deadline is None:
@@ -190,7 +190,7 @@ class Orchestrator:
     # ---- internal
 
     def _all(self) -> list[Worker]:
-        """Return all workers, including those whose folder is gone while their process runs."""
+        """Return all workers, including those with a running process but without a folder."""
         try:
             return [*self.hive.workers(), *retire.sync_moved_workers(self.hive)]
         except StoreError as error:
@@ -261,7 +261,7 @@ class Orchestrator:
         return prompts.prompt(self.hive.root / "prompts", name, terms)
 
     def _card(self, worker: Worker) -> Card:
-        """Return a worker's card, with its project looked up if hivepipe did not start it."""
+        """Return a worker's card; without a card, look its project up in the list."""
         card = worker.card()
         if not card.session:
             raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")
@@ -278,7 +278,7 @@ class Orchestrator:
 
 
 def _with_flags(card: Card) -> Card:
-    """Return a card with flags: the user's default flags if hivepipe did not start the worker."""
+    """Return a card with flags; a worker that hivepipe did not start gets the user's defaults."""
     return card if card.created_at else replace(card, flags=default_flags())
 
 
@@ -298,7 +298,7 @@ def _answered(worker: Worker, question: str) -> str:
 
 
 def _had_another_run(worker: Worker, after: int) -> str:
-    """Return an error if the last run has another number than `after`, which may be 0 for any."""
+    """Return an error if the last run has another number than `after`; 0 accepts any run."""
     run = worker.last_run()
     is_another = after and (run is None or run.number != after)
     return f"{worker.id} has had another run" if is_another else ""

@@ -20,13 +20,13 @@ _LATEST_NS = 1 << 62  # year 2116; the integers of the store end in 2262, dates 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
     """Open a regular file, with mode 0600 if it is new.
 
-    OSError also for a symbolic link, a pipe or a folder. Can be used as the `opener` of `open`.
+    Raise OSError also for a symbolic link, a pipe or a folder. Usable as the `opener` of `open`.
     """
     return regular(path, flags | os.O_NOFOLLOW)
 
 
 def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file; OSError: a line is longer than 64 MB."""
+    """Yield the lines of a file. Raise OSError if a line is longer than 64 MB."""
     while line := file.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
             raise OSError(EFBIG, "a line is longer than 64 MB", str(path))

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return all projects, or {} without a file; HiveError: the file cannot be read."""
+    """Return all projects, or {} without a file. Raise HiveError if the file cannot be read."""
     try:
         return read_typed(path, dict[str, str])
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def folder_of(path: Path, name: str) -> str:
-    """Return the folder of a project; HiveError: it is not listed, or does not exist."""
+    """Return the folder of a project. Raise HiveError if it is not listed or does not exist."""
     projects = read(path)
     if name not in projects:
         known = ", ".join(sorted(projects)) or "none yet (`hivepipe hive projects add NAME PATH`)"
@@ -43,7 +43,7 @@ def folder_of(path: Path, name: str) -> str:
 
 
 def add(path: Path, name: str, folder: str) -> str:
-    """Add a project and return its path; HiveError: the name or the folder cannot be used."""
+    """Add a project; return its path. Raise HiveError if the name or folder cannot be used."""
     if not _NAME.fullmatch(name):
         raise HiveError(f"{name!r} cannot be a project's name: letters, digits, '.', '_', '-'")
     real = real_path(absolute(folder))
@@ -64,7 +64,7 @@ def _refuse_our_own(folder: str) -> None:
 
 
 def remove(path: Path, name: str) -> None:
-    """Remove a project from the list; HiveError: it is not listed."""
+    """Remove a project from the list. Raise HiveError if the list does not have it."""
     projects = read(path)
     if projects.pop(name, None) is None:
         raise HiveError(f"{path} names no project {name!r}")
@@ -74,7 +74,7 @@ def remove(path: Path, name: str) -> None:
 def project_of(worker: str, projects: dict[str, str]) -> str:
     """Return the name of the project that a worker's id begins with.
 
-    It ends before the UUID. Without a UUID it is the longest listed name that fits, so that
+    The name ends before the UUID. Without a UUID it is the longest listed name that fits, so that
     `project-a-b-1` is not taken for `project-a`.
     """
     plain = UUID.sub("", worker)

@@ -85,7 +85,7 @@ def of_rights(rights: str, words: Mapping[str, str]) -> dict[str, str]:
 def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
     """Return a template from the folder, or the default template, with its words substituted.
 
-    HiveError: the file cannot be read, or a `$` is not followed by a known word.
+    Raise HiveError if the file cannot be read, or a `$` is not followed by a known word.
     """
     path = folder / f"{name}.md"
     try:

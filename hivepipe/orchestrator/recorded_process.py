@@ -15,7 +15,7 @@ def machine() -> str:
 def lives(pid: int, started: str, on: str) -> bool | None:
     """Tell whether the process with this pid and start time is running.
 
-    None: it was started on another machine.
+    Return None if the process was started on another machine.
     """
     parts = ["" if part == "-" else part for part in on.split(" ")]
     host, boot, pid_space, *_ = [*parts, "", ""]
@@ -23,7 +23,7 @@ def lives(pid: int, started: str, on: str) -> bool | None:
 
 
 def group_lives(group: int) -> bool:
-    """Tell whether a process group has members left."""
+    """Tell whether any process of a process group is running."""
     try:
         with suppress(PermissionError):
             os.killpg(group, 0)

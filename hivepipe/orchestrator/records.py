@@ -42,7 +42,7 @@ def opened(home: str) -> Iterator[Database]:
 
 
 def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-    """Update the rows of these workers from their folders; StoreError: the store cannot be written.
+    """Update the rows of these workers from their folders. Raise StoreError if that fails.
 
     `states` has the state of each worker that was checked, by worker id. Nothing is written if
     nothing changed, so that checks do not delay the writer.
@@ -110,7 +110,7 @@ def record_last(db: Database, hive: Hive, worker: Worker) -> None:
 
 
 def record_one_status(hive: Hive, worker: Worker, status: Status) -> None:
-    """Store one status of a worker; StoreError: the store cannot be written."""
+    """Store one status of a worker. Raise StoreError if the store cannot be written."""
     card = worker.card()
     with opened(hive.home) as db, db.transaction():
         if not is_forgotten(db, card.session):

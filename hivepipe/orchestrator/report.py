@@ -24,7 +24,7 @@ from hivepipe.times import stored_time
 
 
 def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
-    """Store a worker's status; StoreError: neither the store nor the queue accepted it."""
+    """Store a worker's status. Raise StoreError if neither the store nor the queue accepts it."""
     try:
         records.record_one_status(hive, worker, status)
     except StoreError:

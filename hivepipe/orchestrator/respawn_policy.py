@@ -161,7 +161,7 @@ def _of_dead(run: Run, names: set[str]) -> str:
 
 
 def _of_given_up(checked: CheckedWorker, run: Run, names: set[str], policy: Policy) -> str:
-    """Return the next step after `give up`, or "" if the worker wrote a status since."""
+    """Return the next step after `give up`, or "" if the worker has written a status since."""
     is_ours = checked.state == "error" and checked.status.text("by") == BY_US
     if not is_ours and checked.state not in OVER:
         return ""

@@ -31,9 +31,9 @@ PACKED = "transcript.jsonl.gz"
 def archive(hive: Hive, worker: Worker) -> Path:
     """Move a worker into the archive, with secrets redacted and its transcript compressed.
 
-    Return the folder in the archive. A worker that hivepipe did not start is moved unchanged.
-    HiveError: the worker has a process, or its archive folder exists. StoreError: the store cannot
-    be written.
+    Return the folder in the archive. A worker that hivepipe did not start is moved unchanged. Raise
+    HiveError if the worker has a process or its archive folder exists, and StoreError if the store
+    cannot be written.
     """
     archived = hive.archived_worker(worker.id)
     target = archived.folder
@@ -57,7 +57,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
 
 
 def delete(hive: Hive, worker: Worker) -> None:
-    """Delete a worker's folders permanently. The errors are those of `archive`."""
+    """Delete a worker's folders permanently. Raise the errors that `archive` raises."""
     with _idle(hive.home, worker):
         _record_end(hive, worker, "deleted_at")
         _remove(worker)
@@ -67,7 +67,7 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
     """Complete what a user did to worker folders with `mv` or `rm -rf`.
 
     The state folder is moved or removed too, and the store is updated. Return the workers whose
-    process still runs. StoreError: the store cannot be written now.
+    process still runs. Raise StoreError if the store cannot be written now.
     """
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
@@ -159,14 +159,14 @@ def _remove(worker: Worker) -> None:
 
 @contextmanager
 def _idle(home: str, worker: Worker) -> Iterator[None]:
-    """Hold the lock of a worker without a process; HiveError: it has a process."""
+    """Hold the lock of a worker without a process. Raise HiveError if the worker has one."""
     with locked(worker):
         refuse_living(home, worker)
         yield
 
 
 def _record_end(hive: Hive, worker: Worker, column: str) -> None:
-    """Record in the store that a worker is archived or deleted, before its folder is gone."""
+    """Record in the store that a worker is archived or deleted, before its folder is removed."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
             costs.record_cost(worker, run)

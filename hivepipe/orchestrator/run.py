@@ -52,7 +52,7 @@ class Run:
 
     @property
     def has_unrecorded_end(self) -> bool:
-        """Tell whether it ended, but its runner was killed before it could record that.
+        """Tell whether the process ended, but its runner was killed before it could record the end.
 
         A caller that records the end must check again under the worker's lock.
         """
@@ -60,19 +60,19 @@ class Run:
 
     @property
     def is_unpriced(self) -> bool:
-        """Tell whether it ended without a result line, so that its cost is unknown."""
+        """Tell whether the run ended without a result line, so that its cost is unknown."""
         return self.is_started and self.has_ended and not self.outcome
 
     def process_lives(self) -> bool | None:
-        """Tell whether its Claude Code is running, or None if it runs on another machine."""
+        """Tell whether the run's Claude Code is running, or None if it is on another machine."""
         if not self.is_started or self.has_ended:
             return False
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Tell whether its Claude Code is running, or the runner that starts it.
+        """Tell whether the run's Claude Code is running, or the runner that starts it.
 
-        None if they run on another machine.
+        Return None if they run on another machine.
         """
         if self.has_ended:
             return False

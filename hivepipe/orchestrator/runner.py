@@ -74,7 +74,7 @@ def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
 
 
 def _become(worker: Worker, run: Run) -> None:
-    """Record this process before it executes Claude Code, so that none runs unrecorded."""
+    """Record this process before it executes Claude Code, so that no process runs unrecorded."""
     os.setsid()
     os.chdir(run.cwd)
     descriptors = (

@@ -1,4 +1,4 @@
-"""Start a run, with at most one process per session, also after a crash of any process involved.
+"""Starts a run, with at most one process per session, even after a crash of any process.
 
 The worker's lock is taken here and passed to the runner, which holds it until it ends. The process
 of the run holds the lock until it is recorded. So if the lock is free and no recorded process is
@@ -76,7 +76,7 @@ def start(
 
 @contextmanager
 def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
-    """Hold a worker's lock and yield its descriptor; HiveError: another process holds the lock.
+    """Hold a worker's lock and yield its descriptor. Raise HiveError if another process has it.
 
     Wait up to `wait_secs`, unless the worker is running and has not written a final status. After
     that status its runner releases the lock soon.

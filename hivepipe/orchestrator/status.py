@@ -106,7 +106,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a Markdown code block, or the text if it is not one."""
+    """Return the content of a Markdown code block, or the whole text if it is no code block."""
     block = text.strip()
     opening, _, inside = block.partition("\n")
     is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)
@@ -156,7 +156,7 @@ def _wrong_types(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def write_status(path: Path, fields: Mapping[str, Any]) -> None:
-    """Replace a status.json; HiveError: a field is invalid."""
+    """Replace a status.json. Raise HiveError if a field is invalid."""
     word = _word(fields.get("status"))
     if not word:
         raise HiveError(f"`status` is {fields.get('status')!r}, and none of {', '.join(WORDS)}")

@@ -58,7 +58,7 @@ def forget_deleted(root: Path) -> None:
 
     The states of workers stay. The list of projects stays while one of the workers may run. The
     state folder exists afterwards, so `_follow_moved` gives the new hive no other state folder,
-    whatever inode it has. HiveError: the state folder cannot be written.
+    whatever inode it has. Raise HiveError if the state folder cannot be written.
     """
     folder = folder_of(root)
     with _locked(folder):
@@ -72,7 +72,7 @@ def forget_deleted(root: Path) -> None:
 def migrate_state(root: Path) -> list[str]:
     """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
 
-    HiveError: the state folder cannot be written.
+    Raise HiveError if the state folder cannot be written.
     """
     folder = folder_of(root)
     if (folder / _MARK).exists():

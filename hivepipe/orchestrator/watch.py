@@ -47,7 +47,7 @@ class Watch:
             yield from self.unreported_changes()
 
     def unreported_changes(self) -> Iterator[Change]:
-        """Yield the changes that are not reported. A change is reported after it was processed."""
+        """Yield the changes not yet reported. A change counts as reported when it was processed."""
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)
@@ -78,7 +78,7 @@ class Watch:
             self._reported = kept
 
     def _wakes(self) -> Iterator[None]:
-        """Yield at once, after each notification, and every LOOK_EVERY_MS."""
+        """Yield at once, then after each notification and every LOOK_EVERY_MS."""
         yield
         try:
             for _ in watch(

@@ -57,7 +57,7 @@ class Worker:
     """A worker's folders; files are read on access."""
 
     def __init__(self, folder: Path, state: Path) -> None:
-        """Neither folder has to exist. Commands and pids are read from `state` only."""
+        """Set the folders, which need not exist. Commands and pids are read from `state` only."""
         self.id = folder.name
         self.folder = folder
         self.state = state
@@ -93,11 +93,11 @@ class Worker:
         return replace(card, session=clean(read_small(str(self.folder / "session-id")).strip()))
 
     def is_own(self) -> bool:
-        """Tell whether hivepipe started it, so that its state folder has a card."""
+        """Tell whether hivepipe started the worker, so that the state folder has a card."""
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:
-        """Return when a file of its folder (not of its state) changed, in seconds since 1970."""
+        """Return when a file of the worker's folder (not its state) changed, in s since 1970."""
         files = (path for path in self.folder.rglob("*") if not path.is_dir())
         return max((path.lstat().st_mtime for path in files), default=0.0)
 
@@ -114,14 +114,14 @@ class Worker:
         return [run for run in found if run]
 
     def last_run(self) -> Run | None:
-        """Return its last run, or None if no run is recorded."""
+        """Return the last run of the worker, or None if no run is recorded."""
         for number in reversed(self.run_numbers()):
             if run := read_run(self.run_file(number)):
                 return run
         return None
 
     def run_numbers(self) -> list[int]:
-        """Return the numbers of its runs, ascending."""
+        """Return the numbers of the worker's runs in ascending order."""
         try:
             names = os.listdir(self.state / "runs")
         except FileNotFoundError:

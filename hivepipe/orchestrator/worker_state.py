@@ -38,7 +38,7 @@ class CheckedWorker(NamedTuple):
 
 
 def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> CheckedWorker:
-    """Check one worker, without changing anything."""
+    """Return the state of one worker without changing anything."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
     foreign_pid = 0 if lives else signals.foreign_pid(worker)
@@ -88,7 +88,7 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def is_answered(status: Status, run: Run) -> bool:
-    """Tell whether a status is older than the run, unless the run only parks."""
+    """Tell whether a status is older than the run, and so answered, unless the run only parks."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 
@@ -105,7 +105,7 @@ def _of_foreign_process(
 
 
 def _of_other(status: Status) -> tuple[str, str]:
-    """Return state and note of a worker without runs, from its status.json alone."""
+    """Return state and note of a worker without a run from its status.json alone."""
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":

@@ -13,7 +13,7 @@ _SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
-    """Return alert name -> successive checks without it, or None before the first check."""
+    """Return alert name -> number of successive checks without it, or None before a check."""
     found: Any = client.hgetall(ALERTS_KEY)
     if not found:
         return None
@@ -21,6 +21,6 @@ def load(client: Redis) -> dict[str, int] | None:
 
 
 def save(client: Redis, misses: dict[str, int]) -> None:
-    """Store the state that the next check compares with, also if the memory of Redis is full."""
+    """Store the state that the next check compares with, even if the memory of Redis is full."""
     fields = [part for pair in misses.items() for part in pair]
     client.eval(_SAVE, 1, ALERTS_KEY, _CHECKED, 0, *fields)

@@ -124,7 +124,7 @@ class Claims:
             self._run["retry"](args=arguments)
 
     def hurry(self) -> int:
-        """Make the jobs with `held_up` due now; return how many."""
+        """Make the jobs with `held_up` due now; return their number."""
         return int(self._run["hurry"](args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
@@ -151,7 +151,7 @@ class Claims:
         self._run["renew"](args=[job.id, job.queue, LEASE_SECS, _now()])
 
     def recover(self, blamed: str) -> int:
-        """Return the jobs of a dead worker to their queues; return how many.
+        """Return the jobs of a dead worker to their queues; return the number of jobs.
 
         `blamed` is the id of the job that it was executing when it died, or "".
         """

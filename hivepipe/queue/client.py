@@ -60,7 +60,7 @@ def push(
     counter: str = "",
     before: "tuple[str, list[str]]" = ("", []),
 ) -> int:
-    """Enqueue the messages of one event; return how many were new.
+    """Enqueue the messages of one event; return the number of new ones.
 
     `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of the
     counter to increment instead of `hivepipe:accepted`. `before` is a script that runs first, with

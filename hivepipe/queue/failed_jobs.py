@@ -47,7 +47,7 @@ _DISCARD = script("discard_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """One job that is out of retries; all its text is redacted."""
+    """One job without attempts left; all its text is redacted."""
 
     id: str
     queue: str  # the queue whose failed registry holds it
@@ -63,7 +63,7 @@ class FailedJob:
 
     @property
     def headline(self) -> str:
-        """Return the last line of the reason, which names the error in a traceback."""
+        """Return the last line of the reason; in a traceback it names the error."""
         return self.reason.rstrip().rpartition("\n")[2]
 
     @property
@@ -108,7 +108,7 @@ class FailedJobs:
         return self._read(ids)[0]
 
     def retry(self, jobs: list[FailedJob]) -> int:
-        """Return jobs to the queues of their original priority; return how many were moved."""
+        """Return jobs to the queues of their original priority; return the number of moved jobs."""
         move, retried = self._connection.register_script(_RETRY), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = [utc(time.time_ns())]
@@ -118,7 +118,7 @@ class FailedJobs:
         return retried
 
     def discard(self, jobs: list[FailedJob]) -> int:
-        """Delete jobs; return how many still existed."""
+        """Delete jobs; return the number of those that still existed."""
         remove, discarded = self._connection.register_script(_DISCARD), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = []

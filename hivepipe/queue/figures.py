@@ -66,7 +66,7 @@ def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) 
 def shares(
     client: Redis, done: dict[str, int], effectless: dict[str, int], secs: float
 ) -> dict[str, tuple[int, int]]:
-    """Return, by operation, the jobs without effect and all jobs of the last `secs` seconds."""
+    """Return operation -> (jobs without effect, all jobs) for the last `secs` seconds."""
     listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     since = time.time() - secs
     samples = [sample for raw in listed if (sample := json.loads(raw))["at"] >= since]
@@ -102,7 +102,7 @@ def _number(client: Redis, key: str) -> int:
 
 
 def _newer(version: Any) -> int | None:
-    """Return the envelope version that waiting jobs need, or None if it can be read."""
+    """Return the envelope version that waiting jobs need, or None if this version suffices."""
     return int(version) if version and int(version) > ENVELOPE_VERSION else None
 
 
@@ -118,7 +118,7 @@ def _oldest_secs(client: Redis) -> float | None:
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
-    """Return since how many seconds the store cannot be written and why, or None if it can."""
+    """Return for how long the store cannot be written, in seconds, and why; None if it can."""
     if not found:
         return None
     secs = time.time() - float(found[b"since"])

@@ -54,7 +54,7 @@ def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
-    """Remove these jobs, and wait for running ones; return how many were removed.
+    """Remove these jobs, waiting for running ones; return the number of removed jobs.
 
     Raise StackError if a job is still running after RUNNING_SECS.
     """
@@ -166,7 +166,7 @@ def last_spooled(folders: Iterable[Path]) -> dict[str, str]:
 
 
 def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: bool = False) -> int:
-    """Remove events from the spools and from `bad/`; return how many files are affected.
+    """Remove events from the spools and from `bad/`; return the number of affected files.
 
     A file that cannot be parsed is removed if it names a session or holds the text. The other jobs
     in a file stay. With `dry_run`, the files are only counted.

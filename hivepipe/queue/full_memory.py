@@ -27,7 +27,7 @@ def has_room(client: redis.Redis) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Ignore the error of a full Redis, because it has room again only after its jobs are done."""
+    """Ignore the error of a full Redis, because only finished jobs make room in it."""
     try:
         yield
     except (redis.ResponseError, RefusedError) as error:

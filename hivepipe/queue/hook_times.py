@@ -29,7 +29,7 @@ class HookTime:
 
 
 def add_sample(client: Redis) -> None:
-    """Turn the counts since the last sample into a sample."""
+    """Turn the counts since the last sample into a new sample."""
     with client.pipeline() as both:
         both.hgetall(HOOK_TIMES_KEY)
         both.delete(HOOK_TIMES_KEY)
@@ -40,7 +40,7 @@ def add_sample(client: Redis) -> None:
 
 
 def hook_times(client: Redis) -> dict[str, HookTime]:
-    """Return the times by event, from the samples and the counts since the last one."""
+    """Return the times by event, from the samples and the counts since the last sample."""
     listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     found: dict[str, Counts] = {}
     for numbers in [_numbers(client.hgetall(HOOK_TIMES_KEY)), *map(json.loads, listed)]:

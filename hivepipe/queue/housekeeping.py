@@ -42,7 +42,7 @@ class Housekeeper:
     """Housekeeping steps that the writer calls between its turns; each one is short."""
 
     def __init__(self, connection: Redis, home: Path, address: str) -> None:
-        """Set up for a home; `address` is that of its Redis."""
+        """Set up for a home; `address` is the address of the home's Redis."""
         self._connection = connection
         self._address = address
         # hivepipe does not maintain the files of another server
@@ -61,7 +61,7 @@ class Housekeeper:
         self._reconciled_at = 0.0
 
     def drain(self) -> int:
-        """Move spooled events into Redis, oldest first; return how many files were moved.
+        """Move spooled events into Redis, the oldest first; return the number of moved files.
 
         Unreadable files are moved to `bad/` afterwards, a few in each turn, so that they delay no
         event. Raise RefusedError if Redis is lost; the remaining files stay. The job ids are those
@@ -114,7 +114,7 @@ class Housekeeper:
         return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
-        """Return the files that are not known to be unreadable, oldest first."""
+        """Return the files, except those known to be unreadable, oldest first."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
         known = {*self._stuck, *self._bad}

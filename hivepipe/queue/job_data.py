@@ -37,7 +37,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def read_claimed(job: Claimed) -> Envelope:
-    """Return the envelope of a claimed job. Raise BadEnvelopeError if the job is not ours."""
+    """Return the envelope of a claimed job. Raise BadEnvelopeError if hivepipe did not make it."""
     if not job.is_ours:
         raise BadEnvelopeError("the job does not carry hivepipe's marker")
     return read_envelope(envelope_text(job.data))
@@ -68,7 +68,7 @@ def envelope_text(data: bytes) -> str:
 
 
 def as_written(data: bytes) -> str | None:
-    """Return the envelope of data in exactly the format of a hook, or None for other data."""
+    """Return the envelope of data in exactly a hook's format, or None for other data."""
     body = data[_FRAME_BYTES:]
     if not body.startswith(HEAD) or not body.endswith(TAIL):
         return None
@@ -82,7 +82,7 @@ def as_written(data: bytes) -> str | None:
 
 
 def _check_opcodes(pickled: bytes) -> None:
-    """Allow only opcodes of plain values: a single four-byte memo index can take gigabytes."""
+    """Allow only opcodes of plain values, because one four-byte memo index can take gigabytes."""
     for opcode, _, _ in pickletools.genops(pickled):
         if opcode.name.endswith("GLOBAL"):
             raise BadEnvelopeError("the pickle names something to be run")

@@ -31,7 +31,7 @@ Counts = Counter[int]  # step -> jobs
 
 @dataclass(frozen=True)
 class Latency:
-    """The number of jobs of an operation or a sample, and the percentiles of their durations."""
+    """Number of jobs of an operation or a sample, and percentiles of their durations."""
 
     jobs: int
     p50_ms: float
@@ -40,14 +40,14 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies:
-    """The latencies by operation, and of all operations by the time of the sample, oldest first."""
+    """Latencies by operation, and those of all operations by sample time, oldest first."""
 
     operations: dict[str, Latency]
     course: dict[str, Latency]
 
 
 def add_sample(client: Redis) -> None:
-    """Add a sample of the jobs that finished since the last one, without periodic jobs."""
+    """Add a sample of the jobs that finished since the last sample, without periodic jobs."""
     before: Any = client.lindex(LATENCIES_KEY, 0)
     since = json.loads(before)["at"] if before else ""
     at = utc(now()[1])
@@ -104,7 +104,7 @@ def _latency(counts: Counts) -> Latency:
 
 
 def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
-    """Return the end, in milliseconds, of the step that contains this percentile."""
+    """Return the end of the step that contains this percentile, in milliseconds."""
     left = math.ceil(counts.total() * share)
     for step, number in sorted(counts.items()):
         left -= number

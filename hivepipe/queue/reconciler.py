@@ -50,7 +50,7 @@ def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
 
 
 def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
-    """Return the ids of jobs that are not redacted yet, in one round trip."""
+    """Return the ids of jobs that are not yet redacted, in one round trip."""
     pipe = connection.pipeline(transaction=False)
     for job_id in ids:
         pipe.hexists(b"rq:job:" + job_id, "hp_redacted")
@@ -68,7 +68,7 @@ def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]
 
 
 def reconcile(connection: Redis, is_shared: bool) -> int:
-    """Requeue lost jobs; return how many. `is_shared` is that of `redact_failed_jobs`."""
+    """Requeue lost jobs; return their number. `is_shared` is as in `redact_failed_jobs`."""
     return _reclaim_abandoned(connection, is_shared) + _repush_orphans(connection)
 
 

@@ -1,4 +1,4 @@
-"""Which work is delayed or missing because a process of the stack does not run, as texts."""
+"""Texts about work that is delayed or missing because a process of the stack does not run."""
 
 from typing import NamedTuple
 

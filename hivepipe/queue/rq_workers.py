@@ -38,7 +38,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the heartbeat is recent. An idle stock worker sends none for minutes."""
+        """Tell whether the heartbeat is recent; an idle stock worker sends none for minutes."""
         if self.heartbeat_secs is None:
             return False
         if self.role:
@@ -47,7 +47,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether its process was on this machine and no longer exists."""
+        """Tell whether the worker's process was on this machine and no longer exists."""
         return bool(self.host == os.uname().nodename and self.pid and not process_exists(self.pid))
 
 

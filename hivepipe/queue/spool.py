@@ -135,7 +135,7 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 
 
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
-    """Append a line. Repeat it if the file was renamed meanwhile and may have been read."""
+    """Append a line; append it again if the file was renamed meanwhile and may have been read."""
     path = f"{folder}/{name}"
     # The line starts with a newline, because the previous one may be torn.
     data = f"\n{line}\n".encode("ascii")

@@ -27,13 +27,13 @@ _PROMOTE = script("promote_due", LONGEST_SECS=LONGEST_SECS)
 
 
 def promote_due(connection: Redis) -> int:
-    """Put jobs whose next attempt is due back into their queues; return how many."""
+    """Put jobs whose next attempt is due back into their queues; return their number."""
     promoted: Any = connection.eval(_PROMOTE, 0, *QUEUES)
     return int(promoted)
 
 
 def has_due_retries(connection: Redis, now: float) -> bool:
-    """Tell whether a retry is due, or has a due time that only a clock set back explains."""
+    """Tell whether a retry is due, or has a due time that only a changed clock explains."""
     spans = (("-inf", now), (now + LONGEST_SECS, "+inf"))
     keys = [f"rq:scheduled:{queue}" for queue in QUEUES]
     return any(connection.zcount(key, *span) for key in keys for span in spans)

@@ -139,7 +139,7 @@ def forget(connection: Redis, row: Periodic) -> None:
 
 
 def drop_superseded(connection: Redis) -> int:
-    """Discard the failed periodic jobs except the newest of each row; return how many.
+    """Discard all failed periodic jobs but the newest of each row; return their number.
 
     Each slot is a new attempt, so one failed job per row is enough for a person.
     """

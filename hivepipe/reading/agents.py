@@ -45,7 +45,7 @@ class Agent:
 
     @property
     def state(self) -> str:
-        """Return the outcome, or the status while there is none."""
+        """Return the outcome, or the status if there is no outcome yet."""
         return self.outcome or self.status
 
     @property
@@ -61,7 +61,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class AgentsOfSession:
-    """The agents of one session, oldest first, each after its parent.
+    """The agents of one session, oldest first; each agent comes after its parent.
 
     An unknown title or project is "".
     """
@@ -108,7 +108,7 @@ def _of_home(known: KnownHome, limit: int, kind: str, state: str) -> list[Agent]
 
 
 def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
-    """Return agents of one home, newest first, by session, with their costs."""
+    """Return a home's agents by session, with their costs, newest first."""
     of: dict[str, list[Agent]] = {}
     ids = {agent.session_id or "" for agent in found}
     with known.store() as store:
@@ -135,7 +135,7 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
 
 
 def nested(found: Sequence[Agent]) -> tuple[Agent, ...]:
-    """Return agents, oldest first, each after its parent, with their depths."""
+    """Return agents with their depths, oldest first; each agent comes after its parent."""
     ids = {agent.id for agent in found}
     of: dict[str | None, list[Agent]] = {}
     for agent in reversed(found):

@@ -48,10 +48,10 @@ class Archived(Protocol):
         """Return key -> entry of a session's subagents."""
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the lines that begin at a byte or later; raise DamagedArchiveError."""
+        """Yield the lines that begin at this byte or later. Raise DamagedArchiveError on damage."""
 
     def missing(self, entry: Entry) -> str:
-        """Return what the last read archive lacks at its end, or ""."""
+        """Return a text on what the last read archive lacks at its end, or ""."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Reader:
     _shown: set[str] = field(default_factory=set)
 
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
-        """Yield all pieces, those of each subagent after its call."""
+        """Yield all pieces; those of a subagent come after its call."""
         self._shown.add(key)
         for offset, line, _ in self._lines(entry, 0):
             for piece in self._pieces(line, offset, depth):
@@ -78,7 +78,7 @@ class Reader:
             yield from self._others(entry["session_id"])
 
     def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
-        """Yield some pieces before an offset, those of its line, and some after it."""
+        """Yield some pieces before an offset, the pieces of its line, and some after the line."""
         before: deque[Piece] = deque(maxlen=BEFORE)
         behind, found = BEHIND, False
         begin = max(offset - LOOK_BACK_BYTES, 0)
@@ -116,7 +116,7 @@ class Reader:
             yield Piece(NOTE, str(error), depth=piece.depth + 1)
 
     def _others(self, session: str) -> Iterator[Piece]:
-        """Yield the pieces of subagents that no tool result names."""
+        """Yield the pieces of the subagents that no tool result names."""
         for entry in self.archived.of_subagents(session).values():
             yield from self._agent(session, Piece(AGENT, "", id=entry["agent_id"]))
 
@@ -132,7 +132,7 @@ class Reader:
             yield placed
 
     def _note_call(self, piece: Piece) -> None:
-        """Remember the name of a call by its id: results of parallel calls come later."""
+        """Store the name of a call by its id, because results of parallel calls come later."""
         self._last_call = piece.id
         self._calls[piece.id] = piece.text
         if len(self._calls) > MOST_CALLS:

@@ -58,7 +58,7 @@ class GroupCost:
 
 @dataclass(frozen=True)
 class Bills:
-    """A bill for each key, whose values are those of `columns`, and the total."""
+    """The total, and a bill for each key; a key has the values of `columns`."""
 
     columns: Columns
     of: dict[Key, Bill] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Add up the charges since a stored time, of all sessions, some sessions or a folder."""
+    """Add up the charges since a stored time: of all sessions, some sessions or a folder."""
     found = Bills(columns)
     read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}
@@ -99,7 +99,7 @@ def bills(
 def newest_message(homes: Iterable[KnownHome]) -> str:
     """Return the time of the newest message of all homes; "" if there is none.
 
-    Messages from the future do not count: the clock was set back after them.
+    Messages from the future are ignored, because the clock was set back after them.
     """
     sql = "SELECT MAX(created_at) AS newest FROM usage WHERE created_at <= :now"
     found = [""]
@@ -125,7 +125,7 @@ def costs_by(
 
 
 def agent_costs(home: str, added: Bills) -> list[Entry]:
-    """Return the costs of bills by agent ("" outside of agents), type and model, highest first."""
+    """Return the costs by agent ("" for the session itself), type and model, highest first."""
     return [
         {
             "agent": each.key["agent"],
@@ -140,7 +140,7 @@ def agent_costs(home: str, added: Bills) -> list[Entry]:
 
 
 def in_order(found: Iterable[GroupCost]) -> list[GroupCost]:
-    """Sort by day, newest first, if there are days, then by cost, highest first."""
+    """Sort by day if there are days, newest first, then by cost, highest first."""
     return sorted(
         found, key=lambda each: (each.key.get("day", ""), each.cost.dollars or 0), reverse=True
     )

@@ -46,7 +46,7 @@ class KnownHome:
     project: str
 
     def place(self) -> Place:
-        """Return its locations; the state is off if the home or the project is switched off."""
+        """Return the home's locations; the state is off if the home or its project is off."""
         record = read_record(self.home)
         if self.project and read_record(self.project).get("state") == "off":
             record = {**record, "state": "off"}
@@ -57,7 +57,7 @@ class KnownHome:
 
     @contextmanager
     def store(self) -> Iterator["Listings"]:
-        """Open its database read-only, with its settings; raise StoreError if that fails."""
+        """Open the home's database read-only, with its settings. Raise StoreError on failure."""
         from hivepipe.db.listings import listings  # noqa: PLC0415  an idle page needs no SQLite
 
         found = _of_home(self.home)
@@ -80,7 +80,7 @@ def _applied(values: dict[str, str]) -> Iterator[None]:
 
 
 def _of_home(home: str) -> _OfHome:
-    """Return the settings and the database of a home, which are read again if a file changed."""
+    """Return settings and database of a home; they are read again when a file has changed."""
 
     def read() -> _OfHome:
         values = _values(home, own)
@@ -95,7 +95,7 @@ def _of_home(home: str) -> _OfHome:
 def _values(home: str, own: dict[str, str]) -> dict[str, str]:
     """Return the values of a home's files and of its stack's environment.
 
-    `own` are the variables of this process, which count for the home where it was started.
+    `own` has the variables of this process; they apply to the home where it was started.
     """
     is_own = locate(".").home == home
     of_stack = own if is_own else settings.of_one_home(environment_of(home))
@@ -115,7 +115,7 @@ def _read_homes(here: Place) -> list[KnownHome]:
 
 
 def homes_named(here: Place, key: str) -> list[KnownHome]:
-    """Return the home with this key, or all for ""; raise HivepipeError for an unknown key."""
+    """Return the home with this key, or all for "". Raise HivepipeError for an unknown key."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
         raise HivepipeError(f"no project has the key {key}: /queues.json lists all keys")

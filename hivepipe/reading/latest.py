@@ -1,4 +1,4 @@
-"""The end of a transcript while it is being written: last tool, context, prompt cache."""
+"""The end of a growing transcript: last tool, context, prompt cache."""
 
 import os
 from collections.abc import Iterator

@@ -62,12 +62,12 @@ class OpenSession:
 
     @property
     def waits(self) -> bool:
-        """Tell whether it waits for the user."""
+        """Tell whether the session waits for the user."""
         return self.state == _WORDS["waiting"]
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it has not ended."""
+        """Tell whether the session has not ended."""
         return self.state in _OPEN
 
 
@@ -125,7 +125,7 @@ def _session(known: KnownHome, entry: Entry, name: str, dollars: float | None) -
 
 
 def fields_of(entry: Entry) -> Entry:
-    """Return those fields of an OpenSession that come from a row of `Listings.sessions`."""
+    """Return the fields of an OpenSession that a row of `Listings.sessions` contains."""
     return {
         "id": entry["id"],
         "title": entry["objective"] or "",
