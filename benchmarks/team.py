@@ -96,6 +96,12 @@ def shipped_a_second(team: Team, login: Address, folder: Path, rows: int) -> flo
     return rows / spent
 
 
+def bytes_a_row(team: Team) -> float:
+    """Return the size on the server of a row of messages, with its indexes."""
+    size = "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('hivepipe.usage')"
+    return int(team.query(size)) / team.count("usage")
+
+
 def copied_a_second(team: Team, folder: Path, rows: int, *, is_read_before: bool) -> float:
     """COPY the rows of a home to a table with the same key and indexes; return rows per second."""
     team.server.psql(
@@ -322,6 +328,7 @@ def main() -> None:
             shipped.append(shipped_a_second(team, login, home, options.rows))
             copied.append(copied_a_second(team, home, options.rows, is_read_before=False))
             texts.append(copied_a_second(team, home, options.rows, is_read_before=True))
+        row = bytes_a_row(team)
         lag = lag_p95(login, folder / "lag", options.homes, options.secs)
         (folder / "uplink").mkdir()
         (folder / "writer").mkdir()
@@ -340,6 +347,7 @@ def main() -> None:
             Figure("team, rows a second", max(shipped), "rows", at_least=LEAST_ROWS),
             Figure("team, beside a bare COPY", ratio, "x", at_least=LEAST_OF_COPY),
             Figure("team, beside a COPY of text in memory", of_texts, "x"),
+            Figure("team, a row of messages with its indexes", row, "bytes"),
             Figure(f"team, lag at {at_scale}, p95", lag, "s", at_most=MOST_LAG_SECS, is_time=True),
             Figure("team, an uplink's memory", memory, "MB", at_most=MOST_PSS_MB),
             Figure("team, the writer with capture", writer, "x without", at_most=MOST_OF_WRITER),
