@@ -135,7 +135,7 @@ class Child:
         return self._process.poll()
 
     def has_ended(self) -> bool:
-        """Read the output for LOOK_EVERY_SECS; tell whether the program ended within that time.
+        """Read the output for up to LOOK_EVERY_SECS; tell whether the program had ended before.
 
         The program's own children may keep the pipes open longer.
         """

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def wait_for(address: str) -> None:
-    """Wait until Redis answers, at most WAIT_SECS; after that RQ reports the error."""
+    """Wait until Redis answers, at most WAIT_SECS; RQ reports the error after that time."""
     end = time.monotonic() + WAIT_SECS
     with connect(address) as connection:
         while time.monotonic() < end:

@@ -76,7 +76,7 @@ def _again(secs: float) -> Retry:
 
 
 def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
-    """Return the delay after an error that the job did not cause, or None if RQ decides."""
+    """Return the delay after an error that the job did not cause, or None to let RQ decide."""
     if isinstance(error, TryLaterError):
         return error.delay_secs
     is_stores = retry.is_store_error(error)
@@ -115,7 +115,7 @@ def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:
 
 
 def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
-    """Record that the effect is committed, and trigger the cleanup that follows from it."""
+    """Record that the effect is committed, and trigger the cleanup that follows."""
     if job.operation == TICK:
         count_tick(connection)
         return
@@ -132,6 +132,6 @@ def _use_settings(home: str, project: str) -> None:
 
 @cache
 def _database(home: str) -> Database:
-    """Return the process's database of a home, which is kept open: opening outlasts most jobs."""
+    """Return the open database of a home; to open it again would take longer than most jobs."""
     use_rules(home)
     return open_database(home)

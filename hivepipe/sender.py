@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Sender:
-    """A client, as it described itself after it had read the event."""
+    """A client as it described itself after it had read the event."""
 
     __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
     def __init__(self, pid: int, parent: int, time_ns: int) -> None:
-        """`time_ns` is when the client had read the event."""
+        """Set what the client sent; `time_ns` is when it had read the event."""
         self.pid = pid
         self.parent = parent
         self.time_ns = time_ns
@@ -43,7 +43,7 @@ def pid() -> int:
 
 
 def parent() -> int:
-    """Return the process id of its parent."""
+    """Return the process id of the sender's parent."""
     return _now.parent if _now else posix.getppid()
 
 
@@ -58,7 +58,7 @@ def is_gone() -> bool:
 
 
 def place() -> tuple[str, str, str] | None:
-    """Return project, home and record if the sender sent them; None: they must be looked up."""
+    """Return project, home and record from the sender, or None if they must be looked up."""
     return None if is_gone() or _now is None else _now.place
 
 

@@ -1,4 +1,4 @@
-"""Settings from the environment and `config.toml`: the only reader of the environment.
+"""Settings from the environment and `config.toml`. Only this module reads the environment.
 
 `hivepipe.config.config_file` reads the files, compiles them for the hooks, and passes their values
 to `use`. On the hook path.
@@ -90,7 +90,7 @@ def use(values: dict[str, str]) -> None:
 
 
 def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
-    """Set the values of a home for this thread, or clear them by None; return the earlier ones.
+    """Set a home's values for this thread, or clear them by None; return the earlier values.
 
     They also take precedence over the variables of the environment that belong to one home.
     """
@@ -100,7 +100,7 @@ def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
 
 
 def of_one_home(environment: "Mapping[bytes, bytes]") -> dict[str, str]:
-    """Return the variables of an environment that count only for the home of its stack."""
+    """Return those variables of an environment that are valid only for its stack's home."""
     return {
         name: value.decode("utf-8", "surrogateescape")
         for name in _OF_ONE_HOME
@@ -120,14 +120,14 @@ def _values() -> dict[str, str]:
 
 
 def variable(name: str) -> str | None:
-    """Return the variable or an alias, else the value of a file, else None; "" means unset."""
+    """Return the variable or an alias, else the value in a file, else None; "" means unset."""
     if name in _OF_ONE_HOME and getattr(_of_thread, "values", None) is not None:
         return _values().get(name)
     return environment(name) or _values().get(name)
 
 
 def of_files(name: str) -> str | None:
-    """Return the value of the files, or None; the environment is ignored."""
+    """Return the value in the files, or None; the environment is ignored."""
     return _values().get(name)
 
 
@@ -150,12 +150,12 @@ def environment(name: str) -> str | None:
 
 
 def absolute_entries(path: str) -> str:
-    """Return PATH without its relative entries: they name folders of the current project."""
+    """Return PATH without relative entries, which would name folders of the current project."""
     return ":".join([entry for entry in path.split(":") if entry.startswith("/")])
 
 
 def everything() -> dict[str, str]:
-    """Return the whole environment, for a child process with the same one."""
+    """Return the whole environment, for a child process that needs it unchanged."""
     decoded = "utf-8", "surrogateescape"
     return {
         name.decode(*decoded): value.decode(*decoded)
@@ -195,12 +195,12 @@ def switched_on(name: str) -> bool:
 
 
 def means_yes(word: str) -> bool:
-    """Tell whether this is a yes-word."""
+    """Tell whether the text is a yes-word."""
     return word.lower() in _YES
 
 
 def means_no(word: str) -> bool:
-    """Tell whether this is a no-word (0, false, no, off)."""
+    """Tell whether the text is a no-word (0, false, no, off)."""
     return word.lower() in _NO
 
 

@@ -68,7 +68,7 @@ def _path(place: Place) -> str:
 
 
 def _is_due(text: str) -> bool:
-    """Tell whether a start is due; a time beyond the longest delay is from a wrong clock."""
+    """Tell whether a start is due; a time beyond the longest delay comes from a wrong clock."""
     try:
         wait = float(text.split(" ", 1)[0]) - time.time()
     except ValueError:

@@ -72,7 +72,7 @@ class Frame:
         self.arguments = words[1:]
 
     def act_as_sender(self) -> None:
-        """Take over environment, arguments and folder of the sender, until the next frame does."""
+        """Use environment, arguments and folder of the sender until the next frame is used."""
         sender.use(self.sender)
         sys.argv = ["hook", *self.arguments]
         settings.use({})

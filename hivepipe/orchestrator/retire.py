@@ -140,7 +140,7 @@ def workers_of(home: str) -> tuple[list[Worker], list[str]]:
 
 
 def remove_workers(home: str, workers: Iterable[Worker]) -> None:
-    """Delete the folders of workers; HiveError: one has a process, which would write again."""
+    """Delete the folders of workers. Raise HiveError if one has a process, which could write."""
     for worker in workers:
         with _idle(home, worker):
             _remove(worker)

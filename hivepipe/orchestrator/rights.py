@@ -48,7 +48,7 @@ def chosen_rights() -> str:
 
 
 def default_flags() -> tuple[str, ...]:
-    """Return the flags of a worker's `claude`. Raise HiveError if the user chose no rights yet."""
+    """Return the flags of a worker's `claude`. Raise HiveError unless the user chose its rights."""
     for name in ("HIVEPIPE_HIVE_RIGHTS", "HIVEPIPE_HIVE_FLAGS"):
         if environment(name):
             setting = name.removeprefix("HIVEPIPE_").lower()

@@ -128,7 +128,7 @@ class Claims:
         return int(self._run["hurry"](args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
-        """Move jobs to the failed registry; `jobs`: job, reason, data and description to keep."""
+        """Move jobs to the failed registry, each with its reason and the data and text to keep."""
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(reason), data, description)

@@ -68,7 +68,7 @@ class FailedJob:
 
     @property
     def missing_parent(self) -> tuple[str, str] | None:
-        """Return kind and id of the missing parent row, or None if the job failed otherwise."""
+        """Return kind and id of the missing parent row, or None after any other failure."""
         found = _MISSING.search(self.headline)
         return (found[1], found[2]) if found else None
 

@@ -1,4 +1,4 @@
-"""hivepipe's own spending on summaries by a language model in all projects, and the caps."""
+"""hivepipe's own spending: on summaries by a language model in all projects, and the caps."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hivepipe.summaries.terms import caps, day_began
 
 
 def own_or_problem() -> dict[str, Any]:
-    """Return hivepipe's own spending as `own`, or as `own_problem` why it is unknown."""
+    """Return hivepipe's own spending as `own`, or the reason why it is unknown as `own_problem`."""
     try:
         return {"own": own_spending()}
     except StoreError as error:

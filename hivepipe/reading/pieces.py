@@ -218,7 +218,7 @@ def _changed(edit: Fields) -> list[str]:
 
 
 def _compared(old: list[str], new: list[str]) -> Iterator[str]:
-    """Yield kept, removed and added lines; similar lines are not compared, which would be slow."""
+    """Yield kept, removed and added lines; replaced lines are not compared, which would be slow."""
     matcher = difflib.SequenceMatcher(None, old, new)
     for tag, begin, end, new_begin, new_end in matcher.get_opcodes():
         if tag == "equal":

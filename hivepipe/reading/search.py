@@ -91,7 +91,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Found:
-    """The first lines, the number of all, the bytes not indexed yet, and the counts by facet."""
+    """The first lines, the number of all lines, the bytes not yet indexed, and counts by facet."""
 
     lines: list[Line]
     total: int
@@ -133,7 +133,7 @@ _LAST: StateCache[Found] = StateCache(8)
 def _index(
     index: SearchIndex, new: Unindexed, progress: Callable[[int, int], None], secs: float
 ) -> int:
-    """Index for a limited time; return the bytes left for the sweep and later searches.
+    """Index for a limited time; return the bytes that the sweep or a later search must index.
 
     The time begins at the first archive with new lines, so that some of its lines are indexed.
     """

@@ -108,14 +108,14 @@ def _called(row: Entry) -> str:
 
 
 def _outcome(row: Entry) -> str:
-    """Return the outcome of an agent, or else its deletion reason or status."""
+    """Return the outcome of an agent; without one, its deletion reason or status."""
     if row.get("outcome"):
         return str(row["outcome"])
     return str(row["deleted_reason"] or "deleted" if row["status"] == "deleted" else row["status"])
 
 
 def _span(began: str | None, ended: str) -> str:
-    """Return the running time of an agent as text; "" if its start is unknown."""
+    """Return the running time of an agent as text, or "" if its start is unknown."""
     try:
         delta = datetime.fromisoformat(ended) - datetime.fromisoformat(began or "")
     except (ValueError, TypeError):  # the time is invalid, or has no time zone

@@ -63,7 +63,7 @@ def session_named(home: str, start: str) -> str:
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
-    """Do the same as `session_named` with an open store."""
+    """Do what `session_named` does, with a store that is already open."""
     return _one(home, store.ids("session", start), start)
 
 
@@ -105,7 +105,7 @@ def _copied_at(archives: Archives, entry: Entry) -> float:
 
 
 def _said_at(archives: Archives, entry: Entry) -> float:
-    """Return the time of the last line, or 0 if it is not near the end."""
+    """Return the time of the last line, or 0 if the last bytes contain no time."""
     with suppress(OSError, ValueError), archives.opened(entry) as kept:
         if kept.is_packed:  # the archive is a month old
             return datetime.fromisoformat(str((kept.meta() or {}).get("ended_at"))).timestamp()

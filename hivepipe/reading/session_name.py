@@ -1,4 +1,4 @@
-"""The display name of a session: its title, else the start of its first prompt, else its id."""
+"""The display name of a session: its title, the start of its first prompt, or its id."""
 
 from hivepipe.db.listings import Entry
 
@@ -7,7 +7,7 @@ _ID = 8
 
 
 def name_of(session: str, about: Entry | None) -> str:
-    """Return the name; `about` is its entry in `Listings.titles` or None."""
+    """Return the name of a session; `about` is its entry in `Listings.titles` or None."""
     known = about or {}
     text = known.get("objective") or known.get("prompt") or ""
     line = " ".join(text.split())

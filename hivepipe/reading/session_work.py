@@ -1,4 +1,4 @@
-"""The work of a session: the tool calls in a lane for each agent, and the changes by file."""
+"""The work of a session: tool calls, in one lane per agent, and changes by file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

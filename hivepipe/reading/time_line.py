@@ -1,4 +1,4 @@
-"""Everything known about one session: row, events, files, cost, summary."""
+"""Everything that is known about one session: row, events, files, cost, summary."""
 
 from typing import Any, NamedTuple
 

@@ -22,13 +22,13 @@ _to_load: list[Callable[[], object]] = []  # the function passed to `use_later`,
 
 
 def use(redactor: "Redactor") -> None:
-    """Use this redactor for all texts of this process from now on."""
+    """Use this redactor for all later texts of this process."""
     _in_force[:] = [redactor]
     _to_load.clear()
 
 
 def use_later(load: Callable[[], object]) -> None:
-    """Call `load`, which must call `use`, before the first text is redacted."""
+    """Store `load`, which must call `use`; it is called before the first text is redacted."""
     _in_force.clear()
     _to_load[:] = [load]
 
@@ -41,13 +41,13 @@ def _rules() -> "Redactor":
 
 
 def redact_text(text: str) -> str:
-    """Return the text with every secret replaced that the active rules find."""
+    """Return the text with a placeholder for every secret that the active rules find."""
     redactor = _rules()
     return text if redactor.is_built_in and _PLAIN(text) else redactor.redact_text(text)
 
 
 def of_session() -> "Redactor":
-    """Return a redactor with the active rules that also recognises values found earlier."""
+    """Return a redactor with the active rules that also recognises secrets found earlier."""
     return _rules().of_session()
 
 

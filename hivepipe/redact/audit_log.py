@@ -48,13 +48,13 @@ def record_archive(folder: str, path: Path) -> None:
 
 
 def record_cleared(folder: str, session: str, lines: int) -> None:
-    """Log how many lines were redacted again, because a secret in them was found only later."""
+    """Log how many lines were redacted again because a secret in them was found only later."""
     earlier = counted(lines, "earlier line")
     append(folder, f"Cleared {earlier} of session {session} of what was found later")
 
 
 def append(folder: str, message: str) -> None:
-    """Append one line with a time; OSError if the file cannot be written."""
+    """Append one line with a time. Raise OSError if the file cannot be written."""
     now = time.time()
     text = "".join(c if c.isprintable() else "?" for c in message)
     line = f"[{_stamp(now)}] {text}".encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"
@@ -98,7 +98,7 @@ def _open(folder: str, path: str) -> int:
 
 
 def _free_name(path: str) -> str:
-    """Return the path, with a number if it exists (as after the clock was set back)."""
+    """Return the path, or the path with a number if it exists (the clock was set back)."""
     names = (f"{path}{f'.{number}' if number else ''}" for number in count())
     return next(each for each in names if not os.path.lexists(each))
 

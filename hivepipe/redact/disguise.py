@@ -55,9 +55,9 @@ _SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
 def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]:
-    """Return the decoded texts, by the replacement of escape sequences: nothing or a space.
+    """Return two decoded texts: escape sequences are replaced by nothing or by a space.
 
-    OutOfTimeError if this thread has used more processor time than `deadline`.
+    Raise OutOfTimeError if this thread has used more processor time than `deadline`.
     """
     read = bytearray()  # `sub` would take 90 bytes of memory for each mark
     done = 0
@@ -75,7 +75,7 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Return one of these decoded texts, with a mapping of positions to the original text."""
+    """Return one of these decoded texts, with a mapping of its positions to the original text."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]

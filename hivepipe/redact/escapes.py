@@ -35,7 +35,7 @@ class Positions:
         meaning: Callable[["re.Match[bytes]"], bytes],
         deadline: float,
     ) -> None:
-        """Decode; OutOfTimeError if this thread has used more processor time than `deadline`."""
+        """Decode. Raise OutOfTimeError after more processor time of this thread than `deadline`."""
         parts: list[bytes] = []
         # Plain text and single escapes alternate. These are their starts in the decoded text ...
         self._starts = starts = array("Q", (0,))
@@ -76,7 +76,7 @@ class Reading:
     """
 
     def __init__(self, spelled: bytes, strings: Iterable[tuple[int, int]], deadline: float) -> None:
-        """Decode; OutOfTimeError if this thread has used more processor time than `deadline`."""
+        """Decode. Raise OutOfTimeError after more processor time of this thread than `deadline`."""
         self._spelled = spelled
         self._deadline = deadline
         self._origins = array("Q")  # start of each piece in the original text ...

@@ -1,4 +1,4 @@
-"""Redact the fields of a row or a job. Keys and times, which other rows refer to, stay.
+"""Redacts the fields of a row or a job, except keys and times, which other rows refer to.
 
 A rule of the user such as `[0-9]{4}` also matches ids, hashes, names of models, times, and paths of
 folders and files that hivepipe opens later. Only the built-in rules apply to them.
@@ -56,11 +56,11 @@ def redact_fields(value: Any, name: str = "") -> Any:
 
 
 def _redact_json(text: str, redacted: str) -> str:
-    """Redact the strings of JSON one by one, so that it stays JSON.
+    """Redact the strings of JSON one by one, so that the result is still JSON.
 
-    Some secrets are recognised only by their neighbours in the whole text. Then return `redacted`,
-    the text redacted as a whole. If that is no JSON, because a rule has replaced a number, redact
-    the whole text by the built-in rules first.
+    Some secrets are recognised only by their neighbours in the whole text. In that case return
+    `redacted`, the text redacted as a whole. If that is no JSON, because a rule has replaced a
+    number, redact the whole text by the built-in rules first.
     """
     result = _string_by_string(text)
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]
@@ -86,7 +86,7 @@ def _is_json(text: str) -> bool:
 
 
 def _string_by_string(text: str) -> str:
-    """Redact JSON as a line of a transcript, except keys. Return "" for other text."""
+    """Redact JSON like a line of a transcript, except its keys. Return "" for other text."""
     if not _is_json(text):
         return ""
     line, _ = redact_line(text.encode("utf-8", "surrogatepass"))
@@ -118,7 +118,7 @@ def _strings(text: str) -> Iterator[tuple[int, str | None, str]]:
 
 
 def _literal(name: str | None, old: str, new: str) -> str:
-    """Return the redacted literal of a string, or the one before if it is a key, time or name.
+    """Return the redacted literal of a string; a key, time or name is returned unchanged.
 
     hivepipe looks up the fields of JSON by their names, such as `protected` or a day.
     """
@@ -133,7 +133,7 @@ def _literal(name: str | None, old: str, new: str) -> str:
 
 
 def _kept(name: str, before: str, after: str) -> str:
-    """Return the redacted text of a field, or the text before if it is a key, time or path."""
+    """Return the redacted text of a field; a key, time or path is returned unchanged."""
     if before == after or built_in().redact_text(before) != before:
         return after
     if name in _PATHS and _LIKE_A_PATH(before):

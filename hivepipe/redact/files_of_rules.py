@@ -1,4 +1,4 @@
-"""Read the files in which a user may have rules, and load no rules before they are needed."""
+"""Reads the files in which a user may have rules; loads no rules before they are needed."""
 
 import tomllib
 from functools import partial
@@ -24,7 +24,7 @@ def files_of_rules(home: str) -> dict[Path, str]:
 
 
 def use_rules_when_needed(home: str) -> str:
-    """Do what `configured.use_rules` does, but load the built-in rules before the first text.
+    """Do what `configured.use_rules` does, but load built-in rules only before the first text.
 
     Loading takes 50 ms, and most commands redact nothing.
     """
@@ -35,7 +35,7 @@ def use_rules_when_needed(home: str) -> str:
 
 
 def _has_rules(home: str) -> bool:
-    """Tell whether a file has rules of the user, or cannot be read."""
+    """Tell whether a file has rules of the user; True if it cannot be read."""
     try:
         return any("redaction" in tomllib.loads(text) for text in files_of_rules(home).values())
     except (RedactionRuleError, tomllib.TOMLDecodeError, RecursionError):

@@ -113,7 +113,7 @@ class Learned:
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 
     def find(self, text: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
-        """Yield start, end and number of each known value in the text; OutOfTimeError."""
+        """Yield start, end and number of each known value in the text. Raise OutOfTimeError."""
         sketches = self._sketches(escaped=False)
         if sketches is None:
             return
@@ -156,14 +156,14 @@ class Learned:
 
 
 def _is_specific(value: bytes) -> bool:
-    """Tell whether a value is specific, not a word, number, name, id or address."""
+    """Tell whether a value is specific: no word, number, name, id or address."""
     if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):
         return False
     return (looks_random(value) and not _is_name(value)) or _is_of_all_kinds(value)
 
 
 def _is_name(value: bytes) -> bool:
-    """Tell whether it may be an identifier, such as _AzureApiKeyT or Ed448PublicKey."""
+    """Tell whether a value may be an identifier, such as _AzureApiKeyT or Ed448PublicKey."""
     words = _WORD.findall(value)
     may_be_longer = len(value) >= _LONGEST_NAME_BYTES or _OF_DIGITS.fullmatch(value)
     # Average length of the words
@@ -173,6 +173,6 @@ def _is_name(value: bytes) -> bool:
 
 
 def _is_of_all_kinds(value: bytes) -> bool:
-    """Tell whether it looks like a password: upper and lower case, digits and other characters."""
+    """Tell whether a value has upper and lower case, digits and other characters, as passwords."""
     is_long = len(value) >= _LONG_PASSWORD_BYTES
     return is_long and all(kind.search(value) for kind in _KINDS) and not _CODE.search(value)

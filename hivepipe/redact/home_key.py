@@ -19,9 +19,9 @@ FILE = "redaction.key"
 
 
 def key_of(home: str) -> bytes:
-    """Return the key of a home, and make one if it has none.
+    """Return the key of a home; make one if the home has none.
 
-    If the key cannot be stored, or the folder is not a home, a key of this process is returned.
+    If the key cannot be stored, or the folder is not a home, return a key of this process.
     """
     if is_in_project(home) or not os.path.isdir(home):  # files in a work tree are not trusted
         return _of_process()
@@ -41,9 +41,9 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _made(path: Path) -> bytes:
-    """Store a key and return it, or return that of a faster process.
+    """Store a new key and return it, or return the key that another process stored first.
 
-    The new file is also the lock. A process that locks it after it was renamed finds the key.
+    The new file is also the lock. A process that locks it after its renaming finds the key.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -37,7 +37,7 @@ class Leaf(NamedTuple):
 
 
 def plainly_quoted(line: bytes) -> bytes | None:
-    """Return a JSON line with its escaped quotes and backslashes replaced, in the same length.
+    """Return a JSON line of the same length, with its escaped quotes and backslashes replaced.
 
     Return None if the text outside of strings has no JSON tokens. The grammar is not checked.
     """

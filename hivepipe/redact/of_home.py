@@ -20,5 +20,5 @@ def load_redactor(home: str) -> "Redactor":
 
 
 def rules_in_force(home: str) -> int:
-    """Return the checksum that `load_redactor` gives its redactor, without compiling any rule."""
+    """Return the checksum that `load_redactor` gives its redactor, but compile no rule."""
     return checksum_of(files_of_rules(home).values())

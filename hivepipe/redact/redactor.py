@@ -77,16 +77,16 @@ class Redactor:
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return a copy that recognises values found earlier in any context, if this one has a key.
+        """Return a copy that, with a key, recognises secrets found earlier in any context.
 
-        `known` has the lines that the property `known` of an earlier copy returned.
+        `known` has lines from the property `known` of an earlier copy.
         """
         of_session = copy(self)
         of_session._learned = Learned(self._tags.key, known) if self._tags else None
         return of_session
 
     def without_rules(self) -> "Redactor":
-        """Return a copy that finds only the values that this one has learned."""
+        """Return a copy without rules, which finds only the values that this one has learned."""
         alone = copy(self)
         alone._rules = ()
         alone._scanner = Scanner((), disguise=IN_TEXT, suspect=IN_JSON)
@@ -159,7 +159,7 @@ class Redactor:
         return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
 
     def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
-        """Learn the values that rules found; return whether one is new and may occur again."""
+        """Learn the values that rules found; return whether a new one may occur again."""
         if self._learned is None:
             return False
         found = [
@@ -186,7 +186,7 @@ class Redactor:
     def _is_left_alone(self, line: bytes, quoted: bytes, leaf: Leaf) -> bool:
         """Tell whether only a rule of the user, such as [0-9]{4}, can match this id, time or path.
 
-        Built-in rules and values found earlier apply to it.
+        Built-in rules and secrets found earlier still apply to such a text.
         """
         text = line[leaf.start : leaf.end]
         if self.is_built_in or not (_OF_CLAUDE(text) or _is_folder(text, quoted, leaf.start)):
@@ -284,7 +284,7 @@ class Redactor:
         return [span for span in merged(spans) if not is_in_placeholder(text, span.start, span.end)]
 
     def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
-        """Find the secrets in a disguised part of a text that starts at `offset` in it."""
+        """Find the secrets in a disguised part of a text; the part starts at `offset`."""
         for between, readable in decoded_texts(text, deadline).items():
             if readable == text:
                 continue
@@ -315,7 +315,7 @@ class Redactor:
 
 
 def _is_folder(leaf: bytes, quoted: bytes, start: int) -> bool:
-    """Tell whether a leaf, which starts there in a line, is the folder of the line's session."""
+    """Tell whether the leaf that starts there in a line is the folder of the line's session."""
     if not _FOLDER(leaf):
         return False
     outside = _STRING.sub(b"", quoted[:start])
@@ -328,7 +328,7 @@ def _whole(text: bytes, start: int, end: int) -> Edit:
 
 
 def _left_out(beginning: bytes, source: BinaryIO) -> bytes:
-    """Read a line to its end and return its placeholder."""
+    """Read an overlong line to its end; return its placeholder."""
     digest = hashlib.sha256(beginning)
     size = len(beginning)
     part = beginning

@@ -81,9 +81,9 @@ class Section:
 def parse(
     text: str, words: Mapping[str, str], *, kind: str = OWN_KIND, try_examples: bool = True
 ) -> Section:
-    """Parse a file with predefined `words`; RedactionRuleError names the rule and its error.
+    """Parse a file with predefined `words`. Raise RedactionRuleError with the rule and its error.
 
-    `kind` is that of rules without one.
+    `kind` is the kind of rules that name none.
     """
     try:
         content = tomllib.loads(text)
@@ -100,7 +100,7 @@ def parse(
 
 
 def _checked(what: str, table: object, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the table if all its keys are known and each value has the right type."""
+    """Return the table after checking that all keys are known and all values have their types."""
     if not isinstance(table, dict):
         raise RedactionRuleError(f"{what} is not a table")
     for key, value in table.items():
@@ -200,7 +200,7 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 
 
 def _as_spelled(sieve: str, what: str) -> str:
-    """Return a sieve for raw bytes, in which JSON may have escaped non-ASCII letters."""
+    """Return a sieve for raw bytes that also finds non-ASCII letters escaped by JSON."""
     if sieve.isascii():
         return sieve
     escaped = "".join(rf"\\+u{ord(c):04x}" if ord(c) > 0x7F else c for c in sieve)

@@ -1,4 +1,4 @@
-"""Find secrets in a text: first the sieves of all rules, then the pattern of each suspect rule.
+"""Finds secrets in a text: first the sieves of all rules, then each suspect rule's pattern.
 
 RE2 takes linear time for any pattern, so neither a hostile transcript nor a user's own rule can
 make it hang.
@@ -67,7 +67,7 @@ class Scanner:
     ) -> list[int]:
         """Return the numbers of the rules whose secrets may be in the text, escaped or not.
 
-        `among` has the suspects of a text that contains this one. With `may_be_disguised` the
+        `among` has the suspects of a text that contains this one. With `may_be_disguised`, the
         number of the disguise is always included.
         """
         found: list[int] = [len(self.rules)] if may_be_disguised else []
@@ -110,7 +110,7 @@ class Scanner:
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:
         """Return the secrets that the suspect rules find, in order and without overlaps.
 
-        OutOfTimeError: this thread has used more processor time than `deadline`.
+        Raise OutOfTimeError if this thread has used more processor time than `deadline`.
         """
         if time.thread_time() > deadline:
             raise OutOfTimeError
@@ -220,7 +220,7 @@ class _Exact:
 
 
 def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
-    """Tell whether a match inside a word is a token: random, and not part of words or base64."""
+    """Tell whether a match inside a word is a token: random and no part of words or base64."""
     before = text[max(0, start - _BLOB_BYTES) : start]
     is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
@@ -255,7 +255,7 @@ def entropy(text: bytes) -> float:
 
 
 def compiled(pattern: str, name: str) -> "re2._Regexp":
-    """Compile a pattern for bytes; RedactionRuleError names the rule."""
+    """Compile a pattern for bytes. Raise RedactionRuleError with the rule if it is invalid."""
     try:
         return re2.compile(pattern.encode("latin-1"), _options())
     except (re2.error, UnicodeEncodeError) as error:

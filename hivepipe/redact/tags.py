@@ -26,7 +26,7 @@ class Tags:
     """Makes placeholders with the tags of one key."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
-        """`key` is called when the first secret is found."""
+        """Set the function `key`, which is called when the first secret is found."""
         self.key = cache(key)
 
     def placeholder(self, kind: str, spelled: bytes) -> bytes:
@@ -39,7 +39,7 @@ class Tags:
 
 
 def undisguised(spelled: bytes) -> bytes:
-    """Return a value without colours and escapes, so that it is equal in every context."""
+    """Return a value without colours and escapes, so that it is the same in every context."""
     for _ in range(_DEEPEST):
         read = decoded_texts(spelled)[b""]
         if read == spelled:

@@ -16,7 +16,7 @@ _ENDS = {b"{": b"}", b"[": b"]", b'"': b'"'}
 
 
 def is_record(line: bytes, in_text: bool) -> bool:
-    """Tell whether the line looks like a JSON record. Inside a text, only an object counts."""
+    """Tell whether the line looks like a JSON record; inside a text, only objects are records."""
     end = _ENDS.get(line[:1])
     return end is not None and line.rstrip().endswith(end) and (end == b"}" or not in_text)
 
@@ -79,6 +79,6 @@ def _last_cut(window: bytes, edits: list[Edit], context: int) -> int:
 
 
 def _whole_words(text: bytes) -> bytes:
-    """Return a text from its second line on, or else from its second word on."""
+    """Return a text from its second line on, or from its second word if it has one line."""
     starts = (text.find(mark) + 1 for mark in (b"\n", b" "))
     return text[next(filter(None, starts), 0) :]

@@ -33,13 +33,13 @@ class KnownStack(NamedTuple):
 
     @property
     def age_secs(self) -> float:
-        """Return the age of its oldest process in seconds, or 0 without processes."""
+        """Return the age in seconds of the stack's oldest process, or 0 without processes."""
         since = [value_or(process.create_time, time.time()) for process in self.processes]
         return max(time.time() - min(since), 0) if since else 0
 
     @property
     def memory_bytes(self) -> int:
-        """Return the memory of its processes in bytes (PSS, or USS on macOS)."""
+        """Return the memory of the stack's processes in bytes (PSS, or USS on macOS)."""
         return sum(_memory_of(process) for process in self.processes)
 
 
@@ -57,7 +57,7 @@ def known_stacks(table: ProcessTable) -> list[KnownStack]:
 
 
 def _running_stacks(table: ProcessTable) -> list[Stack]:
-    """Return the stacks of all supervisors that use this state folder, also without a record."""
+    """Return the stacks of all supervisors with this state folder, even without a record."""
     return [
         Stack(home_of(process), os.path.dirname(config))
         for process, config in table.supervisors().items()
@@ -66,7 +66,7 @@ def _running_stacks(table: ProcessTable) -> list[Stack]:
 
 
 def _state_folder_of(process: psutil.Process) -> str:
-    """Return the state folder of another process. One account may have several."""
+    """Return the state folder of another process, because one account may have several."""
     environ = value_or(process.environ, {})
     state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '')}/.local/state"
     return f"{state}/hivepipe"

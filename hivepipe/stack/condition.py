@@ -44,7 +44,7 @@ class StackFacts(NamedTuple):
 
 
 def condition_of(facts: StackFacts) -> str:
-    """Return the condition of a stack, one of the words in this module's docstring."""
+    """Return the condition of a stack: one of the words in this module's docstring."""
     if facts.state in _BY_WORD:
         return _BY_WORD[facts.state]
     if facts.runs:

@@ -39,7 +39,7 @@ TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
 def converted(stack: Stack) -> Stack:
-    """Return the stack of a home outside the tree; stop and convert a home of version 1.0.0.
+    """Return the stack of a home outside the tree; first convert a home of version 1.0.0.
 
     Raise TreeError if git tracks the data in the tree, or if one of its folders is a link.
     """
@@ -96,7 +96,7 @@ def _finish(home: str) -> None:
 
 
 def _take(path: str, home: str, name: str) -> None:
-    """Copy a file that a hook wrote. An existing target is newer and stays."""
+    """Copy a file that a hook wrote. If the target exists, it is newer and stays."""
     if name == LOST:
         with open(f"{home}/{name}", "ab") as new:
             new.write(read_bytes(path))
@@ -108,7 +108,7 @@ def _take(path: str, home: str, name: str) -> None:
 
 
 def _moving(old: str) -> Iterator[str]:
-    """Yield the files to move, relative to the home: those of hivepipe and the settings."""
+    """Yield the files to move: those of hivepipe and the settings, relative to the home."""
     for folder, _, names in os.walk(old):
         for name in (os.path.relpath(f"{folder}/{each}", old) for each in sorted(names)):
             stays = name == ".gitignore" or name.startswith(("hive.db", "backups/hive-before-"))

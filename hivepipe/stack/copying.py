@@ -1,4 +1,4 @@
-"""Copy files for a move of a home. Each copy is complete and synced before it gets its name."""
+"""Copies files for a move of a home. A copy gets its name when it is complete and synced."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ def _copy_database(source: str, target: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Sync a file, or the names in a folder if its file system can."""
+    """Sync a file; sync a folder's list of names if its file system supports that."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -44,7 +44,7 @@ class Move(NamedTuple):
     def carry_out(self) -> None:
         """Copy all files, switch the record and delete the old files. The stack must not run.
 
-        OSError, StoreError and TreeError mean that the record was not switched.
+        Raise OSError, StoreError or TreeError if the record was not switched.
         """
         finish_interrupted_move(self.home)
         self._refuse_to_replace()
@@ -80,7 +80,7 @@ class Move(NamedTuple):
     def finish(self, tree: str, other: str) -> None:
         """Delete the files in one of the two places, then the tokens and the journal.
 
-        A work tree without the token has no copies. Raises TreeError if `other` is such a tree,
+        A work tree without the token has no copies. Raise TreeError if `other` is such a tree,
         because the files in `tree` may then be the only ones.
         """
         if self._is_of(tree):
@@ -93,7 +93,7 @@ class Move(NamedTuple):
     def _delete(self, tree: str, other: str) -> None:
         """Delete the moved files in a place, and folders that become empty.
 
-        A file whose path is the same in both stays: a database on a shared file system.
+        A file with the same path in both places stays: a database on a shared file system.
         """
         paths = sorted({*self._files(tree)} - {*self._files(other)})
         if not self._is_of(other) and any(map(os.path.lexists, paths)):

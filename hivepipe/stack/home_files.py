@@ -35,7 +35,7 @@ _OURS = re.compile(rf"({'|'.join(_NAMES)})(\.\d+)?(\.tmp)?", re.ASCII)
 
 
 def why_not_ours(home: str, name: str) -> str:
-    """Return why a file must stay, or "" if hivepipe made it. `name` is relative to the home."""
+    """Return why the file `name` (relative to the home) must stay, or "" if hivepipe made it."""
     path = Path(home, name)
     if path.is_symlink() or not path.is_file():
         return "it is a link, or no file"
@@ -69,7 +69,7 @@ def _is_tracked(home: str, name: str) -> bool:
 
 
 def _is_our_database(path: Path) -> bool:
-    """Tell whether it has our schema, or no table because its first writer was killed."""
+    """Tell whether a database has our schema, or no table because its first writer was killed."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]

@@ -25,5 +25,5 @@ def is_marked(home: str) -> bool:
 
 
 def is_whole(home: str) -> bool:
-    """Tell whether a folder is a whole home, not only the data in a work tree."""
+    """Tell whether a folder is a whole home and not only the data in a work tree."""
     return os.path.isdir(home) and bool(_MARKS & set(os.listdir(home)))

@@ -249,7 +249,7 @@ def _sources() -> tuple[tuple[int, int], ...]:
 
 
 def _compiled(text: bytes, place: str) -> CodeType:
-    """Compile without annotations, which each definition evaluates, docstrings and assertions."""
+    """Compile without annotations (each definition evaluates its own), docstrings, assertions."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -260,7 +260,7 @@ def _compiled(text: bytes, place: str) -> CodeType:
 
 
 def _without_lines(code: CodeType) -> CodeType:
-    """Remove the line numbers, a fifth of the code. Hooks log only the type of an error."""
+    """Remove the line numbers, a fifth of the code, because hooks log only an error's type."""
     constants = tuple(
         _without_lines(value) if isinstance(value, CodeType) else value for value in code.co_consts
     )

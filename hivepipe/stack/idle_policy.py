@@ -28,7 +28,7 @@ def keep_running(stack: Stack) -> None:
 
 
 def may_shut_down(stack: Stack) -> bool:
-    """Tell whether idle shutdown applies: a supervisor runs, and no user started the stack."""
+    """Tell whether the stack shuts down when idle: supervised, and not started by a user."""
     is_wanted = read_small(stack.stay_file).strip() == kernel.boot()
     return not is_wanted and os.path.exists(stack.supervisor_socket)
 
@@ -43,7 +43,7 @@ def shut_down(stack: Stack) -> bool:
 
 
 def ask_to_shut_down(stack: Stack) -> bool:
-    """Send a shutdown request to supervisord; return whether it accepted it.
+    """Send a shutdown request to supervisord; return whether supervisord accepted it.
 
     The request is a constant, because the module xmlrpc would cost a worker 4 MB of memory.
     """

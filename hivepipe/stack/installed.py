@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 
 
 def installed() -> str:
-    """Return the version, or "" in the middle of an upgrade."""
+    """Return the installed version, or "" in the middle of an upgrade."""
     try:
         found = metadata("hivepipe")
     except PackageNotFoundError:

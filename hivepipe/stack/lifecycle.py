@@ -78,7 +78,7 @@ def _set_all_down(homes: set[str]) -> set[str]:
 
 
 def _record_and_end(stack: Stack, table: ProcessTable | None = None) -> None:
-    """Stop a stack, even if its disk is full or read-only, which raises StackError afterwards."""
+    """Stop a stack, even if its disk is full or read-only; raise StackError afterwards."""
     text = f"{stack.home} was stopped, but the next event may start it, as no file can be written"
     try:
         with os_error_as(StackError, text):
@@ -106,7 +106,7 @@ def convert_home(stack: Stack) -> Stack:
 
 @contextmanager
 def stopped(project: str, stack: Stack) -> Iterator[Stack]:
-    """Stop the stack for the duration of the context. If it ran, start it again afterwards."""
+    """Stop the stack for the duration of the block. If it ran, start it again afterwards."""
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     with _turn(stack):
@@ -119,9 +119,9 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 
 @contextmanager
 def at_rest(stack: Stack, old: str = "", project: str = "") -> Iterator[None]:
-    """Stop the stack and keep it from starting in the context. Its state stays as recorded.
+    """Stop the stack and keep it stopped during the block. Its recorded state stays unchanged.
 
-    An interrupted move of the data is finished, in `project` if that was named `old` before.
+    An interrupted move of the data is finished first; its project `old` is now `project`.
     """
     with _turn(stack):
         _stop_to_move(stack, old, project)

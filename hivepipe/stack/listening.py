@@ -6,7 +6,7 @@ import stat
 
 
 def listens(path: str) -> bool:
-    """Tell whether a process listens at the socket. Nothing is sent, so a busy process counts."""
+    """Tell whether a process listens at the socket; nothing is sent, so it may be busy."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False

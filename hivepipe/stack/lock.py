@@ -33,7 +33,7 @@ def locked_folder(path: str, wait_secs: float) -> AbstractContextManager[None]:
 
 
 def locked_file(path: str, wait_secs: float) -> AbstractContextManager[None]:
-    """Lock a file, and make it if it is missing. Raise LockHeldError after `wait_secs`."""
+    """Lock a file, which is made if it is missing. Raise LockHeldError after `wait_secs`."""
     return _held(path, os.O_RDWR | os.O_CREAT, wait_secs)
 
 

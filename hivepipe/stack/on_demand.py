@@ -14,7 +14,7 @@ from hivepipe.stack.wanted import WANTED
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """Check the files on every five-second tick."""
+    """Have the files checked on every five-second tick of supervisord."""
     folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
     events.subscribe(events.Tick5Event, lambda _event: switch(supervisord, folder))
     return object()  # the plugin has no methods to call

@@ -75,7 +75,7 @@ def _refuse_options(parts: SplitResult) -> None:
 
 
 def claim(url: str, home: str, owner: str) -> list[str]:
-    """Claim a Redis for this home under an owner id; return warnings for the user.
+    """Claim a Redis for this home by an owner id; return warnings for the user.
 
     Raise StackError if the Redis cannot be reached, is a cluster or too old, or is used by another
     home or program.
@@ -92,9 +92,9 @@ def claim(url: str, home: str, owner: str) -> list[str]:
 
 
 def trouble(url: str) -> str:
-    """Return why an existing Redis refuses our scripts now, or "" if it does not.
+    """Return why an existing Redis refuses our scripts now, or "" if it accepts them.
 
-    A full memory is not noticed.
+    This does not notice that its memory is full.
     """
     try:
         with connect(url, limit_secs=ANSWER_SECS) as connection:
@@ -188,7 +188,7 @@ def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> N
 
 
 def _foreign_users(connection: redis.Redis, is_new: bool) -> list[str]:
-    """Return the RQ queues and workers of other programs; with `is_new`, these are all."""
+    """Return the RQ queues and workers of other programs; with `is_new`, return all."""
     queues: Any = connection.smembers("rq:queues")
     found = [_text(queue) for queue in queues if is_new or _text(queue) not in _QUEUE_KEYS]
     workers: Any = connection.smembers("rq:workers")

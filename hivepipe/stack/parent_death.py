@@ -13,7 +13,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_supervisor(stack: Stack) -> None:
-    """Have the kernel send SIGTERM when the stack's supervisor ends, also after an `exec`.
+    """Have the kernel send SIGTERM when the stack's supervisor ends, even after an `exec`.
 
     This works on Linux, and only below the stack's own supervisord, which has one thread. Below
     another parent, the signal would come when the thread that forked ends. Raise StackError if the
@@ -27,6 +27,6 @@ def end_with_supervisor(stack: Stack) -> None:
 
 
 def is_child_of_supervisor(stack: Stack) -> bool:
-    """Tell whether the parent is the stack's supervisor, or True if /proc cannot be read."""
+    """Tell whether the parent is the stack's supervisor; True if /proc cannot be read."""
     words = read_small(f"/proc/{os.getppid()}/cmdline").split("\0")
     return words == [""] or stack.config in words

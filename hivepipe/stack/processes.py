@@ -64,7 +64,7 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process. `if_redis` is the kind of Redis with which it is needed."""
+    """One long-lived process; `if_redis` is the kind of Redis that requires the process."""
 
     name: str
     stop_secs: int = 10
@@ -132,7 +132,7 @@ def _program(entry: Process) -> str:
 
 
 def processes_with(url: str) -> list[Process]:
-    """Return the processes needed with the Redis at this URL, or with the stack's own for ""."""
+    """Return the processes needed with the Redis at this URL; "" is the stack's own Redis."""
     kinds = {"any", "own" if not url else "any" if is_local(url) else "remote"}
     return [entry for entry in PROCESSES if entry.if_redis in kinds]
 
@@ -144,7 +144,7 @@ def render(url: str) -> str:
 
 
 def _within(wanted: int, kind: int) -> int:
-    """Return a limit, or the account's hard limit of this kind if that is lower."""
+    """Return a limit, or the account's hard limit of this kind if the hard limit is lower."""
     _, hard = resource.getrlimit(kind)
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
@@ -170,7 +170,7 @@ def _section(entry: Process) -> str:
 
 
 def _command(entry: Process) -> str:
-    """Return the command line, quoted for shlex and for an ini file with its comment signs."""
+    """Return the command line, quoted for shlex and for the comment signs of an ini file."""
     words = (sys.executable, *entry.options.split(), str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")

@@ -18,7 +18,7 @@ STEADY_SECS = 5  # a crash loop keeps supervisord's own rate, about one start a 
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """End supervisord's wait when a program that ran for a while dies, and in a shutdown."""
+    """End supervisord's wait in a shutdown, and when a program that ran for a while dies."""
     options = supervisord.options
     ready, write_end = os.pipe()
     os.write(write_end, b"!")  # never read, so a wait for `ready` returns at once
@@ -33,14 +33,14 @@ def make(supervisord: Any, **_config: str) -> object:
 
 
 def _prepare_end(options: Any) -> None:
-    """Prepare a shutdown, but not a restart, which starts programs again."""
+    """Prepare a shutdown. A restart needs none, because it starts the programs again."""
     if options.mood == SupervisorStates.SHUTDOWN:
         _end_waits(options)
         atexit.register(os._exit, 0)  # freeing the workers' modules takes 0.2 s
 
 
 def _end_waits(options: Any) -> None:
-    """Have Python write a byte to a pipe for each signal, and supervisord wait for the pipe."""
+    """Make Python write a byte to a pipe for each signal, and supervisord wait for the pipe."""
     ready, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)

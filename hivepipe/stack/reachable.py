@@ -27,7 +27,7 @@ LAST_LOOKS = 6
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """Check the sockets on every five-second tick."""
+    """Have the sockets checked on every five-second tick of supervisord."""
     watch = _Watch(supervisord)
     events.subscribe(events.Tick5Event, lambda _event: watch.restart_unreachable())
     return object()  # the plugin has no methods to call

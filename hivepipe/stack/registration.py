@@ -182,7 +182,7 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str) -> None:
-    """Raise RegistrationError if the home folder in the project is not empty and not ours."""
+    """Raise RegistrationError unless the home folder in the project is empty or ours."""
     if read_record(project).get("tree") or is_in_project(read_record(project).get("home", "")):
         return
     home = f"{project}/.hive-mind"
@@ -277,7 +277,7 @@ def _change(of_homes: Collection[str], /, **now: str) -> None:
 
 
 def _change_locked(of_homes: Collection[str], now: dict[str, str]) -> None:
-    """Change every record of the homes; first their own, which say where the data is."""
+    """Change every record of the homes, each home's own record first: it locates the data."""
     own = set(map(record_path, of_homes))
     for file in sorted(record_files(), key=lambda file: file not in own):
         record = parse_record(read_small(file))
@@ -339,19 +339,19 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project or of a home; processes with HIVEPIPE_HOME read the latter."""
+    """Write the record of a project or a home; with HIVEPIPE_HOME, only a home's is read."""
     make_private(records_folder())
     _replace(record_path(path), text)
 
 
 def _replace(file: str, text: str) -> None:
-    """Replace a record and sync it: after a power cut, an empty one would hide a home."""
+    """Replace a record and sync it, because an empty one after a power cut would hide a home."""
     with Folder(os.path.dirname(file)) as folder:
         folder.replace(os.path.basename(file), text.encode("utf-8", "surrogateescape"))
 
 
 def _claim(folder: str) -> None:
-    """Make a folder private to the user. It may come from a repository, even as a link."""
+    """Make a folder private to the user. A repository may contain it, even as a link."""
     make_private(folder)
     if is_private_folder(folder):
         return

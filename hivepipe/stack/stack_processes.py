@@ -35,7 +35,7 @@ class ProcessTable:
     """
 
     def supervisors(self) -> dict[psutil.Process, str]:
-        """Return the supervisors of all stacks, and the last word of each one's command line."""
+        """Return the supervisors of all stacks, with the last word of each command line."""
         found = [entry for entry in self._entries if entry.program == SUPERVISOR]
         return {entry.process: entry.words[-1] for entry in found}
 
@@ -45,7 +45,7 @@ class ProcessTable:
 
     @cached_property
     def _by_path(self) -> dict[str, list["_Entry"]]:
-        """The processes by their open files, supervisors and workers by their home."""
+        """Return the processes by their open files, and supervisors and workers by their home."""
         found: dict[str, list[_Entry]] = {}
         for entry in self._entries:
             for path in entry.paths():
@@ -81,7 +81,7 @@ def stack_processes(stack: Stack) -> dict[str, list[psutil.Process]]:
 
 
 class _Entry:
-    """A process, with what identifies its stack."""
+    """A process, with the paths that identify its stack."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
@@ -124,7 +124,7 @@ def open_locks(process: psutil.Process) -> list[str]:
 
 
 def users_processes() -> Iterator[psutil.Process]:
-    """Yield the other processes with the effective user id of this one."""
+    """Yield the other processes that have the effective user id of this process."""
     for process in _visible():
         user = value_or(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
         if process.pid != os.getpid() and user == os.geteuid():
@@ -144,7 +144,7 @@ def home_of(process: psutil.Process) -> str:
 
 
 def value_or(ask: Callable[[], Any], otherwise: Any) -> Any:
-    """Query a process; return `otherwise` if it has ended or access is denied."""
+    """Return the result of a query; return `otherwise` if the process ended or denies access."""
     try:
         return ask()
     except (psutil.Error, OSError):
@@ -182,7 +182,7 @@ def wait_for_end(group: list[psutil.Process], secs: float) -> list[psutil.Proces
 
 
 def _pause(process: psutil.Process, secs: float) -> None:
-    """Wait for the end of a process, for at most a second. Without support for that, just pause."""
+    """Wait up to a second for the end of a process; without support for that, only pause."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # macOS, an old kernel, or a process that has just ended

@@ -24,7 +24,7 @@ LONGEST_REASON = 300
 
 
 class Starting(NamedTuple):
-    """The content of the file."""
+    """The content of the file STARTING."""
 
     not_before: float  # seconds since 1970
     failures: int  # successive failures

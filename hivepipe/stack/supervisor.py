@@ -106,8 +106,7 @@ def start(stack: Stack) -> None:
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     """End every process of the stack; return when the last one has ended.
 
-    With a `table`, which was read earlier, processes are looked for only if the stack ran then or
-    was started since.
+    With an earlier `table`, processes are searched only if the stack ran then or started since.
     """
     if table and not table.of(stack) and not any(map(_is_held, _locks(stack))):
         return
@@ -228,7 +227,7 @@ def _why_redis_is_away(stack: Stack) -> str:
 
 
 def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
-    """Return why a running supervisor does not answer, or "" if none runs or it is ending."""
+    """Return why a running supervisor does not answer; "" if none runs, or it is ending."""
     for process in supervisors:
         if value_or(process.status, "") == psutil.STATUS_STOPPED:
             return f"the supervisor (pid {process.pid}) is suspended: it restarts no program"
@@ -240,7 +239,7 @@ def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
 
 
 def _unregistered(stack: Stack) -> list[str]:
-    """Return the workers that are not registered in Redis with the id of their running process."""
+    """Return the workers that Redis does not list with the pid of their running process."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.address) as client:
@@ -278,7 +277,7 @@ def _launch(stack: Stack, lock: int) -> IO[bytes]:
 
 
 def _last_words(errors: IO[bytes]) -> str:
-    """Return supervisord's error message, or where its log is."""
+    """Return supervisord's error message, or the place of its log."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()
     messages = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
@@ -319,7 +318,7 @@ def _answer(stack: Stack, method: str, otherwise: Any) -> Any:
 
 
 def _call(stack: Stack, method: str) -> Any:
-    """Call a method of supervisord. Raise OSError, or Fault if it refuses, or another RpcError."""
+    """Call a method of supervisord. Raise OSError, Fault if it refuses, or another RpcError."""
     request = dumps((), f"supervisor.{method}")
     with closing(_Connection(stack.supervisor_socket)) as connection:
         try:

@@ -23,7 +23,7 @@ STOP_SECS = 30.0
 
 
 def has_file(home: str) -> bool:
-    """Tell whether this home has an append-only file, or its folder since Redis 7."""
+    """Tell whether this home has an append-only file, or the folder that Redis 7 uses."""
     return any(path.is_file() for path in Path(home).glob("append*")) or any(
         Path(home).glob("append*/*")
     )

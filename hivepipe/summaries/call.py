@@ -114,7 +114,7 @@ _REASONS = {
 
 
 class _Output(NamedTuple):
-    """What the process printed."""
+    """The output of the process."""
 
     printed: bytes
     errors: bytes  # the end of the process's stderr
@@ -123,7 +123,7 @@ class _Output(NamedTuple):
 
     @property
     def ending(self) -> str:
-        """Return how a process without a result ended, with its last line."""
+        """Return a text that says how a process without a result ended, with its last line."""
         words = "the process of the request ended without a result"
         if self.exit_code:
             code = self.exit_code
@@ -219,7 +219,7 @@ def _whole(fields: dict[str, Any], *names: str) -> int:
 
 
 def _without(reason: str, offer: Offer) -> str:
-    """Return the reason without secrets: some providers repeat what they received."""
+    """Return the reason without secrets, because some providers repeat the request."""
     secrets = (offer.secret, offer.account)
     for secret in (it for it in secrets if len(it) >= SHORTEST_SECRET):
         reason = reason.replace(secret, "***REDACTED***")

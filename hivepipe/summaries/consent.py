@@ -65,7 +65,7 @@ def _word(with_environment: bool) -> str:
 
 
 def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
-    """Return why this offer may not be used, or ""."""
+    """Return why this offer may not be used, or "" if it may."""
     if not is_enabled(home, with_environment=with_environment):
         return OFF
     refused = offer.trouble or terms.trouble()

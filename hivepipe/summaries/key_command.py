@@ -12,7 +12,7 @@ LONGEST_KEY = 16_000
 
 
 def key_printed_by(command: str) -> str:
-    """Return the key; raise CredentialsError, which contains none of the command's output."""
+    """Return the key. Raise CredentialsError without any output of the command."""
     deadline = time.monotonic() + LIMIT_SECS
     try:
         with running(shlex.split(command), env=inherited()) as child:

@@ -48,7 +48,7 @@ class NoMoreRequestsError(Exception):
 
 
 def ask_over_http(request: Request) -> dict[str, Any]:
-    """Ask, with a retry after a malformed answer; return the answer or the failure."""
+    """Ask; retry after a malformed answer. Return the answer or the failure."""
     return asyncio.run(_ask(request))
 
 
@@ -150,7 +150,7 @@ class _Limited(httpx2.AsyncByteStream):
 
 
 def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
-    """Return kind and reason of a failure; an unknown error after sending counts as "answer"."""
+    """Return kind and reason of a failure; an unknown error after sending has the kind "answer"."""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < 10:
         chain.append(cause)

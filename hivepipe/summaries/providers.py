@@ -97,7 +97,7 @@ KEPT = (
 
 
 def kept_secret(name: str) -> str:
-    """Return one of KEPT from this process's environment, or else from the file, or ""."""
+    """Return one of KEPT, from this process's environment or else from the file, or ""."""
     return (environment(name) or read_credentials().get(name) or "").strip()
 
 
@@ -121,19 +121,19 @@ class Offer:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether it is a server on this machine, which is free of charge."""
+        """Tell whether the provider is a server on this machine, which is free of charge."""
         return is_local(self.url)
 
     @property
     def receiver(self) -> str:
-        """Return who can read what is sent, as text."""
+        """Return a text that says who can read what is sent."""
         if self.url == self.provider.url:
             return self.provider.receiver
         return f"the server {urlsplit(self.url).netloc}"
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return the offer of the first credential, or of a local server without one, or None.
+    """Return the offer of the first credential, of a local server without one, or None.
 
     Raise CredentialsError if `credentials.env` cannot be trusted. `with_environment=False` ignores
     this shell's variables, as processes of the stack do. A command for a key is not run.
@@ -164,7 +164,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
 
 
 def _keyless(read_setting: ReadSetting) -> Offer | None:
-    """Return a local server in the user's settings, which may need no key, or None."""
+    """Return a local server that the user set up, which may need no key, or None."""
     for provider in PROVIDERS:
         if _named_url(provider, read_setting) and provider.kind != "codex":
             offer = _offer(provider, read_setting, NO_KEY, "this machine")
@@ -208,7 +208,7 @@ def read_credentials() -> dict[str, str]:
 
 
 def read_commands() -> dict[str, str]:
-    """Return name -> command that prints the secret; raise CredentialsError as above."""
+    """Return name -> command that prints the secret. Raise CredentialsError as above."""
     kept = _read_file()
     return {name: kept[name + _COMMAND] for name in SETTABLE if name + _COMMAND in kept}
 
@@ -274,7 +274,7 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
 
 
 def _codex(provider: Provider, read_setting: ReadSetting) -> Offer | None:
-    """Return an offer with Codex's access token; refreshing it would end Codex's login."""
+    """Return an offer with Codex's access token; a refresh would end Codex's own login."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
         tokens = json.loads(read_bytes(path)[:LIMIT_BYTES])["tokens"]

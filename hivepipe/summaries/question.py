@@ -87,7 +87,7 @@ class Answer(NamedTuple):
 
 
 def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
-    """Return the question about a text; the first of several memories with one name is used."""
+    """Return the question about a text; of several memories with one name, the first is used."""
     named = {memory.name: memory for memory in reversed(memories)}
     rated = sorted(named.values())[:MOST_MEMORIES]
     words = f"<transcript>\n{_fenced(transcript, 'transcript')}\n</transcript>"

@@ -39,7 +39,7 @@ def sentence(kind: str, chain: Sequence[BaseException]) -> str:
 
 
 def _of_answer(chain: Sequence[BaseException]) -> str:
-    """Return the error of hivepipe's check of the answer, or ""."""
+    """Return the error that hivepipe's own check of the answer found, or ""."""
     return next((str(each) for each in chain if isinstance(each, AnswerError)), "")
 
 
@@ -54,7 +54,7 @@ def _of_provider(chain: Sequence[BaseException]) -> str:
 
 
 def _message(body: Any) -> str:
-    """Return the texts of a body: those of its message, or else all of them."""
+    """Return the texts in the message of a body; without a message, all texts."""
     inner = (body.get("error") or body) if isinstance(body, dict) else body
     fields = inner if isinstance(inner, dict) else {}
     metadata = fields.get("metadata")  # OpenRouter puts the answer of the provider behind it here

@@ -98,6 +98,6 @@ def usual_tokens(size_bytes: int) -> Tokens:
 
 
 def day_began() -> float:
-    """Return when the user's day began, in seconds since 1970."""
+    """Return the start of the user's day, in seconds since 1970."""
     year, month, day, *_ = time.localtime()
     return time.mktime((year, month, day, 0, 0, 0, 0, 0, -1))

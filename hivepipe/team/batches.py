@@ -31,7 +31,7 @@ _OF_SESSION = {FORGOTTEN, "sessions"} | {
 class Sharing(NamedTuple):
     """How the rows of a session are shared: the level and the project's name (None if unknown).
 
-    With `has_moved`, rows that are no longer shared may have been, and the server deletes them.
+    With `has_moved`, rows that are no longer shared may have been sent; the server deletes them.
     """
 
     level: str
@@ -43,7 +43,7 @@ SharingOf = Callable[[str], Sharing]  # returns what a session shares
 
 
 class Item(NamedTuple):
-    """A changed row: the values of `Shared.columns` (None if deleted), and a session's project."""
+    """A changed row: values of `Shared.columns` (None if deleted), and the session's project."""
 
     change: Change
     values: tuple[Any, ...] | None = None
@@ -51,7 +51,7 @@ class Item(NamedTuple):
 
     @property
     def is_by_month(self) -> bool:
-        """Tell whether the row is of a table with partitions by month."""
+        """Tell whether the table of the row has partitions by month."""
         return self.change.table in _BY_MONTH
 
     @property
@@ -111,7 +111,7 @@ class Batch(NamedTuple):
         return {each.month for each in self.items if each.is_by_month}
 
     def halves(self) -> tuple["Batch", "Batch"]:
-        """Return two batches with half of the items each."""
+        """Return two batches, each with half of the items."""
         middle = len(self.items) // 2
         first, second = self.items[:middle], self.items[middle:]
         return Batch(first[-1].change.version, first), Batch(self.upto, second)
@@ -147,7 +147,7 @@ def _element(value: Any) -> str:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """Return JSON that PostgreSQL accepts; few batches have texts that must be cleaned."""
+    """Return JSON that PostgreSQL accepts; only few batches have texts that must be cleaned."""
     try:
         text = orjson.dumps(content).decode()
     except TypeError:
@@ -179,19 +179,19 @@ def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> B
 
 
 def _has_whole_key(change: Change) -> bool:
-    """Tell whether a key has the right number of parts; an id with a separator adds some."""
+    """Tell whether a key has the right number of parts; a separator in an id adds parts."""
     known = _CAPTURED.get(change.table)
     return known is not None and change.key.count(SEPARATOR) == len(known.parts) - 1
 
 
 def _size(item: Item) -> int:
-    """Return the length of the texts that can be long."""
+    """Return the length of those texts that can be long."""
     hidden = len(SHARED[item.change.table].hidden) if item.values else 0
     return sum(len(text) for text in item.values[-hidden:] if text) if item.values and hidden else 0
 
 
 def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
-    """Return what is sent of a change, or None if nothing is sent."""
+    """Return what is sent for a change, or None if nothing is sent."""
     row = rows.of(change) if rows else None
     if rows is None or row is None:
         return None if _is_of_private_session(change, sharing_of) else Item(change)
@@ -202,7 +202,7 @@ def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item |
 
 
 def _is_of_private_session(change: Change, sharing_of: SharingOf) -> bool:
-    """Tell whether the key names a session of a project of which nothing was shared."""
+    """Tell whether the key names a session whose project shared nothing."""
     if change.table not in _OF_SESSION:
         return False
     sharing = sharing_of(change.key.partition(SEPARATOR)[0])
@@ -238,7 +238,7 @@ class _Rows:
 
 
 def _found(store: Listings, table: str, wanted: list[tuple[Any, ...]]) -> Iterator[sqlite3.Row]:
-    """Yield the rows by queries of two sizes, because each cached statement takes memory."""
+    """Yield the rows, by queries of only two sizes, because each cached statement takes memory."""
     for at in range(0, len(wanted), KEYS_AT_ONCE):
         some = wanted[at : at + KEYS_AT_ONCE]
         number = FEW_KEYS if len(some) <= FEW_KEYS else KEYS_AT_ONCE

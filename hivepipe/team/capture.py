@@ -11,9 +11,9 @@ from hivepipe.team import membership, uplink_status
 
 
 def stop(home: str) -> bool:
-    """Drop the triggers of a home, whose settings are in force; return whether none is left.
+    """Drop the triggers of a home whose settings are in use; return whether none is left.
 
-    A database that cannot be used keeps them.
+    A database that cannot be used keeps its triggers.
     """
     if not database_path(home).exists():
         return True

@@ -66,7 +66,7 @@ def connect(address: Address) -> Connection:
 
 
 def _compiled_in() -> dict[str, str]:
-    """Return libpq's own values, so that no environment variable names another host."""
+    """Return libpq's compiled-in values, so that no environment variable names another host."""
     from psycopg.pq import Conninfo  # noqa: PLC0415  an extra
 
     options = [each for each in Conninfo.get_defaults() if each.envvar and each.compiled]
@@ -87,7 +87,7 @@ def _demand_server(made: Connection) -> None:
 
 
 def _use_standards(made: Connection) -> None:
-    """Use ISO dates, UTC and literal backslashes whatever server, role or environment say."""
+    """Set ISO dates, UTC and literal backslashes, whatever server, role or environment say."""
     names = ("DateStyle", "TimeZone", "standard_conforming_strings")
     style, zone, literal = (made.info.parameter_status(name) or "" for name in names)
     if not style.startswith("ISO") or zone not in ("UTC", "Etc/UTC") or literal != "on":
@@ -124,7 +124,7 @@ def translated() -> Iterator[None]:
 
 
 def _is_refusal(text: str) -> bool:
-    """Tell whether the text of a connection error means a refusal."""
+    """Tell whether the text of a connection error says that the server refuses."""
     words = (
         "certificate",
         "does not support SSL",

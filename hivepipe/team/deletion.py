@@ -11,7 +11,7 @@ from hivepipe.team.connection import Connection, one
 
 
 class Found(NamedTuple):
-    """The member or session that a name refers to."""
+    """The member or session with a given name."""
 
     kind: str  # member or session
     name: str
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 def find(connection: Connection, name: str) -> Found:
-    """Return the member or session of a name; TeamError if none or several sessions match."""
+    """Return the member or session with a name. Raise TeamError if none or several match."""
     if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
         return Found("member", name)
     sessions: list[str] = one(connection, "SELECT hivepipe.sessions_beginning(%s)", name)
@@ -49,7 +49,7 @@ def forget(connection: Connection, found: Found) -> dict[str, Any]:
 def exported(
     connection: Connection, member: str, folder: Path | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a member, and write its archives to a folder; TeamError if unknown."""
+    """Yield all rows of a member; write its archives to a folder. Raise TeamError if unknown."""
     number = one(connection, "SELECT id FROM hivepipe.members WHERE name = %s", member)
     if number is None:
         raise TeamError(f"the team has no member {member}")

@@ -95,9 +95,9 @@ _COUNTS = ", ".join(f"{in_range(f'c.{name}')} AS {name}" for name in Tokens._fie
 def team_charges(
     source: Source, choice: Choice, columns: Iterable[str], sessions: list[tuple[int, str]] | None
 ) -> Iterator[tuple[Charge, Entry]]:
-    """Yield the usage, added up by `columns`: charges with their rows, which have the columns.
+    """Yield charges added up by `columns`, each with its row, which has these columns.
 
-    With `day`, it is also added up by quarters of an hour.
+    With `day`, the charges are also added up by quarters of an hour.
     """
     names = [name for name in columns if name in _COLUMNS]
     values = choice.values() | _pairs(sessions or [])

@@ -22,7 +22,7 @@ _FOUND = """
 
 @dataclass(frozen=True)
 class TeamLine(Line):
-    """A found text of a member's machine; `home` is its number on the server."""
+    """A text found in the rows of a member's machine; `home` is its number on the server."""
 
     home: int = 0
     person: str = ""
@@ -40,7 +40,7 @@ class TeamLine(Line):
 
 
 def team_search(source: Source, choice: Choice, question: Question, limit: int) -> Found:
-    """Return the newest texts with all words; the search and its hits are put on record.
+    """Return the newest texts with all words; the server records the search and its hits.
 
     Raise SearchError for a query without words.
     """

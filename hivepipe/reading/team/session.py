@@ -48,7 +48,7 @@ _LISTS = ("key_learnings", "files", "open_ends")
 
 @dataclass(frozen=True)
 class Found:
-    """A session of the team, and optionally one of its subagents; `home` is a server's number."""
+    """A session of the team, optionally with a subagent; `home` is its number on the server."""
 
     home: int
     id: str
@@ -82,7 +82,7 @@ def _last(source: Source, choice: Choice) -> Found:
 
 
 def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session, or else the subagent, by a prefix of its id; errors as above."""
+    """Return a session or else a subagent by a prefix of its id. Raise errors as above."""
     values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     agents = source.rows(_AGENTS, values) if start and start != LAST else []
     if not agents or source.rows(_STARTING, values):
@@ -113,7 +113,7 @@ def session_store(source: Source, found: Found) -> Iterator[Listings]:
 
 
 def _fill(connection: sqlite3.Connection, table: str, rows: list[Entry]) -> None:
-    """Insert rows into a table without constraints, as another version may have written them."""
+    """Insert rows into a table without constraints, because another version may have made them."""
     columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
     connection.execute("PRAGMA foreign_keys=OFF")
     connection.execute(f"DROP TABLE {table}")

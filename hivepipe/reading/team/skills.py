@@ -1,4 +1,4 @@
-"""The uses of skills in a team, without those imported from a predecessor."""
+"""The uses of skills in a team, without uses that were imported from a predecessor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ def team_skills(
     *,
     are_skills: bool = True,
 ) -> dict[str, TeamSkill]:
-    """Return the statistics by skill, or with `are_skills=False` by other typed commands."""
+    """Return the statistics by skill; with `are_skills=False`, by typed command."""
     skills: dict[str, TeamSkill] = {}
     for row in source.rows(_USES, choice.values() | {"are_skills": are_skills}):
         skill = skills.setdefault(row["skill"], TeamSkill())

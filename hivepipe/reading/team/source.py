@@ -30,7 +30,7 @@ Key = tuple[int, str]  # home on the server, key of the row
 
 @dataclass(frozen=True)
 class Choice:
-    """A filter of rows ("" is any); times are stored times, `project` matches a name's end."""
+    """A filter of rows ("" is any); times are stored times, `project` is the end of a name."""
 
     person: str = ""
     machine: str = ""
@@ -60,17 +60,17 @@ def in_range(count: str) -> str:
 
 
 def valid_time(text: str | None) -> str:
-    """Return a stored time, or "" for an invalid one of another machine."""
+    """Return a stored time, or "" if the time, from another machine, is not valid."""
     return text if text and ns_of(text) else ""
 
 
 def local_day(text: str) -> str:
-    """Return the local day of a stored time, or "" for an invalid one."""
+    """Return the local day of a stored time, or "" if the time is not valid."""
     return day_of(valid_time(text))
 
 
 class Source:
-    """A team's server as seen by a reader, or by a page that reads for the member `person`."""
+    """A team's server for a reader, or for a page that reads for the member `person`."""
 
     def __init__(self, connection: Connection, person: str = "") -> None:
         self._connection = connection
@@ -87,7 +87,7 @@ class Source:
         return found
 
     def noted_rows(self, sql: str, values: Entry) -> list[Entry]:
-        """Return the rows of a query that also writes audit entries."""
+        """Return the rows of a query that also records the read in the audit table."""
         with self._transaction(f"SET LOCAL statement_timeout = '{LONGEST_SECS}s'"):
             return self._connection.execute(sql, values).fetchall()
 
@@ -130,7 +130,7 @@ class Source:
 
 
 class _MemberConnection:
-    """A connection that runs each statement in a transaction of its own, for a member."""
+    """A connection that runs each statement for a member, in a separate transaction."""
 
     def __init__(self, connection: Connection, person: str) -> None:
         self._connection = connection

@@ -36,11 +36,11 @@ class Cipher:
         self.name = f"aes-siv:{hashlib.sha256(b'hivepipe archive key' + key).hexdigest()[:12]}"
 
     def encrypt(self, content: bytes, place: str) -> bytes:
-        """Encrypt the bytes of the segment at a place."""
+        """Encrypt the bytes of the segment at this place."""
         return self._cipher.encrypt(content, [place.encode()])
 
     def decrypt(self, content: bytes, place: str) -> bytes:
-        """Decrypt; raise TeamError if the bytes were changed or belong to another place or key."""
+        """Decrypt. Raise TeamError if the bytes were changed or belong to another place or key."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415  an extra
 
         try:

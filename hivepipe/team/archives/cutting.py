@@ -19,7 +19,7 @@ GZIP = 31  # zlib's window for gzip
 
 
 class Point(NamedTuple):
-    """Where a segment begins: its number, its byte offset, the CRC-32 of all bytes before it."""
+    """The start of a segment: its number, its byte offset, the CRC-32 of all bytes before it."""
 
     number: int = 0
     offset: int = 0
@@ -27,7 +27,7 @@ class Point(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A range of lines as it is stored; `crc` is that of all lines up to `last`."""
+    """A range of lines as it is stored; `crc` is the checksum of all lines up to `last`."""
 
     number: int
     first: int
@@ -44,12 +44,12 @@ class Segment(NamedTuple):
 
 
 def place_of(home: int, archive: str) -> str:
-    """Return the associated data of an archive's segments; `home` is its number in the team."""
+    """Return the associated data of an archive's segments; `home` is its number on the server."""
     return f"{home}:{archive}"
 
 
 def checksum_from(lines: BinaryIO, start: Point, length: int) -> int:
-    """Return the CRC-32 of all lines up to `length`; those before `start` count as unchanged."""
+    """Return the CRC-32 of all lines up to `length`; lines before `start` count as unchanged."""
     lines.seek(start.offset)
     crc, left = start.crc, length - start.offset
     while left and (chunk := lines.read(min(COPY_BYTES, left))):

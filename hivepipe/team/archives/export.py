@@ -18,8 +18,8 @@ def exported_archives(
 ) -> Iterator[dict[str, Any]]:
     """Yield the list of a member's archives, and write their lines to <id>.jsonl in a folder.
 
-    Files are not named after archives, because a machine chooses those names. TeamError if the key
-    of the store or of the segments is missing, or a file cannot be written.
+    Files are not named after archives, because a machine chooses those names. Raise TeamError if
+    the key of the store or of the segments is missing, or a file cannot be written.
     """
     contents = Contents(connection, is_administrator=True)
     for found in connection.execute(_LIST, (member,)).fetchall():
@@ -33,7 +33,7 @@ def exported_archives(
 
 
 def _write(path: Path, parts: Iterator[bytes]) -> None:
-    """Write a new file for this user only, completely or not at all."""
+    """Write a new file that only this user can read, completely or not at all."""
     with os_error_as(TeamError, f"{path} cannot be written"):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

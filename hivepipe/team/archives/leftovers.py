@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete the objects that are due: those of this machine's member, or all as administrator."""
+    """Delete the objects that are due: for an administrator all, else those of the member."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done
@@ -23,7 +23,7 @@ def delete_due(connection: Connection, bucket: Bucket) -> int:
 
 
 def delete_now(connection: Connection) -> dict[str, int]:
-    """Delete what is due if this user has the store's key; return the deleted or waiting count."""
+    """Delete what is due if this user has the store's key; return the number deleted or waiting."""
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:
         return {}
@@ -34,7 +34,7 @@ def delete_now(connection: Connection) -> dict[str, int]:
 
 
 def delete_now_or_later(connection: Connection) -> dict[str, int]:
-    """Do what `delete_now` does; if the store is away, return what waits for it."""
+    """Do what `delete_now` does; if the store does not answer, return what waits for it."""
     try:
         return delete_now(connection)
     except TeamError as error:

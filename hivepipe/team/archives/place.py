@@ -17,7 +17,7 @@ _OPTIONS = {"endpoint", "region"}
 
 
 class Place(NamedTuple):
-    """A place; `bucket` is empty for none and the database."""
+    """A place; `bucket` is "" for `none` and `database`."""
 
     text: str
     bucket: str = ""
@@ -44,7 +44,7 @@ def parse(text: str) -> Place:
 
 
 def _check(endpoint: str) -> None:
-    """Refuse an endpoint without TLS that is not on this machine."""
+    """Raise TeamError for an endpoint without TLS that is not on this machine."""
     found = urlsplit(endpoint)
     is_local = found.scheme == "http" and is_on_this_machine(found.hostname or "")
     if not found.hostname or (found.scheme != "https" and not is_local):

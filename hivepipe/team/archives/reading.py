@@ -1,7 +1,7 @@
 """Read the archived lines of a session from the team's segments.
 
 The server returns nothing before the audit entry of the read is committed. So the caller's
-connection, a reader's, must not be in a transaction.
+connection, which is a reader's, must not be in a transaction.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class TeamArchive(NamedTuple):
 
 
 def archives_of_session(connection: Connection, home: int, session: str) -> list[TeamArchive]:
-    """Return the archives of a session, its own first; TeamRefusedError if it may not be read."""
+    """Return the archives of a session, its own first. Raise TeamRefusedError if not permitted."""
     _note(connection, home, session)
     sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"
     found: dict[str, TeamArchive] = {}
@@ -70,13 +70,13 @@ def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]
 
 
 def _note(connection: Connection, home: int, session: str) -> None:
-    """Record the read; a long read records itself again when its first entry expires."""
+    """Record the read; a long read records itself again when the first entry expires."""
     with translated():
         connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
 
 
 class Contents:
-    """Reads segments from the database or the store, which is opened only when it is needed."""
+    """Reads segments from the database or from the store, which is opened at first use."""
 
     def __init__(self, connection: Connection, *, is_administrator: bool = False) -> None:
         self._connection = connection

@@ -46,7 +46,7 @@ Head = dict[str, Any]  # the description of an archive, as `add_segment` takes i
 
 
 class Listed(NamedTuple):
-    """The last segment that the server has of an archive, and the CRC of all bytes before it."""
+    """The last segment of an archive on the server, and the CRC of all bytes before it."""
 
     project: str
     edition: int
@@ -66,7 +66,7 @@ class Listed(NamedTuple):
         return Point(self.number + 1, self.last, self.crc)
 
     def is_newer(self, edition: int, length: int) -> bool:
-        """Tell whether the server has more than this machine, which was restored from a backup."""
+        """Tell whether the server has more lines than this machine, restored from a backup."""
         return edition < self.edition or (edition == self.edition and length < self.last)
 
 
@@ -83,7 +83,7 @@ class Pass:
     """One pass over the archives of a home; the caller closes the connection."""
 
     def __init__(self, connection: Connection, home: str, share: Policies) -> None:
-        """Read the server's list; raise TeamError for an unknown home, among others."""
+        """Read the server's list. Raise TeamError, for instance if the home is unknown."""
         self._connection = connection
         self._catalog = Catalog(kept_folder(home), Manifest(home))
         self._path = Path(database_path(home))
@@ -105,7 +105,7 @@ class Pass:
 
     @property
     def has_work(self) -> bool:
-        """Tell whether the team has a store of archives, or lists some of this home."""
+        """Tell whether the team has a store of archives, or lists archives of this home."""
         return self._place.text != place.NONE or bool(self._listed)
 
     def run(self) -> Sent:
@@ -155,7 +155,7 @@ class Pass:
     # ---- one archive
 
     def _try_to_send(self, entry: Entry, project: str, cipher: Cipher | None) -> None:
-        """Send an archive; a damaged one, or one that the server rejects, holds up no others."""
+        """Send an archive; if it is damaged or rejected, the others are still sent."""
         try:
             with self._catalog.opened(entry) as kept:
                 self._send_archive(kept, entry, project, cipher)
@@ -195,7 +195,7 @@ class Pass:
     def _start(
         self, lines: BinaryIO, known: Listed | None, head: Head, length: int, crc: int
     ) -> Point | None:
-        """Return where sending begins, or None while the lines change; drop a changed archive."""
+        """Return the start of sending, or None while the lines change; drop a changed archive."""
         is_same = known is not None and head["edition"] == known.edition
         if known and is_same and checksum_from(lines, known.next, length) == crc:
             return known.next
@@ -227,7 +227,7 @@ class Pass:
 
     @cached_property
     def _bucket(self) -> Bucket:
-        """Return the bucket, which is opened at first use: only sending needs its key."""
+        """Return the bucket, opened at first use, because only sending needs its key."""
         return bucket_of(self._connection, self._place)
 
     def _drop(self, names: list[str]) -> None:

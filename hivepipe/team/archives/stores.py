@@ -33,7 +33,7 @@ def _key() -> str:
 
 
 class Bucket:
-    """A bucket and this user's key; raises TeamAwayError, TeamRefusedError and TeamError."""
+    """A bucket and this user's key. Raises TeamAwayError, TeamRefusedError and TeamError."""
 
     def __init__(self, place: Place, roots: str = "") -> None:
         """Use the key in the user's credential file; `roots` is a path of private certificates."""
@@ -57,7 +57,7 @@ class Bucket:
         )
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object atomically; an existing one of this name has the same bytes."""
+        """Write an object atomically; an existing object of this name has the same bytes."""
         with _translated():
             with suppress(FileNotFoundError):  # obstore raises it for a missing object
                 if self._store.head(name)["size"] == len(content):
