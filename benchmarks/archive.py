@@ -1,4 +1,4 @@
-"""The cost of archiving a session: time over that of redaction, I/O over the session's size.
+"""The cost of archiving a session: time relative to redaction, I/O relative to its size.
 
     python benchmarks/archive.py [--mb 100] [--turns 100] [--check]
 
@@ -59,7 +59,7 @@ def in_one_go(folder: Path, lines: list[bytes]) -> float:
 
 
 def turn_by_turn(folder: Path, lines: list[bytes], turns: int) -> tuple[float, float]:
-    """Archive the lines turn by turn; return bytes read and written, over the session's size."""
+    """Archive the lines turn by turn; return bytes read and written, divided by their size."""
     scene = Scene(folder)
     each = max(len(lines) // turns, 1)
     read, written = 0, 0

@@ -113,7 +113,7 @@ def messages_of(number: int, tool: str, session: str = SESSION) -> list[Message]
 
 
 def context_of(number: int, session: str) -> Context:
-    """Return what a hook knows in addition to its event."""
+    """Return what a hook knows besides its event."""
     return Context(
         event_time_ns=time.time_ns(),
         session=session,

@@ -51,7 +51,7 @@ class Times:
     hooks: dict[str, list[float]] = field(default_factory=dict)
 
     def against(self, none: "Times", calls: int) -> dict[str, float]:
-        """Return the added time of a call over the same round without hooks, and each hook's."""
+        """Return what a call adds to the time of the round without hooks, and each hook's time."""
         pairs = zip(self.turns, none.turns, strict=True)
         more = statistics.median((turn - bare) / calls for turn, bare in pairs)
         hooks = {name: statistics.median(self.hooks[name]) for name in HOOKS if name in self.hooks}
@@ -152,7 +152,7 @@ def set_up(prepare: "Prepare", calls: int, *init: str) -> Iterator[Person]:
 
 
 def instead(program: str, *arguments: str) -> "Prepare":
-    """Return a function that registers a program for each event instead of hivepipe."""
+    """Return a function that registers a program instead of hivepipe for each event."""
 
     def prepare(person: Person) -> None:
         path = person.project / ".claude" / "settings.local.json"
@@ -168,7 +168,7 @@ def instead(program: str, *arguments: str) -> "Prepare":
 
 
 def nothing(person: Person) -> None:
-    """Register a static program that does nothing instead of hivepipe."""
+    """Register a static program that does nothing, instead of hivepipe."""
     program = str(person.root / "nothing")
     target = f"{platform.machine()}-linux-musl"
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-static", "-O2"]
@@ -208,7 +208,7 @@ def plugin_down(person: Person) -> None:
 
 
 def plugin_alone(person: Person) -> None:
-    """Install the plugin without the package, which is not on PATH."""
+    """Install the plugin without the package; the package is not on PATH."""
     plugin(person)
     package = str(Path(sys.executable).parent)
     kept = [folder for folder in person.env["PATH"].split(os.pathsep) if folder != package]

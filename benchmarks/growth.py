@@ -80,7 +80,7 @@ def writer_us(setting: Setting, stored: int) -> float:
 
 
 def hook_ratio(setting: Setting, runs: int, mark: int) -> float:
-    """Return the hook's median time over that of a bare interpreter, measured in turns."""
+    """Return the hook's median time divided by that of a bare interpreter, run in turns."""
     hooks, bares = [], []
     for number in range(runs):
         data = event_bytes("PostToolUse:Agent", 1000, mark + number)
@@ -124,7 +124,7 @@ def grow(setting: Setting, stored: int, level: int) -> int:
 
 
 def copying(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield a statement for each table that grows with events. It copies the present rows."""
+    """Yield a statement that copies the present rows, for each table that grows with events."""
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     for (table,) in tables:
         (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()

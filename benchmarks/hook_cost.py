@@ -241,7 +241,7 @@ def measure_native(setting: Setting, runs: int) -> dict[str, float]:
 
 
 def worst_native(setting: Setting, events: list[str], first: int, runs: int) -> float:
-    """Return the highest ratio of a median to that of a bare interpreter, measured in turns."""
+    """Return the highest ratio of a median to a bare interpreter's median, measured in turns."""
     hooks: dict[tuple[str, int], list[float]] = {}
     bares: list[float] = []
     for number in range(-WARM_UP, runs):
@@ -257,7 +257,7 @@ def worst_native(setting: Setting, events: list[str], first: int, runs: int) -> 
 
 
 def of_a_stream(setting: Setting, pid: int) -> dict[str, float]:
-    """Return p99 at 200 events a second, the CPU beside the Python hook's, and the memory."""
+    """Return p99 at 200 events a second, the CPU relative to the Python hook, and the memory."""
     times, events = [], [f"{n}" for n in range(400)]
     began, own = cpu_of(pid), os.times()
     start = time.perf_counter()
@@ -332,7 +332,7 @@ def bound_of(event: str) -> float:
 
 
 def rivals(setting: Setting) -> dict[str, list[str]]:
-    """Return the commands of the rivals. Python is not isolated for them."""
+    """Return the commands of the rivals; their Python is not isolated."""
     found = {
         "redis-py + rq": [
             sys.executable,

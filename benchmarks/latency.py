@@ -65,7 +65,7 @@ def watch(database: str, seen: dict[str, float], wanted: int, stop: threading.Ev
 def opened(database: str) -> sqlite3.Connection:
     """Open the database as soon as the writer has made its tables.
 
-    sqlite3.OperationalError: the tables are still missing after SCHEMA_SECS.
+    Raise sqlite3.OperationalError if the tables are still missing after SCHEMA_SECS.
     """
     deadline = time.monotonic() + SCHEMA_SECS
     while True:

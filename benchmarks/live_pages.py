@@ -18,7 +18,7 @@ class LivePages:
     """Simulated pages, open from `open` to `close`."""
 
     def __init__(self, place: str, token: str, paths: list[str]) -> None:
-        """`paths` has the path of each page."""
+        """Set up; `paths` has the path of each page."""
         self._wanted = multiprocessing.Event()
         self._loads = multiprocessing.Value("q", 0)
         arguments = (place, token, paths, self._wanted, self._loads)

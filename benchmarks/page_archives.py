@@ -14,7 +14,7 @@ LARGE, LARGE_SHARE = 20, 0.2  # number of large sessions, and their share of the
 
 
 def write_transcripts(folder: Path, sessions: list[tuple[str, str]], megabytes: float) -> None:
-    """Write a transcript for each session (its id and its start)."""
+    """Write a transcript for each session, given by its id and its start."""
     folder.mkdir(parents=True)
     chance = random.Random(SEED)
     code = [

@@ -20,7 +20,7 @@ def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
 
 
 def _hooks(axes: Any, details: dict[str, Any]) -> None:
-    """Draw the time of hooks in bare starts, logarithmic, with rivals below our events."""
+    """Draw the hooks' time in bare starts, on a logarithmic scale; rivals come below our events."""
     bars: list[tuple[str, float, str]] = [("bare python", 1.0, BARE)]
     native = details["native"]  # empty where the native hook is not built
     bars += [(name, native[name], OURS) for name in NATIVE if name in native]

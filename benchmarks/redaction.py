@@ -100,7 +100,7 @@ def recall(seed: int) -> float:
 
 
 def sets(seed: int, sources: Path | None) -> Iterator[tuple[str, list[Sample]]]:
-    """Yield the sets of samples, each with its name."""
+    """Yield the sets of samples with their names."""
     chance = random.Random(seed)
     forms = [(kind, expand(form, chance)) for kind, form in FORMS.items()]
     holders: dict[str, Callable[[str], str]] = {
@@ -123,7 +123,7 @@ def sets(seed: int, sources: Path | None) -> Iterator[tuple[str, list[Sample]]]:
 def beside(
     contexts: Sequence[str], names: Sequence[str], values: Sequence[str], chance: random.Random
 ) -> Iterator[Sample]:
-    """Yield each value in each context."""
+    """Yield every combination of a value and a context."""
     for context in contexts:
         for form in values:
             secret = expand(form, chance)
@@ -134,8 +134,8 @@ def beside(
 def is_found(sample: Sample) -> bool:
     """Tell whether an edit covers two thirds of a secret.
 
-    Without named secrets any edit counts, except of an e-mail address. The text is searched as a
-    JSON string, as in a transcript.
+    Without named secrets, any edit counts except that of an e-mail address. The text is searched as
+    a JSON string, as in a transcript.
     """
     line = spelled(sample.text, whole=True)
     edits = [edit for edit in built_in().edits(line) if edit.rule != "email"]
@@ -151,7 +151,7 @@ def is_found(sample: Sample) -> bool:
 
 
 def spelled(text: str, whole: bool = False) -> bytes:
-    """Return a text escaped as in JSON; with `whole` in a record."""
+    """Return a text as JSON escapes it; with `whole`, return a record that contains it."""
     said = json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
     return b'{"content": %s}' % said if whole else said[1:-1]
 
@@ -159,7 +159,7 @@ def spelled(text: str, whole: bool = False) -> bytes:
 def side_by_side(
     seed: int, sources: Path | None, others: Sequence[Program | DetectSecrets]
 ) -> Iterator[Figure]:
-    """Print the recall of each scanner on the same texts; yield ours."""
+    """Print the recall of each scanner on the same texts; yield the recall of ours."""
     print(f"\nRecall side by side{'':24}hivepipe" + "".join(f"{o.name:>16}" for o in others))
     for name, samples in sets(seed, sources):
         missed = [sample for sample in samples if not is_found(sample)]
@@ -250,7 +250,7 @@ def session(seed: int, size: int, secrets_in_100: float = 1) -> Iterator[bytes]:
 
 
 def speed(seed: int, others: Sequence[Program | DetectSecrets]) -> float:
-    """Print the MB/s of each on the same lines; return ours over that of the plain loop."""
+    """Print each scanner's MB/s on the same lines; return ours divided by the plain loop's."""
     lines = list(session(seed, 20_000_000))
     few = lines[: len(lines) // 40]
     print(f"\nSpeed: {megabytes(lines):.0f} MB, {len(lines)} lines; processor time")
@@ -281,7 +281,7 @@ print(time.process_time() - begun)
 
 
 def beside_1_0_0(texts: Sequence[tuple[str, bytes]], rounds: int = 3) -> tuple[float, float | None]:
-    """Redact the same lines in turns with 1.0.0; return our MB/s, and our time over its time.
+    """Redact the same lines in turns with 1.0.0; return our MB/s, and our time / its time.
 
     The ratio is None if git does not have the commit of 1.0.0. The lowest time of each counts.
     """
@@ -364,7 +364,7 @@ def megabytes(lines: list[bytes]) -> float:
 
 
 def flat(seed: int, megabytes_in_all: int) -> tuple[float, int]:
-    """Redact a big file; return the speed at its end over that at its start, and the growth."""
+    """Redact a big file; return the speed at its end / that at its start, and the growth."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "big.jsonl")
         block = b"".join(session(seed, 10_000_000))

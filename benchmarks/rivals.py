@@ -38,7 +38,7 @@ class Program:
         return self._command is not None
 
     def found(self, texts: Sequence[str]) -> int:
-        """Count the texts in which it finds anything; each is a file."""
+        """Count the texts, each in a file, in which the scanner finds anything."""
         with tempfile.TemporaryDirectory() as kept:
             folder = Path(kept, "texts")
             folder.mkdir()
@@ -49,7 +49,7 @@ class Program:
             return len(set(self._files(json.loads(report.read_text()))))
 
     def rate(self, lines: Sequence[bytes]) -> float:
-        """Return its MB per second of processor time, without its start."""
+        """Return the scanner's MB per second of processor time, without its start."""
         spent = []
         with tempfile.TemporaryDirectory() as kept:
             file = Path(kept, "lines.jsonl")
@@ -89,7 +89,7 @@ class DetectSecrets:
     name = "detect-secrets"
 
     def found(self, texts: Sequence[str]) -> int:
-        """Count the texts in which it finds anything; each is a file."""
+        """Count the texts, each in a file, in which the scanner finds anything."""
         with tempfile.TemporaryDirectory() as folder, default_settings():
             file = Path(folder, "text.txt")
             found = 0

@@ -108,7 +108,7 @@ SOURCES = {"gitleaks": of_gitleaks, "trufflehog": of_trufflehog, "noseyparker": 
 
 
 class _UnknownError(Exception):
-    """The expression uses something unknown."""
+    """The expression uses something that the parser does not know."""
 
 
 _TOKEN = re.compile(

@@ -1,4 +1,4 @@
-"""Run benchmarks, one after the other, and print one list of all figures.
+"""Runs benchmarks one after the other, and prints one list of all figures.
 
 python benchmarks/run_all.py                 all at full size; fails outside the bounds
 python benchmarks/run_all.py hook_cost web   these again; the others keep their last results
@@ -43,7 +43,7 @@ Found = dict[str, dict[str, Any]]
 
 
 def run(names: list[str], kept: Path, is_small: bool) -> None:
-    """Run each in a separate process, which writes its results into the folder."""
+    """Return the last results of each benchmark, from the files that they wrote."""
     kept.mkdir(parents=True, exist_ok=True)
     for name in names:
         print(f"\n==== {name}", flush=True)

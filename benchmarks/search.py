@@ -77,7 +77,7 @@ class Machine:
     """A user with a project whose transcripts the sweep has archived."""
 
     def __init__(self, root: Path) -> None:
-        """`root`: the user's home, an empty folder."""
+        """Set up a user whose home is `root`, an empty folder."""
         self.transcripts = root / ".claude" / "projects" / "-shop"
         self.transcripts.mkdir(parents=True)
         self.home = root / "kept"
@@ -115,7 +115,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def timed(work: Callable[[], int]) -> tuple[int, float]:
-    """Return the result of the work, and the best of three times in milliseconds."""
+    """Return the result of the work, and the shortest of three times in milliseconds."""
     found, spent = 0, []
     for _ in range(3):
         begun = time.perf_counter()

@@ -90,7 +90,7 @@ def until(check: Callable[[], bool]) -> None:
 def back_secs(stack: Stack, name: str) -> float:
     """Kill one process and return the seconds until its replacement answers.
 
-    The kernel and Redis are asked, because a question would wake the supervisor.
+    The kernel and Redis are asked, because a question to the supervisor would wake it.
     """
     old = psutil.Process(stack.pids()[name])
     supervisor = old.parent()

@@ -1,4 +1,4 @@
-"""The delay of a checkpoint while many sessions are summarised, over that without summaries.
+"""A checkpoint's delay while many sessions are summarised / its delay without summaries.
 
     python benchmarks/summaries.py [--sessions 500] [--check]
 

@@ -127,7 +127,7 @@ def copy_rows(connection: Any, found: sqlite3.Cursor) -> float:
 
 
 def copy_texts(connection: Any, found: sqlite3.Cursor) -> float:
-    """COPY the fetched result of a query; return the seconds of COPY alone."""
+    """COPY the fetched result of a query; return the seconds of COPY without the query."""
     lines = ["\t".join(map(str, row)) for row in found]
     began = time.perf_counter()
     for at in range(0, len(lines), ROWS_AT_ONCE):
@@ -140,7 +140,7 @@ def copy_texts(connection: Any, found: sqlite3.Cursor) -> float:
 
 
 def lags_of(folder: str, url: str, homes: range, secs: float, ready: Any, found: Any) -> None:
-    """Run the homes of one process; put the lags of all rows in seconds into a queue.
+    """Run the homes of one process; put the lags of all rows into a queue, in seconds.
 
     The time starts when all homes of all processes have reached the barrier `ready`.
     """
@@ -181,7 +181,7 @@ def one_home(folder: Path, login: Address, secs: float, ready: Any, lags: list[f
 
 
 def write_until(path: Path, end: float) -> None:
-    """Write ten events a second."""
+    """Write ten events a second until the end."""
     number = 0
     time.sleep(random.random() * GROUP_SECS)
     while time.monotonic() < end:
@@ -192,7 +192,7 @@ def write_until(path: Path, end: float) -> None:
 
 
 def lag_p95(login: Address, folder: Path, homes: int, secs: float) -> float:
-    """Return the lag of rows in seconds, p95, over all homes."""
+    """Return the 95th percentile of the lag of rows in seconds, over all homes."""
     found: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
     ready = multiprocessing.Barrier(homes)
     workers = [
@@ -214,7 +214,7 @@ def lag_p95(login: Address, folder: Path, homes: int, secs: float) -> float:
 
 
 def uplink_mb(login: Address, folder: Path) -> float:
-    """Return the memory of an uplink process in MB that has shipped 20,000 rows."""
+    """Return the memory in MB of an uplink process that has shipped 20,000 rows."""
     setting = drain.Setting(str(folder))
     try:
         keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)
@@ -234,7 +234,7 @@ def uplink_mb(login: Address, folder: Path) -> float:
 
 
 def writers_ratio(folder: Path, jobs: int, rounds: int) -> float:
-    """Return how much more processor time the writer takes with capture: median of rounds."""
+    """Return the writer's processor time with capture / without it: the median of rounds."""
     setting = drain.Setting(str(folder))
     try:
         ratios = []
@@ -278,7 +278,7 @@ def switch(uplink: int, away: Path, is_joined: bool) -> None:
 
 
 def hooks_ratio(folder: Path, login: Address, runs: int) -> float:
-    """Return the additional time of a hook while an uplink of a joined team runs (medians)."""
+    """Return a hook's additional time while the uplink of a joined team runs (medians)."""
     setting = hook_cost.Setting(str(folder))
     times: dict[bool, list[float]] = {True: [], False: []}
     HomeOfTeam(Path(setting.home, "hive.db"), login).work("one")

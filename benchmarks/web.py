@@ -126,7 +126,7 @@ class Page:
                 self.spent_ms.setdefault("change on the screen", []).append(spent)
 
     def first_visit(self) -> tuple[int, int]:
-        """Return the bytes and the requests of a first visit."""
+        """Return the number of bytes and requests of a first visit."""
         page = self.get("/now")
         parts = set(re.findall(rb'(?:src|href)="(/static/[^"]+)"', page))
         return len(page) + sum(len(self.get(part.decode())) for part in parts), 1 + len(parts)

@@ -21,7 +21,7 @@ def ns_of(stored: str) -> int:
 
 
 def age_secs(stored: str) -> float | None:
-    """Return how many seconds ago a time was, 0 for one in the future, or None if it is invalid."""
+    """Return the age of a time in seconds: 0 for a future time, None for an invalid one."""
     try:
         return max(time.time() - datetime.fromisoformat(stored).timestamp(), 0.0)
     except ValueError:
@@ -40,5 +40,5 @@ def backoff_secs(first: float, failures: int, longest: float) -> float:
 
 
 def ahead_ns() -> int:
-    """Return the latest plausible time in ns; after a later one, the clock was set back."""
+    """Return the latest plausible time in ns; a later time shows that the clock was set back."""
     return time.time_ns() + AHEAD_SECS * 1_000_000_000

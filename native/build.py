@@ -20,14 +20,14 @@ FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong", "-s"
 
 
 def target() -> str:
-    """Return zig's name of this machine, or "" if the hook is not built for it."""
+    """Return zig's name for this machine, or "" if the hook is not built for it."""
     machine = MACHINES.get(platform.machine().lower(), "")
     system = SYSTEMS.get(platform.system(), "")
     return f"{machine}-{system}" if machine and system else ""
 
 
 def has_ziglang() -> bool:
-    """Tell whether the compiler for every target is installed."""
+    """Tell whether ziglang, the compiler for every target, is installed."""
     return find_spec("ziglang") is not None
 
 
@@ -37,10 +37,10 @@ def can_build(wanted: str) -> bool:
 
 
 def build(wanted: str, path: Path) -> None:
-    """Compile; raise CalledProcessError on failure, with the reason on stderr.
+    """Compile. Raise CalledProcessError on failure, with the reason on stderr.
 
-    In "/", because zig names its C library relative to the working folder if it is below, and
-    compiles it again, half a minute, under each name.
+    It runs in "/", because zig names its C library relative to the working folder if it is below,
+    and compiles it again, half a minute, under each name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", wanted, "-Werror"]

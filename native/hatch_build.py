@@ -23,7 +23,7 @@ TARGETS = {
 
 
 class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds `hivepipe/_native/hook` and the platform's tag."""
+    """Adds `hivepipe/_native/hook` and the tag of the platform to a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, unless the wheel is editable or pure."""
@@ -48,5 +48,5 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def own_tag() -> str:
-    """Return this machine's tag, for a hook that its own compiler built."""
+    """Return the tag of this machine, for a hook that the machine's own compiler built."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")

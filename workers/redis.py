@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _delete_unfinished(home: Path) -> None:
-    """Delete the copies that a killed Redis had not finished: they contain texts of jobs."""
+    """Delete copies that a killed Redis had not finished, because they contain texts of jobs."""
     for path in home.iterdir():
         if _UNFINISHED(path.name):
             with suppress(OSError):

@@ -104,7 +104,7 @@ class Claims:
         return Claim(jobs, next_due_secs, bool(newer), int(foreign), float(back))
 
     def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
-        """Mark jobs as done, each with its operation; return how many this worker still held."""
+        """Mark jobs as done, each with its operation; return the number that were still claimed."""
         arguments: list[Argument] = [self._worker_key, _now(), RESULT_TTL_SECS, _EMPTIED]
         for job, operation in done:
             arguments += (job.id, job.queue, operation)

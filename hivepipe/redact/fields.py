@@ -118,7 +118,7 @@ def _strings(text: str) -> Iterator[tuple[int, str | None, str]]:
 
 
 def _literal(name: str | None, old: str, new: str) -> str:
-    """Return the redacted literal of a string; a key, time or name is returned unchanged.
+    """Return the redacted literal of a string; keys, times and names are returned unchanged.
 
     hivepipe looks up the fields of JSON by their names, such as `protected` or a day.
     """
@@ -133,7 +133,7 @@ def _literal(name: str | None, old: str, new: str) -> str:
 
 
 def _kept(name: str, before: str, after: str) -> str:
-    """Return the redacted text of a field; a key, time or path is returned unchanged."""
+    """Return the redacted text of a field; keys, times and paths are returned unchanged."""
     if before == after or built_in().redact_text(before) != before:
         return after
     if name in _PATHS and _LIKE_A_PATH(before):

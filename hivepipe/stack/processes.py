@@ -82,7 +82,7 @@ class Process(NamedTuple):
 
     @property
     def is_rq_worker(self) -> bool:
-        """Tell whether it registers in Redis. The stack is ready when all workers have done so."""
+        """Tell whether it registers in Redis; the stack is ready when all of these have done so."""
         return bool(self.worker)
 
 

@@ -24,7 +24,7 @@ Kind = Literal["invite", "machine", "reader"]
 
 
 class Login(NamedTuple):
-    """A new login; the server gets only the verifier, which does not reveal the secret."""
+    """A new login; the server gets only its verifier, which does not reveal the secret."""
 
     name: str
     secret: str
@@ -76,7 +76,7 @@ def invite(
 
 
 def add_machine(connection: Connection, server: Address, member: str, team: str | None) -> Address:
-    """Create a machine without an invite, for CI: many short-lived homes may share it."""
+    """Create a machine without an invite, for CI; many short-lived homes may share it."""
     login = new_login(connection, "machine")
     one(
         connection,
@@ -134,7 +134,7 @@ def is_code(text: str) -> bool:
 
 
 def read_code(code: str) -> Address:
-    """Return the login in a code, and store its roots; raise TeamError if it is malformed."""
+    """Return the login in a code, and store its roots. Raise TeamError for a malformed code."""
     body = code.strip().removeprefix(_START)
     try:
         content = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))

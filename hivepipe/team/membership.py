@@ -53,7 +53,7 @@ def is_joined() -> bool:
 
 
 def stamp() -> tuple[int, int]:
-    """Return a value that changes with the file, or (0, 0) without a file."""
+    """Return a value that changes with the file, or (0, 0) if the file is missing."""
     try:
         status = os.stat(file_path())
     except OSError:
@@ -88,7 +88,7 @@ def write(membership: Membership) -> None:
 
 
 def keep(membership: Membership, machine: Address, reader: Address | None) -> None:
-    """Store a new membership, its secrets first, because the file switches uplinks on."""
+    """Store a new membership; its secrets come first, because the file switches uplinks on."""
     write_credential(TEAM, machine.url)
     write_credential(TEAM_READER, reader.url if reader else None)
     write(membership)
@@ -142,5 +142,5 @@ def _kept(name: str) -> Address:
 
 
 def of_environment() -> str:
-    """Return HIVEPIPE_TEAM: an invite code, a machine's URL, or "" if it is not set."""
+    """Return HIVEPIPE_TEAM: an invite code or a machine's URL, or "" if it is not set."""
     return (environment("HIVEPIPE_TEAM") or "").strip()

@@ -46,5 +46,5 @@ def shared_level(project: str, users: Policies, teams: Policies) -> Level:
 
 @cache
 def includes(level: str, needed: Level) -> bool:
-    """Tell whether a level includes what needs the level `needed`."""
+    """Tell whether a level is the level `needed` or a wider one."""
     return LEVELS.index(level_named(level)) >= LEVELS.index(needed)

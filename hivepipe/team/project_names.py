@@ -1,6 +1,6 @@
 """The name of a project in a team: the same on all machines, and without local paths.
 
-It is host and path of its git remote `origin`, or else the name of its folder.
+The name is host and path of the git remote `origin`, or else the name of the folder.
 """
 
 import os

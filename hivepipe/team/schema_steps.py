@@ -1,6 +1,6 @@
 """Create and update the server's schema by numbered .sql files; each is applied once.
 
-A number is missing if later steps replaced all that its step made.
+A number is missing if later steps replaced everything that its step made.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ def step_names() -> list[str]:
 
 
 def apply(connection: Connection) -> list[str]:
-    """Apply the missing steps and return their names; TeamError if the schema is newer."""
+    """Apply the missing steps; return their names. Raise TeamError if the schema is newer."""
     with connection.transaction():
         _lock_schema(connection)
         done = applied(connection)

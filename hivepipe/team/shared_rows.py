@@ -14,7 +14,7 @@ FAR_PAST = "1970-01-01"
 
 
 class Shared(NamedTuple):
-    """A table: `texts` and `numbers` are sent as metadata, `hidden` texts at `hidden_at`."""
+    """A shared table: `texts` and `numbers` are metadata; `hidden` texts need level `hidden_at`."""
 
     lookup: str  # SQL that finds row t by the parts of its key wanted.p0, wanted.p1, ...
     texts: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Shared(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns, the hidden ones last."""
+        """Return the names of the columns, with the hidden columns last."""
         return self.texts + self.numbers + self.reals + self.computed + self.hidden
 
     @property

@@ -109,8 +109,8 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _keep_terms(self, home: captured.Home) -> None:
         """Start sending all rows again if policies or the columns of either side changed.
 
-        A server that was restored to a time before the last pass may have rows that this pass
-        deleted: it gets another pass.
+        A server that was restored to a time before the last pass may have rows that the pass
+        deleted. It gets another pass.
         """
         terms = json.dumps(
             {
@@ -131,7 +131,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         captured.mark_all_changed(self._db)
 
     def ship_next(self) -> bool:
-        """Send the next batch, or let the server sweep; return False if it has everything.
+        """Send the next batch, or let the server sweep; return False if the server has everything.
 
         The next batch is read while the server stores this one.
         """
@@ -150,11 +150,11 @@ class Shipment(AbstractContextManager["Shipment"]):
         return True
 
     def lag(self) -> captured.Lag:
-        """Return how many rows the server does not have yet, and since when."""
+        """Return how many rows the server does not have yet, and the age of the oldest one."""
         return captured.lag_behind(self._store, self.mark)
 
     def _read(self, since: int) -> Batch | None:
-        """Read the next batch of changes, or return None without changes."""
+        """Read the next batch of changes; return None if there are no changes."""
         _collect(self._db)
         changes = captured.changes_since(self._store, since, ROWS_AT_ONCE)
         if not changes:
@@ -171,7 +171,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _send(
         self, batch: Batch, *, if_absent: bool = False, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch, without rows that the server cannot store.
+        """Send a batch, except rows that the server cannot store.
 
         Return the batch that was read meanwhile.
         """
@@ -215,9 +215,9 @@ class Shipment(AbstractContextManager["Shipment"]):
         return following
 
     def _sweep(self) -> bool:
-        """Delete at the server a part of what a pass over all rows did not send again.
+        """Delete on the server some of the rows that a pass over all rows did not send again.
 
-        Return False if nothing is left of it.
+        Return False if no such row is left.
         """
         home = captured.home_of(self._store)
         if home.sweep_below is None or home.sweep_at is None or self.mark < home.sweep_at:
@@ -230,7 +230,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return False
 
     def _send_what_is_absent(self) -> None:
-        """Send the rows that the server lacks of a restored home; newer rows at the server stay."""
+        """Send a restored home's rows that the server lacks; newer rows on the server stay."""
         logger.warning("this home is older than the team's rows of it: a backup was restored")
         at = 0
         while changes := captured.changes_since(self._store, at, ROWS_AT_ONCE):
@@ -271,7 +271,7 @@ class Shipment(AbstractContextManager["Shipment"]):
 
 
 def _collect_in(home: str) -> None:
-    """Collect the logged changes of a home that captures them already."""
+    """Collect the logged changes of a home that already captures changes."""
     if database_path(home).exists():
         with open_database(home) as db:
             if captured.is_captured(db):

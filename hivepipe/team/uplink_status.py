@@ -35,7 +35,7 @@ class UplinkStatus:
 
 @dataclass
 class PassResult:
-    """The last pass over the archives: its end in epoch seconds (0 without one) and its error."""
+    """The last pass over the archives: its error, and its end in epoch seconds (0: none yet)."""
 
     at: float = 0.0
     error: str = ""
@@ -85,7 +85,7 @@ def uplink_report(home: str) -> dict[str, Any] | None:
 
 
 def _secs_since(at: float) -> int | None:
-    """Return the seconds since a time, 0 if the clock was set back since, or None for 0."""
+    """Return the seconds since a time: None for 0, and 0 if the clock was set back since."""
     return max(round(time.time() - at), 0) if at else None
 
 

@@ -4,7 +4,7 @@ from hivepipe.text.visible import is_harmless
 
 
 def printable_json(document: str) -> str:
-    """Return JSON with control characters as JSON escapes; it parses to the same value."""
+    """Return JSON with control characters as JSON escapes; its parsed value stays the same."""
     lines = document.split("\n")
     return "\n".join(map(_line, lines))
 

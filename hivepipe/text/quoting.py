@@ -1,4 +1,4 @@
-"""Quote text of other sources for Claude, so that it is not taken for hivepipe's or the user's.
+"""Quotes text of other sources for Claude, so that it does not read as hivepipe's or the user's.
 
 Each line is prefixed by `> `, invisible characters are escaped, and no line contains a tag. Hooks
 import this module only when there is text to quote.
@@ -28,7 +28,7 @@ def of_repository(name: str, text: str, most: int) -> str:
 
 
 def on_one_line(text: str, most: int) -> str:
-    """Return a text, such as a name or title, as one line of at most `most` characters."""
+    """Return a text, such as a name or title, on one line of at most `most` characters."""
     return cut(harmless(" ".join(text[: 4 * most].split())), most)
 
 
@@ -39,7 +39,7 @@ def harmless(line: str) -> str:
 
 
 def _opening(rest: str) -> str:
-    """Return `<` or `&lt;`: Claude Code puts hook output between tags; a text must not end them."""
+    """Return `<` or `&lt;`: Claude Code puts hook output into tags, which no text may end."""
     return "&lt;" if not rest or rest[0].isalpha() or rest[0] in "/!?" else "<"
 
 

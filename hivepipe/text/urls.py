@@ -7,7 +7,7 @@ KIND = "an http or https URL without a password"
 
 
 def is_web_address(text: str) -> bool:
-    """Tell whether it is an http or https URL with a host, and without a password."""
+    """Tell whether a text is an http or https URL with a host and without a password."""
     try:
         parts = urlsplit(text)
         return (

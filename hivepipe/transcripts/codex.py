@@ -2,8 +2,8 @@
 
     {"timestamp": ..., "type": "response_item", "payload": {"type": "function_call", ...}}
 
-So readers of transcripts need only one format. A line without a counterpart keeps its type and has
-no content. Source: transcripts of Codex CLI 0.169.0.
+Because of this, readers of transcripts need only one format. A line without a counterpart keeps its
+type and has no content. Source: transcripts of Codex CLI 0.169.0.
 """
 
 import re
@@ -83,7 +83,7 @@ def _call(payload: Fields) -> Fields:
 
 
 def _object(arguments: object) -> Fields:
-    """Return the arguments of a call, which may be JSON text."""
+    """Return the arguments of a call as an object; they may be JSON text."""
     if isinstance(arguments, str):
         try:
             arguments = orjson.loads(arguments)
@@ -106,7 +106,7 @@ def _result(payload: Fields) -> Fields:
 
 
 def _as_json(output: object) -> str:
-    """Return a value as text, or "" for one that orjson cannot write: too deep, half a letter."""
+    """Return a value as text, or "" if orjson cannot write it: too deep, half a letter."""
     try:
         return orjson.dumps(output).decode()
     except orjson.JSONEncodeError:
@@ -114,7 +114,7 @@ def _as_json(output: object) -> str:
 
 
 def _used(payload: Fields) -> Fields:
-    """Return the usage; Codex counts cached tokens as input, Claude Code counts them separately."""
+    """Return the usage; Codex counts cached tokens as input, Claude Code separately."""
     usage = payload.get("usage")
     given = usage.items() if isinstance(usage, dict) else ()
     used = {key: tokens for key, tokens in given if type(tokens) is int}

@@ -43,7 +43,7 @@ def without_frame(words: str) -> str:
 
 
 def _without_end(lines: list[str]) -> list[str]:
-    """Cut at the last line that names the transcript; then remove known lines at the end."""
+    """Cut the text at the last line that names the transcript; then remove known last lines."""
     for number in range(len(lines) - 1, -1, -1):
         if lines[number].startswith(_TRANSCRIPT):
             lines = lines[:number]

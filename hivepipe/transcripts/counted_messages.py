@@ -43,7 +43,7 @@ class MessageCounts:
         return mark in self._seen or mark in self._open or mark in self._subagents
 
     def is_closed(self, mark: str) -> bool:
-        """Tell whether the message or line with this mark was counted and is closed."""
+        """Tell whether the message or line with this mark was counted and then closed."""
         return mark in self._seen
 
     def close(self, mark: str) -> None:
@@ -52,7 +52,7 @@ class MessageCounts:
             self._seen[mark] = None
 
     def enter(self, mark: str, usage: Usage | None) -> bool:
-        """Count one usage record of an open message; return whether it is the message's first."""
+        """Count one usage record of an open message; return whether it is that message's first."""
         rate, tokens = (usage.rate, usage.tokens) if usage else (Rate("", ""), Tokens())
         known = self._find(mark)
         if known is None:
@@ -74,7 +74,7 @@ class MessageCounts:
         return True
 
     def sums(self, but_for: "MessageCounts | None" = None) -> Sums:
-        """Return the usage of all messages by rate, without those that `but_for` has counted."""
+        """Return the usage of all messages by rate, except those that `but_for` has counted."""
         total = dict(self._sums)
         for mark, message in (self._open | self._subagents).items():
             if but_for is None or not but_for.has_seen(mark):

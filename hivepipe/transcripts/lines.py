@@ -47,35 +47,35 @@ def _read_leniently(raw: bytes) -> object:
 
 
 def text(fields: Fields, key: str, cap: int = CAP_NAME) -> str:
-    """Return a text field, cleaned and cut to the cap, or "" if missing."""
+    """Return a text field, cleaned and cut to the cap, or "" if it is missing."""
     value = fields.get(key)
     return clean(value[:cap]) if isinstance(value, str) else ""
 
 
 def typed(fields: Fields, key: str, kind: type[Kind]) -> Kind:
-    """Return a field of this type, or an empty value if it is missing or of another type."""
+    """Return a field of this type, or this type's empty value if it is missing or differs."""
     value = fields.get(key)
     return value if isinstance(value, kind) else kind()
 
 
 def id_of(fields: Fields, key: str) -> str:
-    """Return a valid id, or "" if missing or not valid."""
+    """Return a valid id, or "" if it is missing or invalid."""
     value = fields.get(key)
     return valid_id(value) if isinstance(value, str) else ""
 
 
 def part(fields: Fields, key: str) -> Fields:
-    """Return an object, or {} if missing."""
+    """Return an object, or {} if it is missing."""
     return typed(fields, key, dict)
 
 
 def count(fields: Fields, key: str) -> int:
-    """Return a count, or 0 if missing or not valid."""
+    """Return a count, or 0 if it is missing or invalid."""
     return _below(LARGEST_COUNT, fields.get(key))
 
 
 def unix_ms(fields: Fields, key: str) -> int:
-    """Return a time in milliseconds since 1970, or 0 if missing or not valid."""
+    """Return a time in milliseconds since 1970, or 0 if it is missing or invalid."""
     return _below(_LARGEST_TIME, fields.get(key))
 
 
@@ -101,7 +101,7 @@ def message_text(message: Fields, cap: int = CAP_TEXT) -> str:
 
 
 def moment(line: Fields) -> str:
-    """Return the time of a line in the store's format (UTC, milliseconds), or "" if missing."""
+    """Return the time of a line in the store's format (UTC, milliseconds), or "" if it has none."""
     value = line.get("timestamp")
     if not isinstance(value, str):
         return ""

@@ -26,7 +26,7 @@ def is_queued_prompt(line: Fields) -> bool:
 
 
 def as_message(line: Fields) -> Fields:
-    """Return the line of a queued prompt as a message; `isMeta` if another program wrote it."""
+    """Return a queued prompt's line as a message, with `isMeta` if another program wrote it."""
     attachment = line["attachment"]
     origin = attachment.get("origin")
     author = origin.get("kind") if isinstance(origin, dict) else None

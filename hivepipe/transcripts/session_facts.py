@@ -23,7 +23,7 @@ class SessionFacts:
     counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Tell whether there is any fact."""
+        """Tell whether there are any facts."""
         return bool(self.session and (self.titles or self.counts))
 
 

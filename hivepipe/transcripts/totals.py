@@ -65,7 +65,7 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 @dataclass(slots=True)
 class Totals:
-    """The totals so far. The fields in `_NAMES` hold each name once, in the order of first use."""
+    """The totals so far. A field in `_NAMES` holds each name once, in the order of first use."""
 
     lines: int = 0
     broken_lines: int = 0
@@ -155,7 +155,7 @@ class Totals:
         return usages
 
     def take_facts(self) -> SessionFacts:
-        """Return the session facts in lines added since the last call; a dump has none of them."""
+        """Return the session facts in lines added since the last call; a dump contains none."""
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
 
@@ -164,7 +164,7 @@ class Totals:
         self._usages[usage.key] = merged(known, usage) if known else usage
 
     def _is_repeated(self, line: Fields) -> bool:
-        """Tell whether the line repeats one that was counted, here or in another session."""
+        """Tell whether the line repeats one that was counted in this or another session."""
         of_line, of_message = _mark_of_line(line), _mark_of_message(line)
         if part(line, "forkedFrom") or self._is_copied(line):
             self.message_counts.close(of_line)  # the line may be repeated without this label
@@ -192,7 +192,7 @@ class Totals:
         return False
 
     def _note_line(self, mark: str) -> None:
-        """Remember a line by its mark; a summary that names it becomes the title."""
+        """Store the mark of a line; a summary that names the line becomes the title."""
         if not mark:
             return
         self.recent.append(mark)
@@ -201,7 +201,7 @@ class Totals:
             self.titles["summary"] = self.summaries.pop(mark)
 
     def _note_model(self, line: Fields) -> None:
-        """Keep the model of a turn, because Codex CLI names it only at the start of the turn."""
+        """Store the model of a turn, because Codex CLI names it only at the start of the turn."""
         if text(line, "type") == "turn_context":
             self.model = text(line, "model")
         elif self.model:
@@ -319,7 +319,7 @@ def _mark_of_line(line: Fields) -> str:
 
 
 def _mark_of_message(line: Fields) -> str:
-    """Return the mark of a message by its id alone, because replays may have other request ids."""
+    """Return the mark of a message, from its id alone: replays may have other request ids."""
     id, _ = message_key(line)
     return mark_of("message", id) if line.get("type") == "assistant" and id else ""
 
@@ -330,7 +330,7 @@ def _add(names: dict[str, None], name: str) -> None:
 
 
 def _skill_at_work(line: Fields) -> str:
-    """Return the skill that Claude Code names in an answer; typed skills have no tool call."""
+    """Return the skill that Claude Code names in an answer: typed skills have no tool call."""
     skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
     return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
 

@@ -33,7 +33,7 @@ class Usage:
 
 
 def merged(one: Usage, other: Usage) -> Usage:
-    """Merge two records of one message; `one` is of the session that began first.
+    """Merge two records of one message; `one` is from the session that began first.
 
     The record with more output counts, with the earlier time of both. If a fork names a session as
     the origin, the message belongs to that session. It belongs to a session rather than to a
@@ -52,7 +52,7 @@ def merged(one: Usage, other: Usage) -> Usage:
 
 
 def _distance(usage: Usage) -> tuple[bool, bool, str, str]:
-    """Return a sort key for ownership; the record with the smallest key is the owner's."""
+    """Return a sort key for the owner of a message: the record with the smallest key has it."""
     named = usage.session if usage.is_replay else ""
     return (not usage.is_replay, usage.is_sidechain, usage.agent, named)
 
@@ -63,12 +63,12 @@ def weight(tokens: Tokens) -> tuple[int, ...]:
 
 
 def message_key(line: Fields) -> tuple[str, str]:
-    """Return the identity of a message: its id (or else the id of its line), and its request id."""
+    """Return the identity of a message: its id, or the id of its line, with its request id."""
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 
 def is_by_claude(line: Fields) -> bool:
-    """Tell whether the model wrote the line; notes of Claude Code and API errors do not count."""
+    """Tell whether the model wrote the line, which is no note of Claude Code and no API error."""
     model = part(line, "message").get("model")
     return line.get("type") == "assistant" and not is_api_error(line) and model != SYNTHETIC
 
@@ -108,7 +108,7 @@ def usage_of(line: Fields) -> Usage | None:
 
 
 def _tokens(used: Fields) -> Tokens:
-    """Return the counts; a cache write of unknown duration counts as the default, five minutes."""
+    """Return the counts; a cache write of unknown duration counts as five minutes, the default."""
     written = part(used, "cache_creation")
     an_hour = count(written, "ephemeral_1h_input_tokens")
     minutes = count(written, "ephemeral_5m_input_tokens")

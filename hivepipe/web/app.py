@@ -99,7 +99,7 @@ def _status_of(error: HivepipeError) -> int:
 
 @dataclass(frozen=True)
 class _Page:
-    """What all pages share. `form_token` is put into the forms of users with write access.
+    """The parts that all pages share. `form_token` is put into forms of users with write access.
 
     `reload_pages` tells open pages to load again.
     """
@@ -184,7 +184,7 @@ class _Page:
 
 
 async def _act(page: _Page, token: str, action: str, request: Request) -> Response:
-    """Do what a form says and redirect to the result, or ask for confirmation first."""
+    """Execute a form and redirect to the result, or ask for confirmation first."""
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
     by = f"page, {request.client.host if request.client else '?'}"
     try:

@@ -47,7 +47,7 @@ class Authentication:
         await (refusal or self._app)(scope, receive, hardened(scope, send))
 
     def _judge(self, request: Request) -> Response | None:
-        """Return the response to a refused request, or None for an admitted one."""
+        """Return the response to a request that is refused, or None if it is admitted."""
         host, path = request.headers.get("Host", ""), request.scope["path"]
         if self._is_local and not is_local(f"//{host}"):  # names are not resolved
             return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
@@ -73,7 +73,7 @@ class Authentication:
         return None if known else PlainTextResponse(_OPEN_IT, 401)
 
     def _token_in_address(self, request: Request, user: str) -> str:
-        """Return the valid token of the URL, given directly or by a ticket, or ""."""
+        """Return the valid token in the URL, given directly or through a ticket, or ""."""
         given = request.query_params.get("token", "")
         found = [each for each in self._tokens if is_token(given, each)]
         if not found and self._tickets.redeem(request.query_params.get(NAME, ""), user):
@@ -90,20 +90,20 @@ class Authentication:
 
 
 def cookie_name(token: str) -> str:
-    """Return the name of the cookie, which differs by server because cookies ignore ports."""
+    """Return the name of the cookie, different for each server because cookies ignore ports."""
     return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
 
 
 def cookie_value(token: str, user: str) -> str:
     """Return the value of the cookie: an HMAC of the token that is valid only for this user.
 
-    Browsers send a cookie to every port, and so to servers of other users.
+    Browsers send a cookie to every port of a host, and so to servers of other users.
     """
     return hmac.digest(token.encode(), f"cookie {user}".encode(), "sha256").hex()
 
 
 def is_token(given: str, token: str) -> bool:
-    """Compare in constant time."""
+    """Compare a token in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
 
 

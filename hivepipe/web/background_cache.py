@@ -28,9 +28,9 @@ class _Slot(Generic[Value]):
 
 
 class BackgroundCache(Generic[Value]):
-    """A value for each key; concurrent requests share one computation.
+    """A value for each key; concurrent requests share one computation of it.
 
-    What was requested last is computed first: a page of one project waits for no other.
+    The last requested value is computed first: a page of one project does not wait for others.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class BackgroundCache(Generic[Value]):
         self._slots[key].is_done.clear()
 
     def _work(self) -> None:
-        """Compute what is pending."""
+        """Compute the values that are pending."""
         while True:
             with self._lock:
                 if not self._pending:

@@ -26,7 +26,7 @@ def signature(databases: Iterable[Path]) -> Signature:
 def _time(path: Path | str) -> int:
     """Return the time of the last change in nanoseconds, or 0 for a missing or empty file.
 
-    Readers create empty logs, which are no change.
+    An empty file does not count, because readers create empty logs.
     """
     try:
         status = os.stat(path)
@@ -39,7 +39,7 @@ class Changes:
     """Watches all databases with one task for all open pages."""
 
     def __init__(self, databases: Callable[[], list[Path]]) -> None:
-        """`databases` returns the paths, and is called at each poll."""
+        """Set up; `databases` returns the paths, and is called at each poll."""
         self._databases = databases
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None
@@ -47,7 +47,7 @@ class Changes:
         self._notifications = 0
 
     def notify(self) -> None:
-        """Notify all followers at the next poll; callable from any thread."""
+        """Notify all followers at the next poll. Any thread may call this."""
         self._notifications += 1
 
     async def follow(self) -> AsyncIterator[str]:

@@ -6,17 +6,17 @@ from hivepipe.times import now, ns_of
 
 
 def local_time(text: str | None) -> str:
-    """Return a stored time as local time in seconds; an invalid one is returned unchanged."""
+    """Return a stored time as local time in seconds; an invalid time is returned unchanged."""
     return _written(text, "%Y-%m-%d %H:%M:%S")
 
 
 def time_of_day(text: str | None) -> str:
-    """Return the local time of day of a stored time; an invalid one is returned unchanged."""
+    """Return the local time of day of a stored time; an invalid time is returned unchanged."""
     return _written(text, "%H:%M:%S")
 
 
 def time_left(text: str) -> str:
-    """Return the time until a stored time in words: minutes, seconds or "cold"."""
+    """Return the time until a stored time as text: minutes, seconds, or "cold" after it."""
     secs = (ns_of(text) - now()[1]) / 10**9
     return (
         f"{secs / 60:.0f} min left" if secs >= 60 else f"{secs:.0f} s left" if secs > 0 else "cold"

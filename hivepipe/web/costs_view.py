@@ -53,5 +53,5 @@ def _day_cost(each: GroupCost) -> Entry:
 
 
 def _share(part: int, whole: int) -> float | None:
-    """Return a share with four decimals, or None if the whole is 0."""
+    """Return the share of a whole with four decimals, or None if the whole is 0."""
     return round(part / whole, 4) if whole else None

@@ -21,7 +21,7 @@ _SHORTEST_NS = 1_000_000_000  # of a drawn range, at least
 
 @dataclass(frozen=True)
 class Bar:
-    """A call or a mark; `x` and `width` are in percent, `y` in pixels."""
+    """A call or a mark; `x` and `width` are in percent, `y` is in pixels."""
 
     x: float
     width: float
@@ -32,7 +32,7 @@ class Bar:
 
     @property
     def place(self) -> Markup:
-        """Return the attributes of its rectangle; they contain only numbers."""
+        """Return the attributes of the bar's rectangle, which are numbers only."""
         height = 18 if "mark" in self.look else 14
         return Markup(f'x="{self.x}%" y="{self.y}" width="{self.width}%" height="{height}"')
 
@@ -48,7 +48,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Quarter:
-    """A quarter of the axis: its position in percent, its begin and end as stored times."""
+    """A quarter of the axis: position in percent, begin and end as stored times."""
 
     x: float
     began: str

@@ -18,7 +18,7 @@ class FormError(HivepipeError):
 
 @dataclass(frozen=True)
 class Choice:
-    """A submitted form; it ignores failures after `until`, and `is_sure` means confirmed."""
+    """A submitted form; failures after `until` are ignored, `is_sure` means confirmed."""
 
     verb: Verb
     of: Of

@@ -1,4 +1,4 @@
-"""A cache of rendered page fragments: after a change, only what differs is rendered again."""
+"""A cache of rendered page fragments: after a change, only changed parts are rendered again."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,7 +11,7 @@ MOST_PARTS = 2048  # parts kept; one without text keeps its object alive, too
 
 
 class FragmentCache:
-    """The last rendered fragments, keyed by the value they show, or its id if it has no hash.
+    """The last rendered fragments by the value that they show, or its id if it has no hash.
 
     Each entry keeps its object alive, so that no other object gets its id. Equal values must look
     the same.
@@ -25,7 +25,7 @@ class FragmentCache:
     def __call__(
         self, shown: object, filters: dict[str, str], caller: Callable[[], Markup]
     ) -> Markup:
-        """Return the fragment that the caller renders of an object and the URL's filters."""
+        """Return the fragment of an object and the URL's filters, which `caller` renders."""
         key = f"{_hash(shown)} {sorted(filters.items())}"
         with self._lock:
             value, kept = self._parts.get(key, (None, Markup()))

@@ -15,7 +15,7 @@ from hivepipe.web.view_json import json_of
 
 
 def monitoring(here: Place, request: Request) -> Response:
-    """Answer `/status.json` or `/metrics` for the home in the URL, or for `here`."""
+    """Answer `/status.json` or `/metrics` for the home in the URL, or else for `here`."""
     key = request.query_params.get("home", "") or short_hash(here.home)
     try:
         (known,) = homes_named(here, key)

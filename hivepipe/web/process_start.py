@@ -1,6 +1,6 @@
-"""The command `web` replaces itself by the server process, which sheds the command's modules.
+"""Replaces the command `web` by the server process, which lacks the command's modules.
 
-They would be a fifth of the memory of an idle server. Docstrings, removed by -OO, take 2 MB.
+These would be a fifth of the memory of an idle server. Docstrings, removed by -OO, take 2 MB.
 """
 
 import json

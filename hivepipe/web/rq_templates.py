@@ -23,7 +23,7 @@ class Strict(BaseLoader):
     """A loader that changes the templates of another loader."""
 
     def __init__(self, inner: BaseLoader, styles: str) -> None:
-        """`styles` are the CSS rules that replace the templates' style attributes."""
+        """Set the CSS rules `styles`, which replace the style attributes of the templates."""
         self._inner = inner
         self._styles = styles
 

@@ -74,7 +74,7 @@ def _answer(query: ViewQuery) -> Content:
 
 
 def question_of(query: ViewQuery) -> Question:
-    """Return the query in a URL; `day` is short for `since` and `until` one day later."""
+    """Return the query in a URL; `day` stands for `since` that day and `until` the next day."""
     return Question(
         query.filter("q"),
         whole_words=query.filter("word") == "1",
@@ -94,13 +94,13 @@ def _find(known: KnownHome, question: Question, limit: int, secs: float) -> Foun
 
 
 def hit_of(line: Line, home: str | int, ref: str) -> Content:
-    """Return a hit; `ref` is the value of `open` that shows its conversation, or ""."""
+    """Return a hit; `ref` is the value of `open` that shows the hit's conversation, or ""."""
     parts = [line.before, line.match, line.behind]
     return {**line.entry(), "parts": parts, "home": home, "ref": ref}
 
 
 def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:
-    """Return the most frequent values of each facet; days are sorted, newest first."""
+    """Return the most frequent values of each facet; days are sorted from the newest."""
     facets = {}
     for name in FACETS:
         counted: Counter[str] = Counter()
@@ -114,7 +114,7 @@ def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:
 
 
 def _opened(query: ViewQuery) -> Content | None:
-    """Return the conversation around the hit in `open`, or None without a valid one."""
+    """Return the conversation around the hit in `open`, or None if `open` is not valid."""
     key, _, rest = query.filter("open").partition("@")
     offset, _, archive = rest.partition("@")
     known = next((known for known in query.homes if known.key == key), None)

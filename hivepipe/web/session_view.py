@@ -29,7 +29,7 @@ LONGEST_PROMPT = 200  # characters of a prompt that names a session
 
 @dataclass(frozen=True)
 class Window:
-    """The visible part of a conversation: stored times ("" is open) and the first piece."""
+    """The visible part of a conversation: its stored times ("" is open) and the first piece."""
 
     since: str = ""
     until: str = ""
@@ -70,7 +70,7 @@ def session(query: ViewQuery) -> Content:
 
 
 def window_of(query: ViewQuery) -> tuple[Window, str]:
-    """Return the window in the URL and "", or a window of everything and the error."""
+    """Return the window in the URL and "", or on an error the whole window and the error."""
     try:
         return Window(query.time("from"), query.time("to"), query.number("piece", 1, MOST_READ)), ""
     except FilterError as wrong:
@@ -91,7 +91,7 @@ def content_of_store(store: Listings, session: str, found: TimeLine, costs: list
 
 
 def with_title(content: Content) -> Content:
-    """Return the content with a name; the archive's first prompt is used if no row has one."""
+    """Return the content with a name; the archive's first prompt is used if no row has a name."""
     about, first = content.pop("about"), content.pop("first_prompt")
     name = name_of(content["id"], {**about, "prompt": about.get("prompt") or first})
     return {**content, "name": name}
@@ -129,7 +129,7 @@ def _pieces(home: str, session: str) -> Iterator[Piece]:
 
 @dataclass
 class _Reading:
-    """Reads a conversation once, and keeps the pieces in the window and one after it.
+    """Reads a conversation once; keeps the pieces in the window and the piece after it.
 
     `trouble` says why a part of the archive could not be read, or is "".
     """
@@ -158,7 +158,7 @@ class _Reading:
 
 
 def _newest(files: dict[str, list[FileChange]]) -> dict[str, list[FileChange]]:
-    """Return the newest changes over all files."""
+    """Return the newest changes of all files together."""
     every = sorted(
         ((path, change) for path, changes in files.items() for change in changes),
         key=lambda pair: pair[1].call.piece,

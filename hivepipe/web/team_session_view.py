@@ -1,4 +1,4 @@
-"""The view Session of a team; a read of another member's session is first put on record."""
+"""The view Session of a team; reads of other members' sessions are first recorded."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from hivepipe.web.view_query import Content, ViewQuery
 
 
 def session(query: ViewQuery) -> Content:
-    """Return one session of a team; raise StoreError if the reader may not see it."""
+    """Return one session of a team. Raise StoreError if the reader may not see the session."""
     window, error = window_of(query)
     home = query.here
     with opened(query.reader) as source:

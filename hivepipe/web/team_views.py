@@ -64,7 +64,7 @@ def costs(query: ViewQuery) -> Content:
 
 
 def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float]]:
-    """Return the dollars by a column, highest first."""
+    """Return the sum of dollars for each value of a column, highest first."""
     sums: dict[str, float] = {}
     for each in found:
         key = each.key[name] if name != "machine" else f"{each.key['person']}/{each.key[name]}"

@@ -1,4 +1,4 @@
-"""Tickets: the browser is opened with one, because all users can read a token in a command line.
+"""Tickets: they open the browser, because all users can read a token in a command line.
 
 A ticket is valid once, for a minute, and only for a process of the user (or of root, as a relay).
 """
@@ -27,7 +27,7 @@ def _made(token: str, ends: int, number: str = "") -> str:
 
 
 class Tickets:
-    """Validates tickets, and remembers the used ones."""
+    """Validates tickets, and stores the used ones until they expire."""
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -12,7 +12,7 @@ DAYS = 30
 
 
 def first_day(last: str) -> str:
-    """Return the first of the DAYS days up to this one, or "" if it is not a valid day."""
+    """Return the first of the DAYS days that end with this one, or "" for an invalid day."""
     try:
         return f"{date.fromisoformat(last) - timedelta(DAYS - 1)}"
     except (ValueError, OverflowError):
@@ -22,7 +22,7 @@ def first_day(last: str) -> str:
 def trend_of(costs: Iterable[GroupCost]) -> list[Entry]:
     """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs.
 
-    A day in the future, before the clock was set back, is not the newest one.
+    A day in the future is ignored as the newest one: the clock was set back after it.
     """
     by_day: dict[str, float] = defaultdict(float)
     for each in costs:

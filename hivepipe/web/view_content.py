@@ -46,14 +46,14 @@ def _failure(view: Callable[[ViewQuery], Content], query: ViewQuery, known: Know
 
 
 def _read(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
-    """Return the content of a view; raise HivepipeError also for damaged data."""
+    """Return the content of a view. Raise HivepipeError even for damaged data."""
     with damage_named():
         return view(query)
 
 
 @contextmanager
 def damage_named() -> Iterator[None]:
-    """Log any error that damaged data causes, and raise it as HivepipeError."""
+    """Log any error that damaged data causes, and raise it again as HivepipeError."""
     try:
         yield
     except HivepipeError:

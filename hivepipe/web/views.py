@@ -20,7 +20,7 @@ WITH_TEAM = ("now", "agents", "costs", "search", SESSION)
 
 
 def content_of_view(name: str, query: ViewQuery) -> Content:
-    """Return the content of a view; with `team=1` in the URL it is that of the team."""
+    """Return the content of a view; `team=1` in the URL selects the view of the team."""
     if name in WITH_TEAM and query.filter("team") == "1":
         views = import_module("hivepipe.web.team_views").TEAM_VIEWS
         return views[name](query)  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
-"""Start the passes over the archives: some time after rows were sent, and never two at once.
+"""Starts the passes over the archives: some time after rows were sent, and one at a time.
 
-Turns of a session follow each other. A pass per turn would write the end of its archive repeatedly.
+Turns of a session follow each other. A pass per turn would write the archive's end repeatedly.
 """
 
 import logging
@@ -23,18 +23,18 @@ class ArchivePasses:
     """The passes of one home, as child processes."""
 
     def __init__(self) -> None:
-        """Schedule a first pass, because it is not known what was sent before."""
+        """Schedule a first pass, because it is unknown what was sent before."""
         self._due = time.monotonic() + SETTLE_SECS
         self._not_before = 0.0
         self._failures = 0
         self._child: subprocess.Popen[bytes] | None = None
 
     def note_change(self) -> None:
-        """Schedule a pass in SETTLE_SECS, unless one is due earlier."""
+        """Schedule a pass in SETTLE_SECS, unless an earlier pass is due."""
         self._due = min(self._due, time.monotonic() + SETTLE_SECS)
 
     def poll(self) -> None:
-        """Start a pass that is due, or record the result of one that has ended; never wait."""
+        """Start a pass that is due, or record the result of a pass that has ended; never wait."""
         now = time.monotonic()
         if self._child:
             code = self._child.poll()
@@ -51,7 +51,7 @@ class ArchivePasses:
                 self._ended(1, now)
 
     def stop(self) -> None:
-        """End a running pass. The next pass continues from there."""
+        """End a running pass; the next pass sends the rest."""
         if self._child:
             self._child.terminate()
             self._child.wait()

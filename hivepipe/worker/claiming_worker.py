@@ -121,7 +121,7 @@ class ClaimingWorker(SimpleWorker):
         return place
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop after the current job. RQ's own handler would raise during the job."""
+        """Stop after the current job; RQ's own handler would raise an exception during the job."""
         self._stop_requested = True
         if self._is_resting:
             self._is_resting = False
@@ -133,7 +133,7 @@ class ClaimingWorker(SimpleWorker):
         """Prepare to work. Redis may not answer yet."""
 
     def _is_ready(self) -> bool:
-        """Tell whether jobs can be executed. If not, none is claimed."""
+        """Tell whether jobs can be executed; if not, no job is claimed."""
         return True
 
     def _prepare_claim(self) -> bool:
@@ -145,7 +145,7 @@ class ClaimingWorker(SimpleWorker):
         raise NotImplementedError
 
     def _before_rest(self) -> None:
-        """Do the work for the time when the queues are empty."""
+        """Do the work that is done only while the queues are empty."""
 
     def _on_heartbeat(self) -> None:
         """Do the work that is due every few seconds, whether jobs wait or not."""
@@ -206,13 +206,13 @@ class ClaimingWorker(SimpleWorker):
             super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
-        """End the thread. Its last message comes after `stop`, or it would wait for another one."""
+        """End the thread; its last message comes after `stop`, or it would wait for another one."""
         if self.pubsub_thread:
             self.pubsub_thread.stop()
         super().unsubscribe()  # type: ignore[no-untyped-call]
 
     def set_state(self, state: str, pipeline: Any = None) -> None:
-        """Show the state in `rq info`."""
+        """Show this state of the worker in `rq info`."""
         with unless_full():
             super().set_state(state, pipeline)
 
@@ -288,7 +288,7 @@ class ClaimingWorker(SimpleWorker):
                 self._is_held_up = False
 
     def _show_busy(self) -> None:
-        """Show in `rq info` that the worker is busy, until the next wait."""
+        """Show the worker as busy in `rq info`, until the next wait."""
         self._worked = True
         if not self._is_busy:
             self.set_state(WorkerStatus.BUSY)
@@ -347,7 +347,7 @@ class ClaimingWorker(SimpleWorker):
             self._log_once_a_minute("foreign", text)
 
     def _beside_jobs(self, subject: str, work: Callable[[], object]) -> None:
-        """Do work that no job waits for. Its errors are logged, because jobs must go on."""
+        """Do work that no job waits for; log its errors, because jobs must continue."""
         try:
             work()
         except Exception as error:

@@ -17,7 +17,7 @@ class CrashMarker:
     """A memory-mapped file. Its content survives the process, and a write costs one memcpy."""
 
     def __init__(self, path: str) -> None:
-        """Open or make the file. On a full disk, nothing is kept, and no job is blamed."""
+        """Open or make the file. On a full disk, no id is recorded, and no job is blamed."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             # It must have a block: on a full disk, a write to a mapped hole kills the process.

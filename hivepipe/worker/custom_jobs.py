@@ -13,8 +13,8 @@ logger = logging.getLogger("hivepipe.writer")
 def enqueue_custom(context: JobContext, job: Envelope) -> bool:
     """Enqueue the jobs, or spool them if Redis is full; return whether they are kept.
 
-    Only then `job` may be acknowledged. Otherwise it is executed again, like after a kill, and
-    enqueues jobs with the same ids.
+    `job` may be acknowledged only if they are kept. Otherwise it is executed again, like after a
+    kill, and enqueues jobs with the same ids.
     """
     jobs = custom_jobs(job)
     if not jobs:

@@ -1,6 +1,6 @@
-"""Idle detection: a stack is idle if its queues are empty and no event or open session is there.
+"""Idle detection: a stack is idle if queues and spool are empty and no session is open.
 
-Periodic work does not keep a stack busy, but an open Claude Code does, even if unused.
+Periodic work does not keep a stack busy, but an open Claude Code does, even if it is unused.
 """
 
 import os
@@ -20,7 +20,7 @@ class IdleWatch:
     """The idle time of a stack, checked at most once a second."""
 
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
-        """Let the idle time begin now."""
+        """Start the idle time now."""
         self._home = home
         self._housekeeper = housekeeper
         self._accepted = -1

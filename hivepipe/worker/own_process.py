@@ -25,7 +25,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def begin(name: str) -> tuple[Place, Config]:
-    """Set up this process of a stack, whose log has this name; return its place and settings."""
+    """Set up a process of a stack with a log of this name; return its place and settings."""
     os.umask(0o077)
     core_dumps.leave_none()
     place, config = load_and_use()
@@ -34,7 +34,7 @@ def begin(name: str) -> tuple[Place, Config]:
 
 
 class SoleProcess:
-    """A process of which a home has one.
+    """A process of which each home has only one.
 
     It ends on a signal, after an upgrade, and with its supervisor; the next stack starts another.
     """
@@ -50,7 +50,7 @@ class SoleProcess:
         self._is_stopped = False
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Have `run` end soon; called by a signal."""
+        """Make `run` end soon; a signal handler calls this."""
         self._is_stopped = True
 
     def _should_continue(self) -> bool:

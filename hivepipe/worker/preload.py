@@ -39,7 +39,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
 
 def _imported() -> bool:
-    """Import what the workers need; return False on an error, which their own logs will show."""
+    """Import the modules of the workers; return False on an error, which their logs will show."""
     gc.disable()  # an eighth of the imports' time
     # redis-py imports it if it is installed. This costs 1.6 MB for measurements that are not used.
     sys.modules[_UNUSED] = None  # type: ignore[assignment]
@@ -61,7 +61,7 @@ class Runner:
     """The replacement of supervisord's `execve`."""
 
     def __init__(self, execve: Callable[[str, list[str], dict[str, str]], object]) -> None:
-        """Set up. `execve` is used for programs that are not our scripts."""
+        """Set up; `execve` runs programs that are not our scripts."""
         self._execve = execve
         self._version = installed()
         usual = (entry for entry in PROCESSES if entry.options == USUAL_OPTIONS)

@@ -127,7 +127,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         ]
 
     def _has_work(self, row: Periodic, now: float) -> bool:
-        """Tell whether the row has work, or True if this cannot be known in advance."""
+        """Tell whether the row has work; True if this cannot be known in advance."""
         match row.operation:
             case "promote_retries":
                 return has_due_retries(self.connection, now)
@@ -138,7 +138,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return True
 
     def _reconcile(self) -> None:
-        """Make Redis match the table. This comes first when this scheduler starts to act."""
+        """Make Redis match the table; this is the first step of a scheduler that starts to act."""
         if not self._is_acting:
             logger.info("scheduler %s is active", self.name)
             self._is_acting = True
@@ -174,7 +174,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     def _follow_clock(self, due: dict[str, float]) -> None:
         """Move the due times back if the clock was set back.
 
-        A clock that was set forward makes the ticks due, so it only costs one extra run.
+        A clock that was set forward makes the ticks due, which costs only one extra run.
         """
         wall, since_boot = time.time(), time.monotonic()
         stepped = (wall - self._clock[0]) - (since_boot - self._clock[1])
@@ -195,7 +195,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     # ---- the lock
 
     def acquire_lock(self) -> bool:
-        """Acquire or renew the lock, and return whether it is held.
+        """Acquire or renew the lock; return whether this scheduler holds it.
 
         rq-scheduler's own lock would expire while its holder works.
         """

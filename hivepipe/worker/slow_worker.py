@@ -73,7 +73,7 @@ class SlowWorker(ClaimingWorker):
         return list(self._served)
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop when the current job can be interrupted. A later kill is not blamed on the job."""
+        """Stop when the current job can be interrupted; a later kill is not blamed on the job."""
         self._crash_marker.record("")
         super().request_stop(signum, frame)
 
@@ -92,7 +92,7 @@ class SlowWorker(ClaimingWorker):
         self._job_context = JobContext(self._home, self._address, follow_up, self._should_stop)
 
     def _on_heartbeat(self) -> None:
-        """Switch on-demand programs on or off, and serve `llm` too while no llm worker runs."""
+        """Switch on-demand programs on or off; serve `llm` too while no llm worker runs."""
         settings.use(renewed(self._home, self._settings))
         is_enabled = consent.is_enabled(self._home)
         runtime = runtime_for(self._home)
@@ -104,7 +104,7 @@ class SlowWorker(ClaimingWorker):
         self._serve((SLOW, LLM) if serves_llm else (SLOW,))
 
     def _serve(self, queues: tuple[str, ...]) -> None:
-        """Claim from these queues. If they change, jobs of a dead worker are put back first."""
+        """Claim from these queues. If the queues change, first put back jobs of a dead worker."""
         if queues != self._served:
             self._served = queues
             self._claims.serve(queues)
@@ -207,7 +207,7 @@ class SlowWorker(ClaimingWorker):
         *,
         held_up: bool = False,
     ) -> None:
-        """Retry the job after a delay, or bury it without one."""
+        """Retry the job after a delay; if there is no delay, bury it."""
         if delay is None:
             self._bury(job, envelope, error)
             return

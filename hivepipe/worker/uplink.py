@@ -53,7 +53,7 @@ class Uplink(SoleProcess):
         self._archives = ArchivePasses()
 
     def run(self) -> None:
-        """Ship until a stop request, a change of the membership, or an upgrade."""
+        """Ship rows until a stop request, a change of the membership, or an upgrade."""
         try:
             while self._should_continue():
                 self._attempt()
@@ -67,7 +67,7 @@ class Uplink(SoleProcess):
                 stop_capture(db)
 
     def _attempt(self) -> None:
-        """Ship once; after a failure wait."""
+        """Ship once; after a failure, wait."""
         try:
             self._ship()
         except TeamRefusedError as error:
@@ -106,7 +106,7 @@ class Uplink(SoleProcess):
         self._rest(seen)
 
     def _rest(self, seen: tuple[int, int]) -> None:
-        """Stay disconnected until a row of a shared table changes, but at most GREET_SECS."""
+        """Stay disconnected until a row of a shared table changes, or for GREET_SECS."""
         until = time.monotonic() + GREET_SECS
         while self._wait_for_change(until - time.monotonic(), seen):
             seen = self._log_state()
@@ -130,7 +130,7 @@ class Uplink(SoleProcess):
             time.sleep(min(left, LOOK_SECS))
 
     def _log_state(self) -> tuple[int, int]:
-        """Return a value that changes with every commit."""
+        """Return a value of the write-ahead log that changes with every commit."""
         try:
             status = os.stat(f"{self._path}-wal")
         except OSError:
@@ -145,7 +145,7 @@ class Uplink(SoleProcess):
         self._say("connected", mark=shipment.mark)
 
     def _say(self, state: str, error: str = "", mark: int | None = None) -> None:
-        """Write the state for `status`, and log it if it is new."""
+        """Write the state for `status`, and log the state if it is new."""
         status = self._status
         if (state, error) != (status.state, status.error):
             level = logging.INFO if state in ("connected", "resting") else logging.WARNING

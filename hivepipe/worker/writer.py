@@ -170,7 +170,7 @@ class Writer(ClaimingWorker):
         return db is not None
 
     def _try_to_write(self, db: Database) -> None:
-        """Test whether the store is writable; if so, make the jobs due that wait for it."""
+        """Test whether the store is writable; if it is, make the jobs that wait for it due."""
         try:
             db.try_to_write()
         except sqlite3.Error:
@@ -317,7 +317,7 @@ class Writer(ClaimingWorker):
         about_job()
 
     def _database(self) -> Database | None:
-        """Return the open database, or None if it cannot be opened and nothing can be claimed."""
+        """Return the open database, or None if it cannot be opened, so that no job is claimed."""
         if self._db is None:
             try:
                 refuse_replaced(self._home)
@@ -334,7 +334,7 @@ class Writer(ClaimingWorker):
         return self._db
 
     def _set_trouble(self, reason: str) -> None:
-        """Record in Redis why the store fails and since when, or clear this for ""."""
+        """Record in Redis why and since when the store fails; "" removes the record."""
         reason = reason and with_limit(reason)
         if reason and not self._trouble:
             with self.connection.pipeline() as both:  # both commands in one transaction

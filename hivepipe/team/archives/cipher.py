@@ -19,7 +19,7 @@ class Cipher:
     """A key; `name` is stored in the list and identifies the key of a segment."""
 
     def __init__(self, text: str) -> None:
-        """Parse a key of `archive-key`; TeamError if it is invalid or the extra is missing."""
+        """Parse a key of `archive-key`. Raise TeamError for an invalid key or a missing extra."""
         try:
             from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415  an extra
                 AESSIV,

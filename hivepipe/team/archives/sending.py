@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return where the next segment begins; a small last segment is replaced by a larger."""
+        """Return the start of the next segment; a larger one replaces a small last segment."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)

@@ -18,7 +18,7 @@ SIGNED_IN_SECS = 12 * 3600
 
 @dataclass
 class BrowserSession:
-    """A browser; `person` is "" during sign-in, and `data` has a state per tab that signs in."""
+    """A browser; `person` is "" during sign-in, `data` has a state for each tab that signs in."""
 
     until: float
     person: str = ""
@@ -29,7 +29,7 @@ class BrowserSessions:
     """All sessions, at most MOST of each kind, so that sign-ins cannot evict signed-in browsers."""
 
     def __init__(self, *, is_secure: bool) -> None:
-        """`is_secure` tells whether the page is served over https."""
+        """Set up without sessions; `is_secure` tells whether the page is served over https."""
         self._is_secure = is_secure
         self._name = "__Host-hivepipe_team" if is_secure else "hivepipe_team"
         self._signing_in: dict[str, BrowserSession] = {}

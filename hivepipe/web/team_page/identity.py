@@ -23,10 +23,10 @@ class Identity(Protocol):
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Return its routes, which need no authentication."""
+        """Return the routes of this method, which need no authentication."""
 
     def person(self, request: Request) -> str:
-        """Return the member's name, or "" before sign-in; raise IdentityError to refuse."""
+        """Return the member's name, or "" before sign-in. Raise IdentityError to refuse."""
 
     def ask(self, request: Request) -> Response:
         """Return the response to a request without sign-in."""
@@ -34,7 +34,7 @@ class Identity(Protocol):
 
 @dataclass(frozen=True)
 class TrustedHeader:
-    """A header set by an authenticating proxy; accepted only from the proxy's addresses."""
+    """A header that an authenticating proxy sets; accepted only from the proxy's addresses."""
 
     name: str
     proxies: Collection[Network]
@@ -51,7 +51,7 @@ class TrustedHeader:
         return given[0].encode("latin-1").decode("utf-8", "replace").strip() if given else ""
 
     def ask(self, _request: Request) -> Response:
-        """Say that the proxy sent no name."""
+        """Answer that the proxy sent no name."""
         return PlainTextResponse(f"the proxy sent no header {self.name}\n", 401)
 
 

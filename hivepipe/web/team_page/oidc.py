@@ -46,7 +46,7 @@ class SignIn:
     """Sign-in at a provider; `url` is the public address of the page."""
 
     def __init__(self, provider: Provider, url: str) -> None:
-        """Raise IdentityError if the provider's address is not safe."""
+        """Set up the client. Raise IdentityError if the provider's address is not safe."""
         demand_https(provider.issuer)
         self._provider = provider
         self._url = url.rstrip("/")
@@ -136,7 +136,7 @@ class SignIn:
         return name
 
     def _failed(self, error: Exception, status: int) -> Response:
-        """Use another client from now on: this one keeps a wrong answer and outdated keys."""
+        """Replace this client by a new one, because it keeps a wrong answer and outdated keys."""
         self._client = _client_at(self._provider)
         return _refused(error, status)
 
@@ -157,7 +157,7 @@ class SignIn:
 
 
 def _basic(client: Any, _method: str, uri: str, headers: Any, body: Any) -> tuple[Any, ...]:
-    """Send id and secret in the encoding of RFC 6749 2.3.1, which authlib leaves out."""
+    """Send id and secret in the encoding of RFC 6749 2.3.1, which authlib does not apply."""
     words = ":".join(map(quote_plus, (client.client_id, client.client_secret)))
     headers["Authorization"] = f"Basic {b64encode(words.encode()).decode()}"
     return uri, headers, body
@@ -186,6 +186,6 @@ def demand_https(url: str) -> None:
 
 
 def _refused(error: Exception, status: int) -> Response:
-    """Log why a sign-in failed; the response omits it, as it may contain untrusted text."""
+    """Log why a sign-in failed; the response omits the reason, as it may be untrusted text."""
     logger.warning("sign-in failed: %s: %s", type(error).__name__, printable(error))
     return PlainTextResponse("you are not signed in: try again at /login\n", status)
