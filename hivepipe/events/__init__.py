@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 _OTHER_HOST_FIELDS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 
 
-def parse_event(name: str, data: bytes, fields: Fields | None = None) -> Event | None:
+def parse_event(name: str, data: bytes) -> Event | None:
     """Parse one event; `name` is the name of the hook, used if the text names no event.
 
-    `fields` is the object in `data`, if it is known. Return None for an unknown event, or a text
-    that is not an object. Other errors are listed in the event's `problems`.
+    Return None for an unknown event, or a text that is not an object. Other errors are listed in
+    the event's `problems`.
     """
     problems: list[str] = []
-    fields = parse_object(data, problems) if fields is None else fields
+    fields = parse_object(data, problems)
     if fields is None:
         return None
     host = _other_host(fields)

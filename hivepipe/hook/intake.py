@@ -68,7 +68,7 @@ def take_in(
     event_time_ns = sender.time_ns()
     data = received.data
     keep = lambda: _plan_and_spool(parse_event(name, data[:LAST_BYTES]), event_time_ns)  # noqa: E731
-    event = parse_event(name, data, received.fields)
+    event = parse_event(name, data)
     keep = lambda: _plan_and_spool(event, event_time_ns)  # noqa: E731
     place_of_event = place = locate(event)
     if not _is_wanted(place):

@@ -6,29 +6,26 @@ or when the bytes read are one whole JSON object. On the hook path.
 
 import posix
 
-from hivepipe.events.claude_code import Fields, parse_object
-
 LIMIT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 16  # the capacity of a pipe; malloc would map a larger buffer
 _LATE_BYTES = 1 << 20  # read after the deadline: the content of a pipe, not a whole file
-_IN_VAIN_BYTES = 1 << 26  # parsed before the object was complete; then the end of the file ends it
 
 
 class Input:
-    """The bytes read, the object in them if known, and why reading ended early, or ""."""
+    """The bytes read, and why reading ended early ("" if it did not)."""
 
-    __slots__ = ("data", "fields", "trouble")
+    __slots__ = ("data", "trouble")
 
-    def __init__(self, data: bytes, trouble: str = "", fields: Fields | None = None) -> None:
+    def __init__(self, data: bytes, trouble: str = "") -> None:
         self.data = data
         self.trouble = trouble
-        self.fields = fields
 
 
 def read_event(descriptor: int = 0) -> Input:
     """Read one event of at most 64 MB; `stop_waiting` ends the read early."""
     chunks: list[bytes] = []
-    size = late = in_vain = 0
+    braces = Braces()
+    size = late = 0
     try:
         while late < _LATE_BYTES:
             chunk = posix.read(descriptor, _CHUNK_BYTES)
@@ -38,11 +35,10 @@ def read_event(descriptor: int = 0) -> Input:
             size += len(chunk)
             if size > LIMIT_BYTES:
                 return Input(b"".join(chunks), "event larger than 64 MB")
+            braces.count(chunk)
             # The last byte alone is not enough: a writer may pause after an inner brace.
-            if chunk.rstrip().endswith(b"}") and in_vain < _IN_VAIN_BYTES:
-                if whole := _whole(b"".join(chunks)):
-                    return whole
-                in_vain += size
+            if chunk.rstrip().endswith(b"}") and braces.are_whole:
+                return Input(b"".join(chunks))
             if not posix.get_blocking(descriptor):
                 late += len(chunk)
     except BlockingIOError:
@@ -53,13 +49,6 @@ def read_event(descriptor: int = 0) -> Input:
     return Input(b"".join(chunks), "stdin was not closed in time")
 
 
-def _whole(data: bytes) -> Input | None:
-    """Return the event if the bytes are one whole JSON object."""
-    problems: list[str] = []
-    fields = parse_object(data, problems)
-    return None if fields is None or problems else Input(data, fields=fields)
-
-
 def stop_waiting(descriptor: int = 0) -> None:
     """End the read with the bytes received so far; called by a signal handler.
 
@@ -67,3 +56,35 @@ def stop_waiting(descriptor: int = 0) -> None:
     hit a read that has just returned, and lose its bytes.
     """
     posix.set_blocking(descriptor, False)
+
+
+class Braces:
+    """Counts the braces of a text outside of strings, chunk by chunk.
+
+    Parsing each time would be too slow: CPython's scanner is expensive on an incomplete text.
+    """
+
+    __slots__ = ("closed", "held", "in_string", "opened")
+
+    def __init__(self) -> None:
+        """Start outside of a string."""
+        self.opened = self.closed = self.in_string = 0
+        self.held = b""  # a backslash at a chunk's end, which escapes a character of the next
+
+    def count(self, chunk: bytes) -> None:
+        """Process the next chunk."""
+        text = self.held + chunk
+        kept = text.rstrip(b"\\")
+        self.held = b"\\" * ((len(text) - len(kept)) % 2)
+        # Without escaped backslashes and quotes, splitting at the quotes leaves the parts outside
+        # of strings at every second place.
+        pieces = kept.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(pieces[self.in_string :: 2])
+        self.opened += outside.count(b"{")
+        self.closed += outside.count(b"}")
+        self.in_string = (self.in_string + len(pieces) - 1) % 2
+
+    @property
+    def are_whole(self) -> bool:
+        """Tell whether the text so far is one whole JSON object."""
+        return self.opened == self.closed > 0 and not self.in_string

@@ -1,5 +1,6 @@
 """Reading stdin: one complete event is enough, input is bounded, and waiting has a deadline."""
 
+import json
 import os
 import signal
 import threading
@@ -7,9 +8,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hivepipe.hook import stdin
-from hivepipe.hook.stdin import Input, read_event
+from hivepipe.hook.stdin import Braces, Input, read_event
 from tests import payloads
 from tests.payloads import encoded
 
@@ -24,6 +27,14 @@ def pipe() -> Iterator[list[int]]:
     for end in ends:
         if end >= 0:
             os.close(end)
+
+
+def is_whole(data: bytes, size: int = 0) -> bool:
+    """Return whether the braces are balanced, counted in chunks of this size or at once."""
+    braces = Braces()
+    for start in range(0, len(data), size or len(data) or 1):
+        braces.count(data[start : start + (size or len(data))])
+    return braces.are_whole
 
 
 class Reader(threading.Thread):
@@ -54,7 +65,7 @@ def test_a_whole_object_is_enough_though_the_pipe_stays_open(pipe: list[int], la
 
 
 def test_a_large_whole_object_is_enough_though_the_pipe_stays_open(pipe: list[int]) -> None:
-    data = encoded({"tool_input": {"content": "}" * 2_000_000, "b": [{"c": '"{}\\'}] * 1000}})
+    data = encoded({"tool_input": {"content": "}" * 3_000_000, "b": [{"c": '"{}\\'}] * 1000}})
     reader = Reader(pipe[0])
     view = memoryview(data)
     while view:
@@ -166,3 +177,36 @@ def test_reading_stops_beyond_the_limit(pipe: list[int], monkeypatch: pytest.Mon
     received = Reader(pipe[0]).finished()
     assert len(received.data) > 100
     assert received.trouble == "event larger than 64 MB"
+
+
+def test_an_event_is_whole_with_its_last_brace_and_not_before() -> None:
+    for data in map(encoded, payloads.ALL.values()):
+        ends = [end for end in range(len(data)) if data[:end].endswith(b"}")]
+        assert is_whole(data)
+        assert not [end for end in ends if is_whole(data[:end])]
+
+
+values = st.recursive(
+    st.none() | st.integers() | st.text(st.sampled_from('{}[]"\\:,a\n\u20ac')),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text('{}"\\'), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(st.dictionaries(st.text('{}"\\a'), values, max_size=4), st.booleans(), st.integers(0, 5))
+def test_any_object_is_whole_at_its_end_and_at_no_brace_before(
+    value: dict[str, object], ascii_only: bool, chunk: int
+) -> None:
+    data = json.dumps(value, ensure_ascii=ascii_only).encode()
+    assert is_whole(data, chunk)
+    assert not any(
+        is_whole(data[:end], chunk) for end in range(len(data)) if data[:end].endswith(b"}")
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"}", b"null", b"[]", b'"{}"', b'{"a":"}'])
+def test_data_without_a_complete_object_is_not_whole(data: bytes) -> None:
+    assert not is_whole(data)
