@@ -136,7 +136,7 @@ def main() -> None:
         stack.command("up", "-d")
         stack.redis = redis.Redis.from_url(stack.command("url")[1].strip())
         try:
-            time.sleep(5)  # until the work after a start is done
+            time.sleep(5)  # wait until the work after a start is done
             memory, cpu, lines = idle(stack, options.idle_secs)
             for _ in range(options.rounds):
                 for name in PROGRAMS:

@@ -17,7 +17,7 @@ from hivepipe.hook.status_line import FILE
 from hivepipe.stack import hook_copy
 from hivepipe.worker.status_line_file import MOST_SESSIONS
 
-AT_MOST = 1.5  # as a ratio to the start of a bare interpreter
+AT_MOST = 1.5  # most starts of a bare interpreter
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ class Page:
         database = sqlite3.connect(Path(self.setting.home, "hive.db"), isolation_level=None)
         with contextlib.closing(database), contextlib.closing(self._stream()) as stream:
             for number in range(rounds):
-                time.sleep(0.1 + number % 10 / 10)  # at any moment between two polls
+                time.sleep(0.1 + number % 10 / 10)  # write at any moment between two polls
                 while select.select([stream.sock], [], [], 0)[0]:
                     stream.sock.recv(65536)
                 begun = time.perf_counter()

@@ -54,7 +54,7 @@ class Report:
     applied: int = 0
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
-    bad: dict[Path, str] = field(default_factory=dict)  # these files are set aside after the others
+    bad: dict[Path, str] = field(default_factory=dict)  # files that are set aside after the others
     operations_failed: list[str] = field(default_factory=list)  # of packages: not retried here
 
 
@@ -70,7 +70,7 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
             for path in reasons:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
         context = context_at_once(home, db)
-        for path in reasons:  # after the commit, so that no other process waits for the lock
+        for path in reasons:  # after the commit, so that no process waits for the lock
             reasons[path] += [_work(context, job.envelope) for job in read[path] if _is_slow(job)]
             why = "; ".join(filter(None, reasons[path]))
             if why:
@@ -89,7 +89,7 @@ def _read(path: Path, report: Report) -> list[SpooledJob]:
     try:
         return read_spool_file(path)
     except FileNotFoundError:
-        pass  # another process has applied it meanwhile
+        pass  # another process has applied the file
     except NewerEnvelopeError as error:  # the file stays for a newer hivepipe
         report.failed[path] = str(error)
     except BadEnvelopeError as error:

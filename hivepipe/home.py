@@ -35,7 +35,7 @@ IN_PROJECT = "/.hive-mind"  # the home of 1.0.0, or the folder of a database in 
 KEPT_IN_PROJECT = "/.claude-state/logs"
 OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
 LARGEST_ENVIRONMENT = 1 << 16  # bytes of the file with the environment of a home's processes
-LONGEST_SCRIPT = 1 << 14  # in bytes
+LONGEST_SCRIPT = 1 << 14  # bytes of a script
 LONGEST_NAME = 40  # characters of a project's name in the name of its home
 
 # All threads share the working directory. An RLock, because a signal handler may need it, too.
@@ -356,7 +356,7 @@ def make_folders(path: str) -> None:
             posix.mkdir(path, 0o700)  # /proc reports "not found" for every name
     except FileExistsError:  # another hook made it meanwhile
         return
-    if path.endswith(OWN_FOLDERS):  # it is made again, as after `git clean`: git must ignore it
+    if path.endswith(OWN_FOLDERS):  # a new folder, as after `git clean`: git must ignore it
         write_small(f"{path}/.gitignore", "*\n")
 
 

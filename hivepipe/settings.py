@@ -80,7 +80,7 @@ _FOLDER_VARIABLES = ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR
 
 _from_files: dict[str, str] = {}
 _of_thread = _local()
-_of_thread.values = None  # without it, each look-up would raise and catch an error
+_of_thread.values = None  # without this, each look-up would raise and catch an error
 
 
 def use(values: dict[str, str]) -> None:

@@ -33,15 +33,15 @@
 
 enum {
     MOST_INPUT = 64 << 20,
-    LATE_INPUT = 1 << 20,  /* after the deadline: the content of a pipe, not a whole file */
+    LATE_INPUT = 1 << 20,  /* bytes read after the deadline: a pipe's content, not a whole file */
     MOST_SENT = 1 << 20,   /* the Python hook takes larger events, and all special cases */
     MOST_ANSWER = 1 << 20,
-    PATH_BYTES = 1024, /* of paths; the Python hook takes longer ones */
+    PATH_BYTES = 1024, /* length of a path; the Python hook takes longer ones */
     RECORD_BYTES = 4096,
     HEAD_BYTES = 1 << 16,
     STDIN_MS = 400,
     ANSWER_MS = 400,
-    DISK_MS = 250, /* between two alarms; the second one ends the process */
+    DISK_MS = 250, /* time between two alarms; the second one ends the process */
     HANGS_SECS = 5,
     MOST_GAINS = 4, /* extensions of a deadline */
     ANCESTORS = 5,
@@ -162,7 +162,7 @@ static void give_back_input(void) {
 static int spool(void);
 
 static void become_python(void) {
-    static char program[4096]; /* not on the stack: this function is inlined into all its callers */
+    static char program[4096]; /* static, because this function is inlined into all its callers */
     limit_time(0);
     signal(SIGALRM, SIG_DFL);
     if (input_size) give_back_input();
@@ -436,12 +436,12 @@ static int add_process(int pid, int is_nearest) {
     add("stat", text);
     char *end = strrchr(text, ')');
     if (!end || strlen(end) < 5) return 0;
-    /* If this process was adopted, it stands for the one that started it. */
+    /* An adopted process is added itself, in place of the process that started it. */
     if (is_nearest && is_init(pid, text)) add_process(getpid(), 0);
     return !is_nearest || is_shell(text, end) ? atoi(end + 4) : 0;
 }
 
-/* Add Claude Code's process: the one above this one, or above a shell. */
+/* Add Claude Code's process: the parent of this process, or of a shell above it. */
 static void add_processes(void) {
     int pid = add_process(getppid(), 1);
     for (int i = 1; i < ANCESTORS && pid > 0; i++) pid = add_process(pid, 0);
@@ -588,7 +588,7 @@ static int hand_over(int connection) {
 
 /* ---- without an intake */
 
-/* Like strstr, but faster: that of the linked libc compares byte by byte at each position. */
+/* Like strstr, but faster: the linked libc's strstr compares byte by byte at each position. */
 static int contains(const char *text, const char *name) {
     size_t size = strlen(name);
     for (; *text; text++)

@@ -175,7 +175,7 @@ class _Growth:
             self.source.descriptor, self.before.source_bytes, self.before.source_checksum
         )
         if zlib.crc32(reader.tail) != self.before.source_tail:
-            return  # it was rewritten meanwhile; the next call notices that
+            return  # the transcript was rewritten; the next call notices that
         for batch in reader.batches():
             self._append(archive, batch)
             must_stop = should_stop()

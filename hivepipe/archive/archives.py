@@ -307,7 +307,7 @@ class Archives(Catalog):
         return found
 
     def _subagents(self, session: str) -> list[Totals]:
-        """Return the totals of a session's subagents; [] for a subagent.
+        """Return the totals of a session's subagents, or [] for a subagent.
 
         Totals that cannot be read are left out; `hivepipe archive verify` reports them.
         """

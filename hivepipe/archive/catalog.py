@@ -49,7 +49,7 @@ class Catalog:
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return the totals of an archive, for reading only; None without a checkpoint."""
+        """Return the totals of an archive, for reading only, or None without a checkpoint."""
         offsets = kept.offsets()
         if offsets is None:
             return None

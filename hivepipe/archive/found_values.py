@@ -25,7 +25,7 @@ class Learning:
 
     known: tuple[str, ...] = ()  # the lines of `Redactor.known`
     cleared: int = 0  # checksum of the secrets that were removed from its lines, or 0
-    edition: int = 0  # how often its lines were replaced
+    edition: int = 0  # how often the archive's lines were replaced
 
     @classmethod
     def of(cls, kept: ArchiveFiles) -> "Learning":

@@ -155,7 +155,7 @@ def _described(real: str, names: list[str], session: str, agent_type: str) -> So
 
 
 def _noted_type(real: str) -> str:
-    """Return the agent type in the metadata file beside a subagent's transcript; "" without one."""
+    """Return the agent type in the metadata file beside a subagent's transcript, or ""."""
     note = read_small(f"{real.removesuffix('.jsonl')}.meta.json", _LARGEST_NOTE_BYTES)
     try:
         noted = orjson.loads(note)

@@ -40,7 +40,7 @@ WITH_THE_USERS_UMASK = ("demo", "hive", "init", "team", "uninstall", "web")
 OF_NO_HOME = ("completion", "demo", "redact")
 
 FULL_BYTES = 1_000_000
-_NO_ROOM = "failed to map segment"  # in the ImportError of a library that got no memory
+_NO_ROOM = "failed to map segment"  # text in the ImportError of a library that got no memory
 
 
 class _Commands(click.Group):

@@ -15,7 +15,7 @@ from hivepipe.reading.session_events import Event
 from hivepipe.reading.time_line import Spent, TimeLine
 from hivepipe.text.plurals import counted
 
-_MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get the whole text
+_MOST_CHARS = 240  # most characters of an event in a terminal; a pipe and --json get all
 _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "red", "lost": "red"}
 
 

@@ -259,7 +259,7 @@ def guard_streams() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, _Guarded):
             continue
-        if isinstance(stream, io.TextIOWrapper):  # it shows file names that are not UTF-8, too
+        if isinstance(stream, io.TextIOWrapper):  # file names that are not UTF-8 are shown, too
             stream.reconfigure(errors="backslashreplace")
         setattr(sys, name, guard(stream))
 
@@ -290,7 +290,7 @@ def lines_of_others() -> Iterator[None]:
 def raw_stream(err: bool) -> TextIO:
     """Return stdout or stderr without the guard, for texts that are escaped already."""
     stream = sys.stderr if err else sys.stdout
-    stream = getattr(stream, "rich_proxied_file", stream)  # below a screen of rich's
+    stream = getattr(stream, "rich_proxied_file", stream)  # the stream below a screen of rich
     return stream.stream if isinstance(stream, _Guarded) else stream
 
 

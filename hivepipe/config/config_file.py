@@ -97,7 +97,7 @@ class Config:
             return
         except (OSError, ValueError, RecursionError) as error:  # an error of TOML or UTF-8
             self.problems.append(f"{path}: cannot be read: {error}")
-            self.requests.clear()  # this file might contradict them
+            self.requests.clear()  # requests might contradict this unreadable file
             if path == self._users:
                 yield from ((each.name, UNUSABLE) for each in SETTINGS if each.limits_spending)
             return

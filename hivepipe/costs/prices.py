@@ -35,7 +35,7 @@ _SUFFIX = re.compile(r"(?:-v\d+|[-@]20\d{6})+$")
 class Price:
     """One row: dollars per million tokens."""
 
-    per_million: tuple[Decimal, ...]  # in the order of _COUNTS
+    per_million: tuple[Decimal, ...]  # prices in the order of _COUNTS
     since: str = ""
     above: int = 0
     factors: Mapping[str, Decimal] = field(default_factory=dict)

@@ -31,5 +31,5 @@ def active_alerts(path: Path) -> dict[str, str]:
     try:
         with listings(path) as store:
             return {row["name"]: row["since"] for row in store.rows(sql, {})}
-    except StoreError:  # or an older hivepipe's database, which lacks the table
+    except StoreError:  # no database, or an older hivepipe's without the table
         return {}

@@ -21,7 +21,7 @@ _OWN = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
 
 
 def is_foreign(path: Path) -> bool:
-    """Tell whether another program made this database; False if it is unknown or missing.
+    """Tell whether another program made this database; return False if unknown or missing.
 
     A file that is empty or not a database is not foreign: it may be our damaged database.
     """
@@ -29,7 +29,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether hivepipe made this database; False if it is unknown or missing."""
+    """Tell whether hivepipe made this database; return False if unknown or missing."""
     return _made_by_hivepipe(path) is True
 
 

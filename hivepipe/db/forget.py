@@ -194,7 +194,7 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
 
 def clean_pages(db: Database) -> None:
     """Rewrite the file so that no page has deleted data. Raise sqlite3.Error if it is in use."""
-    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for databases older than this setting
+    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # databases may be older than this setting
     db.execute("VACUUM", {})
     row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
     if row is None or row[0]:

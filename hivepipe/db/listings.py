@@ -65,7 +65,7 @@ def prefix_bounds(prefix: str) -> dict[str, str]:
 
 
 def is_unused(path: Path) -> bool:
-    """Tell whether no event was ever applied here; False if the database cannot be read."""
+    """Tell whether no event was ever applied here; return False if the database is unreadable."""
     try:
         with listings(path) as store:
             return store.is_empty()
@@ -153,7 +153,7 @@ _OUTCOME = """
 
 
 def with_metadata(agent: Entry) -> Entry:
-    """Add tokens, duration and parent agent from the metadata; None if unknown."""
+    """Add tokens, duration and parent agent from the metadata; unknown ones are None."""
     metadata = metadata_of(agent) or {}
     usage, parent = part(metadata, "usage"), part(metadata, "spawn_context").get("agent_id")
     return agent | {

@@ -61,7 +61,7 @@ def files_of_database(path: Path) -> list[str]:
 
 
 def is_on_shared_file_system(home: str) -> bool:
-    """Tell whether another machine may use a home's files; False if mounts are unknown."""
+    """Tell whether another machine may use a home's files; return False if mounts are unknown."""
     return is_shared(file_system_of(home, _mounts()))
 
 

@@ -235,7 +235,7 @@ CREATE INDEX skill_uses_by_session ON skill_uses (session_id);
 
 # Views for users who open the database. Their names and columns stay when tables change. A column
 # may be added at the end; a migration that changes a table recreates its view. Later migrations
-# make those of sessions and agents.
+# make the views of sessions and agents.
 _STEPS["0060 views"] = """
 CREATE VIEW v_prompts AS SELECT session_id, created_at AS at, prompt FROM prompts;
 
@@ -484,7 +484,7 @@ def made_by_older(done: set[str]) -> str:
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy = folder / f"hive-before-{step.partition(' ')[0]}-{os.getpid()}.db"
-    copy.unlink(missing_ok=True)  # left by an earlier process with the same pid
+    copy.unlink(missing_ok=True)  # an earlier process with the same pid left it
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         connection.execute("VACUUM INTO ?", (str(copy),))

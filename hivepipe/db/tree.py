@@ -23,7 +23,7 @@ from hivepipe.home import IN_PROJECT, KEPT_IN_PROJECT, make_folders, tree_of
 from hivepipe.settings import variable
 
 MARK_SECS = 10.0
-_NUMBER = "database"  # its name in the manifest
+_NUMBER = "database"  # name of the number in the manifest
 _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
 
 

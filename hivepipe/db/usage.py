@@ -42,7 +42,7 @@ def record(db: Database, usage: Usage) -> None:
 
 
 def _began_earlier(db: Database, session: str, other: str) -> bool:
-    """Tell whether a session began before another one; False if this is unknown."""
+    """Tell whether a session began before another one; return False if this is unknown."""
     if session == other:
         return False
     sql = """

@@ -95,7 +95,7 @@ class Facts:
 
     @property
     def with_own_hooks(self) -> list[SettingsFile]:
-        """Return those of `with_hooks` that this user can repair, which another user's are not."""
+        """Return the files of `with_hooks` that belong to this user, who can repair only these."""
         return [file for file in self.with_hooks if not another_owner(file.path)]
 
     @property
@@ -108,7 +108,7 @@ class Facts:
     @cached_property
     def is_alive(self) -> bool:
         """Tell whether this home's Redis answers."""
-        if self.stack.url:  # so that a Redis that hangs is waited for only once
+        if self.stack.url:  # a Redis that hangs is waited for only once
             return not self.redis_trouble
         return answers(self.stack.address)
 

@@ -186,7 +186,7 @@ def _run(
         except subprocess.TimeoutExpired:
             end_group(process)
             return f"no answer within {limit:g} s"
-        except OSError as error:  # it ended without reading the event
+        except OSError as error:  # the hook ended without reading the event
             errors, output = str(error), ""
     return _failure(process.returncode, output, errors)
 

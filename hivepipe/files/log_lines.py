@@ -32,7 +32,7 @@ def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False
             file.seek(0)
             file.writelines(kept)
             file.flush()
-            # Move lines that another process appended meanwhile behind the kept ones.
+            # Lines that another process appended in between come after the kept lines.
             read = sum(map(len, lines))
             late = os.pread(descriptor, os.fstat(descriptor).st_size - read, read)
             os.pwrite(descriptor, late, sum(map(len, kept)))

@@ -215,7 +215,7 @@ class Manifest:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            if "/databases/" in self.path:  # for a home with a long path, as for its database
+            if "/databases/" in self.path:  # a home with a long path: its database is there, too
                 make_folders(os.path.dirname(self.path))
             with closing(open_to_write(self.path, BUSY_SECS)) as db:
                 if not db.execute("PRAGMA user_version").fetchone()[0]:

@@ -56,7 +56,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # on a full disk SQLite rolls back by itself
+        if connection.in_transaction:  # on a full disk, SQLite has rolled back already
             connection.execute("ROLLBACK")
         raise
 
@@ -83,7 +83,7 @@ def closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
 
 def trouble_of_index(path: str | os.PathLike[str], error: OSError | sqlite3.Error) -> str:
     """Return why an index cannot be used; a damaged one can be deleted."""
-    # Neither a lock nor a full or read-only disk
+    # Neither a lock nor a full or read-only disk caused the error
     is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
     hint = "; delete it to rebuild it" if is_broken else ""
     reason = error.strerror if isinstance(error, OSError) else ""

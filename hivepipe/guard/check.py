@@ -108,7 +108,7 @@ def _shared_disk(watch: Watch) -> "SharedDisk | None":
 # ---- settings, mode, cancellations
 
 
-_limits: dict[tuple[str | None, ...], Limits] = {}  # only the last one: most events have the same
+_limits: dict[tuple[str | None, ...], Limits] = {}  # one entry: most events have the same settings
 
 
 def limits() -> Limits:

@@ -73,7 +73,7 @@ class ListedCalls:
         if not self._is_current():
             self.forget()
         since, calls = self._known.get(watch.calls_key, (0.0, None))
-        has_its_task = self._tasks.get(watch.session) == watch.task  # another task resets them
+        has_its_task = self._tasks.get(watch.session) == watch.task  # another task resets the calls
         is_known = has_its_task and time.monotonic() - since < KNOWN_SECS
         return calls if is_known else None
 

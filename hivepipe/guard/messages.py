@@ -7,7 +7,7 @@ from hivepipe.text.visible import printable
 
 MOST_WHY_CHARS = 1_000
 MOST_TOOL_CHARS = 200
-SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # shown to people only
+SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # only people see this
 
 _FINDINGS = {
     rules.LOOP: (

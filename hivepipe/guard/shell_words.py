@@ -70,7 +70,7 @@ def _tokens(command: str) -> "Iterator[Word | str | None]":
             word, at = _word(command, at)
             if before in ("<<", "<<-"):
                 here_documents.append(word.text)
-            if not (word.text.isdigit() and command[at : at + 1] in ("<", ">")):  # 2> file
+            if not (word.text.isdigit() and command[at : at + 1] in ("<", ">")):  # as in `2> file`
                 yield word
 
 

@@ -81,7 +81,7 @@ def _push_or_keep(
 
 
 def _time_of(name: str, began_ns: int) -> str:
-    """Return the event's name and a histogram bucket n for less than 2 ** (n / 4) us."""
+    """Return the event's name and a histogram bucket n: the duration is below 2 ** (n / 4) us."""
     us = (monotonic_ns() - began_ns) // 1000
     return f"{name} {(us**4).bit_length()}"
 

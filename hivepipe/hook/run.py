@@ -67,7 +67,7 @@ def _read() -> stdin.Input:
     """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
-    # Repeated: the first alarm may arrive between Python's check for signals and its read.
+    # The alarm repeats: the first may come between Python's check for signals and its read.
     setitimer(ITIMER_REAL, STDIN_SECS, STDIN_SECS / 8)
     received = stdin.read_event()
     signal(SIGALRM, _stop_hard)

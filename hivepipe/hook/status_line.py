@@ -26,7 +26,7 @@ def run(_event: str = "") -> None:
     try:
         scan_without_json()
         data = read_event().data
-        if sys.argv[1:]:  # this status line is first, so that it is shown even if ours fails
+        if sys.argv[1:]:  # the other status line first, so that it is shown even if ours fails
             posix.write(1, _before(sys.argv[1], data))
         posix.write(1, line(data).encode("utf-8", "replace"))
     finally:
@@ -137,7 +137,7 @@ def _become_with_stdin(command: str, data: bytes) -> None:
     """Replace this process by a shell command that reads the data from stdin."""
     try:
         reading, writing = posix.pipe()
-        if posix.fork() == 0:  # another process writes, because the command may not read
+        if posix.fork() == 0:  # a child writes, because the command may not read
             posix.close(reading)
             posix.write(writing, data)
             posix._exit(0)

@@ -1,4 +1,4 @@
-"""The files that `uninstall --purge` deletes, and those that it keeps, with the reason."""
+"""The files that `uninstall --purge` deletes, and the files that it keeps, with reasons."""
 
 import os
 import shutil

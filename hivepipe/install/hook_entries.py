@@ -10,7 +10,7 @@ from hivepipe.events.other_events import ASKS_A_PERSON
 from hivepipe.stack import hook_copy
 
 TIMEOUT_SECS = 5
-SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings set a timeout
+SESSION_END_SECS = 2  # all hooks of SessionEnd share 1.5 s unless the settings set a timeout
 # The user's own copy comes first: pip replaces `hivepipe-hook` during an upgrade of the package.
 BY_NAME = (
     "h=${XDG_STATE_HOME:-$HOME/.local/state}; h=/${h#/}/hivepipe/hooks/default/hook; "
@@ -18,7 +18,7 @@ BY_NAME = (
 )
 Entry = dict[str, Any]
 Version = tuple[int, ...]
-OLDEST_WITH_PLUGIN = (2, 1, 132)  # it does not load a plugin that names an event it does not know
+OLDEST_WITH_PLUGIN = (2, 1, 132)  # older ones load no plugin with an event unknown to them
 
 
 class Form(Enum):

@@ -130,7 +130,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     users_folder.make()
     home = plan.home
     if not is_in_project(home):
-        make_private(home)  # before its path is resolved: a link above it would remain in the path
+        make_private(home)  # before the path is resolved, or a link above it would remain
         home = real_path(home)
     stack = Stack.prepared(home)
     state = read_record(plan.project).get("state", "on")  # `off` and `down` were set by the user

@@ -134,7 +134,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
-    is_over = purge or (removal.holds_nothing and holds_nothing(place))  # both are checked again
+    is_over = purge or (removal.holds_nothing and holds_nothing(place))  # checked again
     bases = bases_of(place)
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _restore_names(place, own)

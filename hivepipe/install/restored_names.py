@@ -23,7 +23,7 @@ def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
                 refused.append(name)
                 continue
             if renamed:
-                if stat.S_ISDIR(renamed.st_mode):  # it cannot replace a file
+                if stat.S_ISDIR(renamed.st_mode):  # a folder cannot replace a file
                     folder.remove(name)
                 folder.rename(copy, name)
             manifest.remove_rename(name)

@@ -69,7 +69,7 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
                 with tarfile.open(fileobj=file, mode="w:gz") as tar:
                     for path, name in _parts(home, copy if has_store else None):
                         if not _add(tar, path, name, sums):
-                            # Perhaps an archive that was compressed or unpacked meanwhile
+                            # An archive may have been compressed or unpacked in between
                             _add(tar, Path(_other_form(str(path))), _other_form(name), sums)
                     manifest = _manifest(home, sums)
                     _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))

@@ -321,9 +321,9 @@ class Forgetting:
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
-        """Yield the running Redis, or a temporary one with the home's file, or None without a file.
+        """Yield the running Redis, or a temporary one on the home's file, or None without a file.
 
-        The flag tells whether workers are connected to it.
+        Also yield whether workers are connected to this Redis.
         """
         stack = Stack.of(self._place)
         try:

@@ -14,7 +14,7 @@ from hivepipe.files.folders import try_lock
 def work_folder(home: str, prefix: str) -> Iterator[str]:
     """Yield a new folder, locked while it is in use; remove those of killed runs."""
     for left in leftovers(home):
-        shutil.rmtree(left, ignore_errors=True)  # another backup may remove it, too
+        shutil.rmtree(left, ignore_errors=True)  # another backup may remove the folder, too
     with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as folder:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -34,7 +34,7 @@ def leftovers(home: str) -> list[Path]:
 def _is_unused(folder: Path) -> bool:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:  # another backup removed it meanwhile
+    except FileNotFoundError:  # another backup removed the folder
         return False
     try:
         return try_lock(descriptor)

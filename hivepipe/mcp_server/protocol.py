@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 VERSIONS = (*HANDSHAKES, "2026-07-28")
-LONGEST_MESSAGE = 1 << 20  # in bytes
+LONGEST_MESSAGE = 1 << 20  # bytes of one message
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"

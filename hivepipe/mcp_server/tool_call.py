@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class ToolCall:
-    """The homes, that of the working folder first; `folder` is a project of a shared home."""
+    """The homes, with the working folder's home first; `folder` is a project of a shared home."""
 
     homes: list[KnownHome]
     folder: str

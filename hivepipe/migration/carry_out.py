@@ -168,7 +168,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
     asides = [*record.asides, *([] if plan.aside in record.asides else [plan.aside])]
     new = [move for move in plan.moves if move not in record.moves]
     record = replace(record, moves=[*record.moves, *new], asides=asides, is_complete=False)
-    with _stack_at_rest(plan):  # it may refuse, so nothing is recorded before
+    with _stack_at_rest(plan):  # stopping may fail, so nothing is recorded before
         records.write(record)
         _keep_out_of_git(plan.aside)
         for move in plan.moves:
@@ -219,6 +219,6 @@ def _has_our_hooks(scope: Scope, project: str) -> bool:
 
 def _import(plan: Plan, record: Record) -> ImportResult:
     with opened(plan.home):
-        pass  # it is created if it is missing
+        pass  # the home is created if it is missing
     now = replace(plan, record=record, found=None if plan.moves else plan.found)
     return import_homes(plan.database, now.homes())

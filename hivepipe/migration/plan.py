@@ -114,7 +114,7 @@ def refuse_foreign_database(plan: Plan) -> None:
 
 
 def _moves(record: Record, found: OldHome) -> tuple[str, list[Move]]:
-    """Return the target folder and the moves: those of an interrupted run, else new ones."""
+    """Return the target folder and the moves, from an interrupted run or newly planned."""
     for aside in record.asides:
         moves = _moves_to(aside, found)
         if not any(os.path.lexists(move.target) for move in moves) and moves[0] in record.moves:

@@ -29,7 +29,7 @@ from hivepipe.team.uplink_status import uplink_report
 
 TROUBLE_SECS = 10  # shorter times are transactions of other programs
 
-# Values that only Redis has: they are None, not 0, while it does not answer.
+# Values that only Redis has: they are None, not 0, while Redis does not answer.
 _IN_REDIS = ("accepted", *(each.name for each in fields(Figures)))
 
 
@@ -42,7 +42,7 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
     alive = answers(stack.address)
     processes = _processes(stack)
     is_stopping = not processes and supervisor.is_stopping(stack)
-    # The first programs have ended while Redis still answers, which is no alert.
+    # In a stop, the first programs end while Redis still answers; this is no alert.
     found, alerts = _figures_and_alerts(place, stack, alive and not is_stopping)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
     facts = _seen(place, stack, processes, found, in_redis, alerts, table, is_stopping)
@@ -146,7 +146,7 @@ def _figures_and_alerts(
             with connection.connect(stack.address, limit_secs=connection.REPLY_SECS) as client:
                 found = figures(client)
                 return found, alerts_of(vitals(place.home, found, client))
-        except RedisError:  # it has just gone away
+        except RedisError:  # Redis has just gone away
             pass
     return None, alerts_of(vitals(place.home, None, None))
 

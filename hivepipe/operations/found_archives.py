@@ -42,7 +42,7 @@ LARGEST_UNPACKED_BYTES = 4 << 30
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)_(.+)", re.ASCII)
 _SUFFIXES = (".jsonl", ".jsonl.gz")
-# The predecessor's values of these keys replace those that are counted from the lines.
+# The predecessor's values of these keys replace the values counted from the lines.
 _ITS_OWN: dict[str, tuple[type, ...]] = {
     "message_count": (int,),
     "duration_seconds": (int, float),

@@ -17,7 +17,7 @@ from hivepipe.orchestrator.orchestrator import RECORD_SECS, Orchestrator
 from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.orchestrator.worker_state import CheckedWorker
 
-LEAST_SECS = 0.5  # for each hive, after others have used up the time of the check
+LEAST_SECS = 0.5  # least time for a hive after others have used up the time of the check
 
 logger = logging.getLogger("hivepipe.hive")
 

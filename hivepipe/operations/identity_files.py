@@ -139,7 +139,7 @@ def _remove_left_over(path: Path) -> None:
     for temporary in path.parent.glob(f".{path.name}.*.tmp"):
         pid = temporary.name.split(".")[-2]
         if pid.isdecimal() and not process_exists(int(pid)):
-            with suppress(PermissionError):  # it is another user's, in a shared folder
+            with suppress(PermissionError):  # the folder is shared, and the file is another user's
                 temporary.unlink(missing_ok=True)
 
 

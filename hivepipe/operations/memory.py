@@ -54,7 +54,7 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
     """Add folders to the index, and update it from all of its folders.
 
     A damaged index is logged; the next search reports it. Raise OSError or sqlite3.OperationalError
-    for one that is locked, or on a full disk.
+    if the index is locked or the disk is full.
     """
     try:
         with opened_index(index_path(context.home)) as index:

@@ -39,8 +39,8 @@ from hivepipe.queue.enqueue import enqueue
 
 SILENT = timedelta(days=7)  # after this time a session ends whose process cannot be checked here
 FORGOTTEN_DAYS = 30  # after this time an unchanged file of an instance is removed
-_SUFFIXES = (".checkpoint", ".settings")  # of the other files of an instance
-CONCLUDED_AFTER_NS = 60 * 10**9  # within this time the end's own `conclude_session` should have run
+_SUFFIXES = (".checkpoint", ".settings")  # suffixes of an instance's other files
+CONCLUDED_AFTER_NS = 60 * 10**9  # the `conclude_session` of an end should have run by then
 MESSAGES_AT_A_TIME = 500
 
 logger = logging.getLogger("hivepipe.reaper")

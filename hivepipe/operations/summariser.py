@@ -249,7 +249,7 @@ def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
     if not isinstance(words, str) or not words:
         return None
     digest = blake2b(words.encode(), digest_size=12).hexdigest()
-    # It has its own state, so that the session's state is still summarised.
+    # A compaction has its own state, so that the session's state is still summarised.
     state = Excerpt(f"{COMPACTION} {digest}", 0)
     named = summary_input._replace(excerpt=state)
     return _result(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")

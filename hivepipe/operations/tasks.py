@@ -154,5 +154,5 @@ def task_board(home: str) -> Iterator[TaskBoard]:
             yield TaskBoard(home, db)
     except OSError as error:
         raise TaskError(f"cannot write {error.filename}: {error.strerror}") from error
-    with suppress(OSError, StoreError):  # the writer does it later
+    with suppress(OSError, StoreError):  # the writer updates these files later
         BriefingFiles(home).write(database_path(home))

@@ -115,7 +115,7 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
 
 
 def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
-    """Make a trusted `.hive` in a folder. The flag is False if it was trusted before.
+    """Make a trusted `.hive` in a folder; return it, and whether it was not trusted before.
 
     Raise HiveError if hivepipe did not make the existing `.hive` and `adopt` is not set.
     """

@@ -42,7 +42,7 @@ class Policy(NamedTuple):
     mode: str  # one of _MODES
     grace_secs: float
     respawns: int
-    limit_usd: float  # per day, for the runs of ask, park and respawn
+    limit_usd: float  # limit per day for the runs of ask, park and respawn
 
     @classmethod
     def of_settings(cls) -> "Policy":

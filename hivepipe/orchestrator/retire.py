@@ -71,7 +71,7 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
     """
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
-    with opened(hive.home) as db:  # before the listing: a spawn makes its folder first
+    with opened(hive.home) as db:  # before the listing, because a spawn makes its folder first
         recorded = store.live_workers(db, hive.stored_root)
     at_work = []
     for worker in hive.without_folder():
@@ -90,9 +90,9 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
 
 
 def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
-    with suppress(HiveError), locked(worker, 0):  # or a runner holds its lock
+    with suppress(HiveError), locked(worker, 0):  # a runner may hold the lock
         moved = hive.archived_worker(worker.id)
-        if worker.folder.is_dir():  # it was made after the folders were listed
+        if worker.folder.is_dir():  # the folder was made after the listing
             return
         if not moved.folder.is_dir():
             _record_end(hive, worker, "deleted_at")

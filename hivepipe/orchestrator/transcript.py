@@ -65,7 +65,7 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
     try:
         _copy_without(path, copy, [*spans, (size, 0)])
         os.replace(copy, path)
-    except OSError:  # on a full disk a partial copy must not stay
+    except OSError:  # a full disk must not keep a partial copy
         copy.unlink(missing_ok=True)
         raise
 

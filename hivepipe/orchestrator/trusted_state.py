@@ -34,7 +34,7 @@ from hivepipe.times import now
 
 PROJECTS = "projects.json"
 _MARK = "hive"
-_LARGEST_BYTES = 1 << 22  # per file; a prompt contains a task of up to a megabyte
+_LARGEST_BYTES = 1 << 22  # bytes per file; a prompt contains a task of up to a megabyte
 _LARGEST_LIST = 1 << 20
 _LOCK_SECS = 30.0
 

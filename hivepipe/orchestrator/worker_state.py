@@ -34,7 +34,7 @@ class CheckedWorker(NamedTuple):
     run: Run | None
     last_active_ns: int  # time of the last activity, or 0
     lives: bool | None
-    foreign_pid: int = 0  # another process on its session, not started by hivepipe, or 0
+    foreign_pid: int = 0  # pid of a process on the session that hivepipe did not start, or 0
 
 
 def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> CheckedWorker:

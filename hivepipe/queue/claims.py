@@ -43,7 +43,7 @@ class Claimed:
     queue: str
     data: bytes
     attempts: int
-    is_ours: bool  # it has our marker; a job without the marker fails and is never executed
+    is_ours: bool  # the job has our marker; a job without the marker fails and is never executed
     failures: int = 0  # attempts that did not fail because of the environment; limits count these
 
 

@@ -95,7 +95,7 @@ class Housekeeper:
             path.unlink(missing_ok=True)
         except FileNotFoundError:  # `hivepipe drain` was faster
             return False
-        except NewerEnvelopeError as error:  # it stays until hivepipe is upgraded
+        except NewerEnvelopeError as error:  # the file stays until hivepipe is upgraded
             if not self._too_new:
                 logger.warning("the spool has events of a newer hivepipe: upgrade this one")
             self._too_new[path.name] = error.version

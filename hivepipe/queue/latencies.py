@@ -24,7 +24,7 @@ from hivepipe.times import now
 LATENCIES_KEY = "hivepipe:latencies"  # list of samples, newest first
 MOST_SAMPLES = 180  # three hours with jobs in every minute
 MOST_JOBS = 2000  # the newest jobs of a queue for each sample: 20 ms
-_STEPS = 4  # per doubling of the duration: a percentile is at most 19 % too high
+_STEPS = 4  # steps per doubling of the duration: a percentile is at most 19 % too high
 
 Counts = Counter[int]  # step -> jobs
 

@@ -65,7 +65,7 @@ def _is_held(path: Path) -> bool:
         return not path.exists()
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # another process holds it, or the file system has no locks
+    except OSError:  # another process holds the lock, or the file system has no locks
         return True
     else:
         return False

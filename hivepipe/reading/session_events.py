@@ -87,7 +87,7 @@ def file_of(data: str | None) -> str | None:
     """Return the file in the data of a checkpoint, or None."""
     try:
         return str(json.loads(data or "{}").get("file_path") or "") or None
-    except (ValueError, AttributeError):  # another program wrote it
+    except (ValueError, AttributeError):  # another program wrote the data
         return None
 
 

@@ -17,7 +17,7 @@ _ESCAPE = re.compile(
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 
 _PIECE_BYTES = 4 << 10
-# A cut after this splits no escape, surrogate pair or character.
+# A cut after a match splits no escape, surrogate pair or character.
 _CUT = re.compile(rb"[ -\[\]-~]{12}")
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 Range = tuple[int, int]
 
-_STRING = rb'"[^"]*+"'  # in the output of `plainly_quoted`
+_STRING = rb'"[^"]*+"'  # a string in the output of `plainly_quoted`
 _REST = rb"[ \t\r\n{}\[\],:]++|-?(?:[0-9][0-9.eE+-]*+|Infinity)|true|false|null|NaN"
 _JSON = re.compile(rb"(?:%s|%s)++" % (_STRING, _REST))
 # A string followed by a colon is a key. Its value starts right after this match.

@@ -45,7 +45,7 @@ _OF_CLAUDE = re.compile(
 ).fullmatch
 _FOLDER = re.compile(rb'"cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}"').fullmatch
 _STRING = re.compile(rb'"[^"]*+"')
-_FOLDER_DEPTH = 2  # in a line of Codex, `payload` has it; inputs of tools are deeper
+_FOLDER_DEPTH = 2  # `payload` of a Codex line contains it; inputs of tools are deeper
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
@@ -208,7 +208,7 @@ class Redactor:
             leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES
         )
         found = list(islice(others, _LEAVES_IN_MEMORY))
-        # One leaf is often most of a line. The others are checked together, as most hold nothing.
+        # One leaf is often most of a line. The others are checked together: most have no secret.
         most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
         if most:
             rest = line[: most.start] + line[most.end :]

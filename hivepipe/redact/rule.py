@@ -23,7 +23,7 @@ class Rule:
     pattern: str
     sieve: str  # matches the raw bytes of a secret however it is escaped
     is_token: bool = False  # the pattern alone identifies a secret, without a name before it
-    may_be_glued: bool = False  # also found directly after a letter, digit or _
+    may_be_glued: bool = False  # the secret is also found directly after a letter, digit or _
     replacement: str = REDACTED
     unless: str = ""  # a value is not a secret if this matches all of it
     not_in: str = ""  # a match that starts inside a match of this is ignored; at most 256 bytes

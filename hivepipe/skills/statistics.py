@@ -18,7 +18,7 @@ class SkillUse(NamedTuple):
     arguments: str
     success: bool
     is_skill: bool = True
-    is_imported: bool = False  # from a predecessor's file; its totals include this use
+    is_imported: bool = False  # the use is in a predecessor's file, whose totals include it
 
 
 class ImportedSkill(NamedTuple):

@@ -32,9 +32,9 @@ _BY_WORD = {"down": STOPPED, "off": OFF}  # states set by a user's command
 class StackFacts(NamedTuple):
     """The facts that determine the condition."""
 
-    state: str  # from the record: on, down or off
+    state: str  # state in the record: on, down or off
     is_registered: bool
-    runs: bool  # it runs, and is not stopping
+    runs: bool  # the stack runs, and is not stopping
     is_ready: bool  # all processes run and are ready
     is_unsupervised: bool  # processes run, but their supervisor was killed
     could_not_start: bool

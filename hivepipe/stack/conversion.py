@@ -108,7 +108,7 @@ def _take(path: str, home: str, name: str) -> None:
 
 
 def _moving(old: str) -> Iterator[str]:
-    """Yield the files to move: those of hivepipe and the settings, relative to the home."""
+    """Yield the files to move, relative to the home: hivepipe's files and the settings."""
     for folder, _, names in os.walk(old):
         for name in (os.path.relpath(f"{folder}/{each}", old) for each in sorted(names)):
             stays = name == ".gitignore" or name.startswith(("hive.db", "backups/hive-before-"))

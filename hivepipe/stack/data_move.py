@@ -106,7 +106,7 @@ class Move(NamedTuple):
             for each in (path, f"{path}.moving"):
                 with suppress(FileNotFoundError):
                     os.unlink(each)
-        sync_folders(paths)  # after a power cut they must not come back without the token
+        sync_folders(paths)  # after a power cut, files must not come back without the token
         kept, database = kept_in(self.home, tree), database_in(self.home, tree)
         folders = [folder for folder, _, _ in os.walk(kept, topdown=False)]
         for folder in (*folders, f"{database.parent}/backups"):

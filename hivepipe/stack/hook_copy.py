@@ -99,7 +99,7 @@ def write(as_default: bool = False) -> None:
 
 
 def _chosen(trial: Path) -> bytes:
-    """Return the native hook if the package has one that runs on this machine, else the Python one.
+    """Return the native hook if the package has one for this machine, else the Python hook.
 
     HIVEPIPE_HOOK=python selects the Python hook.
     """

@@ -21,7 +21,7 @@ def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
     machine, _, namespace = _named(home)
     if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
-        return  # same machine and namespace, another boot: it was used before a reboot
+        return  # same machine, another boot: the home was used before a reboot
     secs = time.time() - _touched(home)
     if secs < FRESH_SECS:
         raise StackError(
@@ -52,7 +52,7 @@ def is_of_another_kernel(home: str) -> bool:
 
 def release(home: str) -> None:
     """Remove the record. The stack of this kernel must have ended."""
-    with contextlib.suppress(OSError):  # on a read-only disk it stays until it is too old
+    with contextlib.suppress(OSError):  # on a read-only disk the file stays until it is too old
         os.unlink(_file(home))
 
 

@@ -142,7 +142,7 @@ def release(url: str, owner: str, with_jobs: bool) -> bool:
 def restore_owner_key(connection: redis.Redis, home: str) -> None:
     """Set the owner key again if Redis has lost its data.
 
-    Without the key, the next `up` would take this stack's own queues for those of another program.
+    Without the key, the next `up` would take this stack's own queues for another program's.
     """
     owner = read_record(home).get("owner")
     if owner:

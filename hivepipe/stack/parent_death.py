@@ -27,6 +27,6 @@ def end_with_supervisor(stack: Stack) -> None:
 
 
 def is_child_of_supervisor(stack: Stack) -> bool:
-    """Tell whether the parent is the stack's supervisor; True if /proc cannot be read."""
+    """Tell whether the parent is the stack's supervisor; return True if /proc is unreadable."""
     words = read_small(f"/proc/{os.getppid()}/cmdline").split("\0")
     return words == [""] or stack.config in words

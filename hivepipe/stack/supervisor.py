@@ -81,7 +81,7 @@ def start(stack: Stack) -> None:
         try:
             lock = acquire_lock(stack.lock("supervisor"), 0)
         except LockHeldError:
-            if not awake and time.monotonic() > deaf_at:  # its socket is gone, or supervisord hangs
+            if not awake and time.monotonic() > deaf_at:  # the socket is gone, or supervisord hangs
                 stop(stack)
                 deaf_at = math.inf
                 deadline = time.monotonic() + READY_SECS

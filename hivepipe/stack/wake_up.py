@@ -16,7 +16,7 @@ class WakeUp:
     """The socket, bound as long as the process runs."""
 
     def __init__(self, folder: str) -> None:
-        """Bind the socket. Replace one that a killed process has left."""
+        """Bind the socket, replacing a socket that a killed process has left."""
         self._path = f"{folder}/{BELL}"
         self._remove()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -31,7 +31,7 @@ LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
 _LIBRARY = "pydantic_ai"  # `claude -p` does not need it
 _NO_LIBRARY = "this provider needs an extra of hivepipe: pip install 'hivepipe[summaries]'"
-NO_KEY = "no key"  # for a server on this machine that needs no key
+NO_KEY = "no key"  # a local server needs no key
 
 
 class Provider(NamedTuple):
@@ -41,7 +41,7 @@ class Provider(NamedTuple):
     credentials: tuple[str, ...]  # names of variables; the first one found is used
     model: str
     url: str
-    receiver: str  # who can read what is sent
+    receiver: str  # text that says who can read what is sent
 
 
 PROVIDERS = (
@@ -75,8 +75,8 @@ PROVIDERS = (
 )
 SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
 _COMMAND = "_COMMAND"  # suffix of a key's name, for a command that prints the key
-EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # for `embeddings_url`
-MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # for `memory_server`
+EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # the key of `embeddings_url`
+MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # the key of `memory_server`
 TEAM = "HIVEPIPE_TEAM"  # the URL of a team's server with the secret of this machine
 TEAM_READER = "HIVEPIPE_TEAM_READER"  # the URL with the reader login of this machine
 TEAM_STORE = "HIVEPIPE_TEAM_STORE"  # KEY_ID:SECRET of the object store of a team's archives

@@ -74,8 +74,8 @@ def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
 def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
     """Return the budget of one request in dollars, for a client that limits its own cost.
 
-    Claude Code computes its cost with its own prices, which may be those of another model. That
-    cost is not billed.
+    Claude Code computes its cost with its own prices, perhaps for another model. That cost is not
+    billed.
     """
     tokens = most_tokens(question)
     models = (

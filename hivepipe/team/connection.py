@@ -30,8 +30,8 @@ _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
 _TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg calls it operational
 
-# A connection error has no SQLSTATE, and its text may be in any language. It names the login if the
-# server rejects this one, or if it has too many connections.
+# A connection error has no SQLSTATE, and its text may be in any language. The text names the login
+# if the server rejects the login, or if the login has too many connections.
 _LOGIN = re.compile(r"hivepipe_(machine|reader|invite)_[0-9a-f]{16}")
 
 _NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # of pgbouncer

@@ -64,5 +64,5 @@ def _login() -> tuple[Address, Policies]:
             raise TeamError(
                 "HIVEPIPE_TEAM has no secret: `hivepipe team invite NAME --ci` prints it"
             )
-        return login, {OTHERS: "everything"}  # what the team's policy shares
+        return login, {OTHERS: "everything"}  # the team's policy decides what is shared
     return membership.machine_address(), membership.read().share

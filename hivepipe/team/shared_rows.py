@@ -23,7 +23,7 @@ class Shared(NamedTuple):
     computed: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     hidden_at: Level = "prompts"
-    level: Level = "metadata"  # no row is sent below this level
+    level: Level = "metadata"  # lowest level at which rows are sent
     session: str = "session_id"
     time: str = "created_at"  # decides whether retention keeps a row of a table without months
 

@@ -70,7 +70,7 @@ class BackgroundCache(Generic[Value]):
     def _enqueue(self, key: str, compute: Callable[[], Value]) -> None:
         if self._threads < MOST_AT_ONCE:
             Thread(target=self._work, daemon=True).start()
-            self._threads += 1  # its thread still waits for the lock
+            self._threads += 1  # the computing thread still waits for the lock
         self._pending[key] = compute
         self._slots[key].is_computing = True
         self._slots[key].is_done.clear()

@@ -16,7 +16,7 @@ MOST_LANES = 60
 MOST_BARS = 3000
 LONGEST_TITLE = 200
 _THINNEST = 0.1  # percent: an SVG does not draw a bar without a width
-_SHORTEST_NS = 1_000_000_000  # of a drawn range, at least
+_SHORTEST_NS = 1_000_000_000  # shortest drawn range
 
 
 @dataclass(frozen=True)

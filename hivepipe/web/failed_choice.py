@@ -8,7 +8,7 @@ from urllib.parse import quote
 from hivepipe.errors import HivepipeError
 from hivepipe.queue.failed_jobs import FailedJob, Verb
 
-Fields = dict[str, list[str]]  # of a submitted form
+Fields = dict[str, list[str]]  # fields of a submitted form
 Of = Literal["ticked", "shown"]
 
 

@@ -3,10 +3,10 @@
 import ctypes
 
 _LIBRARY = ctypes.CDLL(None)
-_set = getattr(_LIBRARY, "mallopt", None)  # only glibc has these two
+_set = getattr(_LIBRARY, "mallopt", None)  # only glibc has mallopt
 _trim = getattr(_LIBRARY, "malloc_trim", None)
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # M_MMAP_THRESHOLD and M_ARENA_MAX in malloc.h
-_LARGE_BYTES = 64 << 10  # such as a page
+_LARGE_BYTES = 64 << 10  # bytes of a large text, such as a page
 
 
 def save_memory() -> None:

@@ -26,7 +26,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     config = Config(
         app,
         lifespan="off",
-        access_log=False,  # it would contain the token
+        access_log=False,  # access lines would contain the token
         log_level="warning",
         server_header=False,
         proxy_headers=False,

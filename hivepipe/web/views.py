@@ -12,7 +12,7 @@ VIEWS = (
     "skills",
     "queues",
     "health",
-)  # in the order of the navigation
+)  # views in the order of the navigation
 SESSION = "session"
 OF_STACKS = ("queues", "health")  # their content changes without the databases
 UNKNOWN = {"heading": "No such page", "error": "No view has this address.", "json_url": ""}

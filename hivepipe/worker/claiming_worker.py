@@ -256,7 +256,7 @@ class ClaimingWorker(SimpleWorker):
                 time.sleep(wait)
                 away += 1
                 self._recovered_at = -math.inf
-                # Its host name may now resolve to another server.
+                # The host name of Redis may now resolve to another server.
                 self.connection.connection_pool.disconnect(inuse_connections=False)
             except WokenError:
                 continue

@@ -16,7 +16,7 @@ from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.own_process import SoleProcess, serve_alone
 
-LONGEST_WAIT_SECS = 1.0  # also the longest delay of SIGTERM
+LONGEST_WAIT_SECS = 1.0  # this is also the longest delay of SIGTERM
 REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
 
 logger = logging.getLogger("hivepipe.forwarder")

@@ -62,7 +62,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self, connection: Redis, rows: Sequence[Periodic] = PERIODIC, home: str = ""
     ) -> None:
         super().__init__(TICK_QUEUE, connection=connection, interval=LONGEST_WAIT_SECS)
-        self.log.setLevel(logging.WARNING)  # at INFO it logs each registration
+        self.log.setLevel(logging.WARNING)  # at INFO, rq-scheduler logs each registration
         self._rows = rows
         self._home = home
         self._seen_at = {row.fallback_for: time.monotonic() for row in rows}
@@ -127,7 +127,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         ]
 
     def _has_work(self, row: Periodic, now: float) -> bool:
-        """Tell whether the row has work; True if this cannot be known in advance."""
+        """Tell whether the row has work; return True if this cannot be known in advance."""
         match row.operation:
             case "promote_retries":
                 return has_due_retries(self.connection, now)

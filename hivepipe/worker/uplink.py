@@ -28,7 +28,7 @@ from hivepipe.times import backoff_secs
 from hivepipe.worker.archive_passes import ArchivePasses
 from hivepipe.worker.own_process import SoleProcess, serve_alone
 
-LOOK_SECS = 0.25  # also the longest delay of SIGTERM
+LOOK_SECS = 0.25  # this is also the longest delay of SIGTERM
 GATHER_SECS = 0.5  # delay after a change, to send more changes in one batch
 REST_SECS = 20.0  # time without a change after which the uplink disconnects
 GREET_SECS = 300.0  # longest time until a restored server or new policies are noticed

@@ -143,7 +143,7 @@ class Writer(ClaimingWorker):
             other_redis.restore_owner_key(self.connection, self._home)
 
     def _on_clock_set_back(self, secs: float) -> None:
-        # The step is measured with this precision.
+        # The step is only known with this precision.
         self._clock_steps.note(int((secs + CLOCK_EVERY_SECS) * 1e9))
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):  # the next commit writes it
@@ -219,7 +219,7 @@ class Writer(ClaimingWorker):
         self._set_trouble("")
         done = [jobs[index] for index in outcome.committed]
         kept = [pair for pair in done if enqueue_custom(self._job_context, pair[1])]
-        # The others stay claimed, and are put back and executed again after RECOVER_EVERY_SECS.
+        # Other jobs stay claimed, and are put back and executed again after RECOVER_EVERY_SECS.
         self._claims.acknowledge([(job, envelope.operation) for job, envelope in kept])
         causes = filter(None, (cleanup_cause(envelope) for _, envelope in kept))
         if cause := next(causes, ""):

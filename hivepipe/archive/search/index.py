@@ -82,7 +82,7 @@ class Archived:
     size: int
     lines_from: Callable[[int], Iterable[tuple[int, bytes]]]
     began: str = ""
-    edition: int = 0  # how often lines that may have been indexed were changed
+    edition: int = 0  # how often lines, perhaps indexed ones, were changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class SearchIndex:
             self._open()
             with closing_on_error(self._db):
                 is_usable = self._version() in (0, VERSION)
-            if not is_usable:  # another version made it; it can be rebuilt
+            if not is_usable:  # another version made the file, which can be rebuilt
                 self._db.close()
                 remove_index(self._path)
                 self._open()

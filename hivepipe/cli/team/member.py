@@ -55,7 +55,7 @@ def join(code: str | None, share: str | None, machine: str | None) -> None:
         raise click.UsageError(
             "an invite is required: as an argument, on stdin or in HIVEPIPE_TEAM"
         )
-    read_credentials()  # this fails before the invite is used up
+    read_credentials()  # an unreadable file fails before the invite is used up
     if invites.is_code(given):
         joined, policies = _by_invite(given, share, machine)
     else:
@@ -120,7 +120,7 @@ def leave(purge: bool) -> None:
     except TeamError:
         if not membership.is_joined():
             raise
-        known = Membership(machine="this machine", server="the team")  # it is damaged
+        known = Membership(machine="this machine", server="the team")  # a damaged file
     if purge:
         confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?")
     try:

@@ -63,7 +63,7 @@ if verb == 'call' or verb == 'result' then
   end
 end
 if verb == 'batch' then
-  -- A call without an event of its result was refused, before its own PreToolUse or after it.
+  -- A call without an event of its result was refused, before or after its PreToolUse.
   local known, last = redis.call('LRANGE', calls, 0, -1), nil
   for call, call_pattern, outcome, not_run in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
     local place

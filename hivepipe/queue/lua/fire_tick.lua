@@ -17,7 +17,7 @@ local job, scheduled = 'rq:job:' .. id, SCHEDULED_KEY
 local score = redis.call('ZSCORE', scheduled, id)
 if not score or tonumber(score) > tonumber(now) then return 0 end
 if redis.call('EXISTS', job) == 0 then
-  redis.call('ZREM', scheduled, id)  -- its hash is lost: the scheduler creates both again
+  redis.call('ZREM', scheduled, id)  -- the tick's hash is lost: the scheduler creates both again
   return 0
 end
 if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':' .. EXECUTION) then return 0 end

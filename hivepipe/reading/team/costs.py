@@ -37,7 +37,7 @@ _COLUMNS = {
 }
 # An invalid count or time of one machine must not make the sums of all machines fail.
 _SUMS = ", ".join(f"SUM({in_range(f'usage.{name}')})::bigint AS {name}" for name in Tokens._fields)
-_DAY = "substr(usage.created_at, 1, 10)"  # in UTC, by which prices are dated
+_DAY = "substr(usage.created_at, 1, 10)"  # in UTC, because prices begin on a UTC day
 _QUARTER = """
     substr(usage.created_at, 1, 14) || CASE WHEN substr(usage.created_at, 15, 2) ~ '^[0-5][0-9]$'
       THEN (substr(usage.created_at, 15, 2)::int / 15)::text ELSE '' END

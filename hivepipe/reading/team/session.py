@@ -82,7 +82,7 @@ def _last(source: Source, choice: Choice) -> Found:
 
 
 def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
-    """Return a session or else a subagent by a prefix of its id. Raise errors as above."""
+    """Return a session or else a subagent by a prefix. Raise errors like `session_starting`."""
     values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     agents = source.rows(_AGENTS, values) if start and start != LAST else []
     if not agents or source.rows(_STARTING, values):

@@ -208,7 +208,7 @@ class Pass:
     def _send_segment(self, head: Head, segment: Segment) -> None:
         name = ""
         if self._place.bucket:
-            bucket = self._bucket  # without its key, no object is announced
+            bucket = self._bucket  # without the store's key, no object is announced
             name = f"{quote(self._member, safe='')}/{self._number}/{segment.hash}"
             sql = "SELECT hivepipe.announce_object(%s, %s, %s)"
             self._ask(sql, self._home, head["session_id"], name)

@@ -7,7 +7,7 @@ CREATE TABLE hivepipe.archives (
   home int NOT NULL, member int NOT NULL, name text NOT NULL,
   session_id text NOT NULL, agent_id text NOT NULL DEFAULT '', agent_type text NOT NULL DEFAULT '',
   project text NOT NULL, started_at text NOT NULL DEFAULT '',
-  edition bigint NOT NULL DEFAULT 0,  -- how often its lines were replaced on the machine
+  edition bigint NOT NULL DEFAULT 0,  -- how often the archive's lines were replaced on the machine
   updated_at timestamptz NOT NULL DEFAULT now(),
   UNIQUE (home, name));
 CREATE INDEX archives_by_session ON hivepipe.archives (session_id);

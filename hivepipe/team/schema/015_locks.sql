@@ -27,9 +27,9 @@ END
 $$;
 
 -- Drop one month, or else a part of the older rows of tables without months and of the archives.
--- Return the proof, or NULL if nothing is due. An administrator calls it until then, each machine
--- once when it connects, so a call takes at most some seconds. It waits only briefly for locks,
--- because shipping has priority.
+-- Return the proof, or NULL if nothing is due. An administrator calls it until it returns NULL,
+-- each machine once when it connects, so a call takes at most some seconds. It waits only briefly
+-- for locks, because shipping has priority.
 CREATE OR REPLACE FUNCTION hivepipe.drop_old() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
 DECLARE
