@@ -27,9 +27,14 @@ def update_marker(home: str, unfinished: Iterable[str] = ()) -> None:
 
 
 def unfinished_sessions(home: str) -> set[str]:
-    """Return the sessions whose forgetting was interrupted."""
+    """Return the forgotten sessions that may still have data outside of the store.
+
+    The marker may also name a session that is not forgotten: its deletion was rolled back, or a
+    backup was restored.
+    """
     path = Path(_marker(home))
-    return {*read_text(path, errors="replace").split()[1:]} if path.exists() else set()
+    named = {*read_text(path, errors="replace").split("\n")[1:]} if path.exists() else set()
+    return named & forgotten_sessions(database_path(home))
 
 
 @lru_cache(maxsize=4)

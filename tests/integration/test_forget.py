@@ -292,6 +292,42 @@ def test_forgetting_by_day_goes_on_after_an_interruption(
     assert "no session is that old" in command(home, "forget", "--before", "2020-01-01")
 
 
+@pytest.fixture
+def live(private_home: Home) -> Home:
+    """A home without a stack that has one session."""
+    with Database(private_home.database) as db:
+        sql = "INSERT INTO sessions (id, status, updated_at) VALUES (:id, 'active', '2026-01-10')"
+        db.execute(sql, {"id": OTHER})
+    return private_home
+
+
+def is_kept_by_other_commands(home: Home) -> bool:
+    """Tell whether forgetting other sessions leaves the live one."""
+    command(home, "forget", "--yes", "--matching", CANARY)
+    command(home, "forget", "--yes", "--before", "2020-01-01")
+    return bool(home.rows(f"SELECT * FROM sessions WHERE id = '{OTHER}'"))
+
+
+def test_a_session_whose_forgetting_is_rolled_back_stays(live: Home) -> None:
+    with closing(sqlite3.connect(live.database)) as db:
+        failing = "CREATE TRIGGER failing BEFORE DELETE ON sessions BEGIN {}; END"
+        db.execute(failing.format("SELECT RAISE(ABORT, 'the disk is full')"))
+        assert "the disk is full" in command(live, "forget", "--yes", OTHER, expect=1)
+        db.execute("DROP TRIGGER failing")
+    assert is_kept_by_other_commands(live)
+
+
+def test_a_session_that_a_backup_brings_back_stays(live: Home) -> None:
+    backup = str(live.root / "backup.tar.gz")
+    command(live, "backup", backup)
+    with Database(live.database) as db:
+        place = Place(str(live.project), str(live.path), {})
+        assert next(iter(Forgetting(place, db).forget(ForgetQuery(frozenset({OTHER})))))
+    assert live.rows("SELECT * FROM sessions") == []
+    command(live, "restore", "--replace", backup)
+    assert is_kept_by_other_commands(live)
+
+
 def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene, Server]) -> None:
     scene, server = scene
     command(scene.home, "task", "add", "--id", "t2", f"ask {CANARY} about it")
