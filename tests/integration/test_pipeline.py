@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import sqlite3
 import threading
 import time
@@ -153,6 +154,7 @@ def test_a_throttled_day_gives_the_same_rows_by_both_paths(
         assert assigned == {"checkpoint_count": 1, "operation_count": 5}
         (log,) = home.rows("SELECT message FROM session_logs")
         assert log == {"message": "Auto-checkpoint: Edit"}
+        assert home.rows("SELECT DISTINCT host FROM instances") == [{"host": socket.gethostname()}]
         assert home.count("applied") == JOBS_OF_THE_DAY
     assert accepted(redis_server) == JOBS_OF_THE_DAY + SLOW_JOBS_OF_THE_DAY
     assert_same(tables(direct_home), tables(private_home))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import platform
 import posix
 import signal
 import subprocess
@@ -96,7 +97,13 @@ def test_without_a_server_the_commands_to_install_one_are_named(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(sandbox.folder))
     monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
-    for minor, has_wheel in ((12, True), (13, False)):
+    monkeypatch.setattr(sys, "platform", "linux")
+    for machine, minor, has_wheel in (
+        ("x86_64", 12, True),
+        ("x86_64", 13, False),
+        ("aarch64", 12, False),
+    ):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
         monkeypatch.setattr(sys, "version_info", (3, minor, 0))
         with pytest.raises(NoRedisServerError) as raised:
             redis_server.find_server()
