@@ -20,7 +20,7 @@ install: .venv/.installed  ## .venv with all tools
 	@touch $@
 
 help:  ## this list
-	@sed -En 's/^([a-z]+):.*  ## (.*)/make \1\t\2/p' Makefile | expand -t 14
+	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / { printf "make %-9s%s\n", $$1, $$2 }' Makefile
 
 demo: install  ## a day of work through real hooks and a real stack, whose processes are killed
 	$(BIN)/hivepipe demo

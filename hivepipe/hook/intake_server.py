@@ -216,7 +216,7 @@ class Exchange:
         self.data = reader.data
         self.slot = slot
         self.listed = listed
-        self.is_kept = False  # now the event is in the slot
+        self.is_kept = False  # True while the event is in the slot
         self.is_answered = False
 
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:

@@ -59,7 +59,7 @@ def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> No
         if refusal:
             logger.warning("%s stays as it is: %s", path, refusal)
     end_tunnels(context.home, job.session)
-    if index_path(context.home).exists():  # there is no version, or a secret in it was redacted
+    if index_path(context.home).exists():  # other programs may have written memories, too
         index_folders(context)
 
 
