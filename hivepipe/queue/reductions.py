@@ -7,7 +7,7 @@ from hivepipe.queue.rq_workers import RqWorker, living_roles, only_stock
 _LATE = (
     "`rq worker` executes the jobs one at a time, in place of hivepipe's writer: periodic jobs "
     "retry failed jobs, store spooled events and activity (within 15 s), requeue jobs of killed "
-    "workers (35 s) and write briefings (65 s)"
+    "workers (within 100 s) and write briefings (65 s)"
 )
 _NEVER = (
     "`rq worker` executes the jobs one at a time, and no scheduler runs: failed jobs are not "
