@@ -1,4 +1,4 @@
-"""The cost of archiving a session: time relative to redaction, I/O relative to its size.
+"""The cost of archiving a session: time over that of redaction, I/O over the session's size.
 
     python benchmarks/archive.py [--mb 100] [--turns 100] [--check]
 

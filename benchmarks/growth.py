@@ -57,7 +57,7 @@ def queue(setting: Setting, events: Iterator[list[Message]]) -> None:
 
 
 def drained_secs(setting: Setting) -> float:
-    """Let a writer drain the queue; return its processor time in seconds."""
+    """Let a writer drain the queue; return the writer's processor time in seconds."""
     begun = os.times()
     subprocess.run(
         [sys.executable, "-I", "-c", WORKER, "hivepipe"],

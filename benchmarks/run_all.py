@@ -1,4 +1,4 @@
-"""Runs benchmarks one after the other, and prints one list of all figures.
+"""Run benchmarks, one after the other, and print one list of all figures.
 
 python benchmarks/run_all.py                 all at full size; fails outside the bounds
 python benchmarks/run_all.py hook_cost web   these again; the others keep their last results

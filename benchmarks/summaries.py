@@ -1,4 +1,4 @@
-"""A checkpoint's delay while many sessions are summarised / its delay without summaries.
+"""The delay of a checkpoint while many sessions are summarised, over that without summaries.
 
     python benchmarks/summaries.py [--sessions 500] [--check]
 

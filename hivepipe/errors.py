@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 class HivepipeError(Exception):
-    """An error of hivepipe whose message is meant for a person."""
+    """Something went wrong in hivepipe."""
 
     def __init__(self, message: str = "") -> None:
         """Use the docstring of the class if there is no message."""
@@ -17,7 +17,7 @@ class NoRedisServerError(HivepipeError):
 
 
 class TreeError(HivepipeError):
-    """Something in the work tree is not hivepipe's, or may belong to somebody else."""
+    """Something in the work tree is not hivepipe's, or may not be."""
 
 
 class RegistrationError(HivepipeError):
@@ -25,7 +25,7 @@ class RegistrationError(HivepipeError):
 
 
 class MigrationError(HivepipeError):
-    """The predecessor's files cannot be migrated in their present state."""
+    """The files of the predecessor cannot be migrated like this."""
 
 
 class StackError(HivepipeError):
@@ -72,7 +72,7 @@ class PricesError(HivepipeError):
 
 
 class GuardError(HivepipeError):
-    """The guard cannot do what the command asks."""
+    """The guard cannot do this."""
 
 
 class RedactionRuleError(HivepipeError):
@@ -84,7 +84,7 @@ class TaskError(HivepipeError):
 
 
 class HiveError(HivepipeError):
-    """The hive cannot do what the command asks."""
+    """The hive cannot do this."""
 
 
 class MemoryIndexError(HivepipeError):
@@ -165,7 +165,7 @@ class JobError(HivepipeError):
 
 
 class OperationFailedError(JobError):
-    """The function of an installed operation failed. It is retried as its package declares."""
+    """The function of an installed operation failed. It is retried as the operation declares."""
 
     def __init__(self, message: str, retries: int) -> None:
         """`retries` is the number of retries before the job counts as failed."""
@@ -191,7 +191,7 @@ class UnknownOperationError(JobError):
 
 
 class MissingParentError(JobError):
-    """The parent row of this row does not exist; the job that creates it may still be waiting."""
+    """The row that this row belongs to does not exist. Its own job may still be waiting."""
 
 
 @contextmanager

@@ -108,8 +108,8 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
 def had_no_session(event: Event, instance: Instance) -> bool:
     """Tell whether a process without a session ends: `claude plugin` fires only SessionEnd.
 
-    It differs from a session that began before the hooks were installed, which has a transcript,
-    and from one that a person ends, which has another reason.
+    A session that began before the hooks were installed has a transcript, and a session that a
+    person ends has another reason.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False

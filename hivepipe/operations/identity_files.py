@@ -46,7 +46,7 @@ def replace(
 
 
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
-    """Keep the previous content; if sessions overlap, that from before the first of them.
+    """Keep the previous content; if sessions overlap, the content before the first of them.
 
     If a person wrote other content meanwhile, that is kept, and the older content is renamed.
     """

@@ -48,7 +48,7 @@ def context_at_once(home: str, db: Database) -> JobContext:
 
 @contextmanager
 def at_once(home: str) -> Iterator[JobContext]:
-    """Yield a context that executes follow-up jobs at once. Raise StoreError."""
+    """Yield a context that executes follow-up jobs at once. Raise StoreError on failure."""
     with opened(home) as db:
         yield context_at_once(home, db)
 

@@ -153,7 +153,7 @@ class Claims:
     def recover(self, blamed: str) -> int:
         """Return the jobs of a dead worker to their queues; return the number of jobs.
 
-        `blamed` is the id of the job that it was executing when it died, or "".
+        `blamed` is the id of the job that the worker was executing when it died, or "".
         """
         reason = _packed("killed its worker three times")
         return int(self._run["recover"](args=[blamed, DEATHS, reason, _now(), *self._queues]))

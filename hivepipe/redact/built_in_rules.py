@@ -17,5 +17,5 @@ def section() -> Section:
 
 
 def rules() -> tuple[Rule, ...]:
-    """Return the rules, most specific first. The first rule that finds a text names it."""
+    """Return the rules, most specific first: a secret gets the name of the first one that fits."""
     return section().rules

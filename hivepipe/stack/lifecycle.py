@@ -121,7 +121,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 def at_rest(stack: Stack, old: str = "", project: str = "") -> Iterator[None]:
     """Stop the stack and keep it stopped during the block. Its recorded state stays unchanged.
 
-    An interrupted move of the data is finished first; its project `old` is now `project`.
+    An interrupted move of the data is finished first, in `project` if it was renamed from `old`.
     """
     with _turn(stack):
         _stop_to_move(stack, old, project)

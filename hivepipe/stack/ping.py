@@ -12,7 +12,7 @@ ANSWER_SECS = 2
 def answers(address: str) -> bool:
     """Tell whether a Redis answers PING.
 
-    A path of a socket gets one attempt; redis-py would retry and wait.
+    A socket's path gets one attempt, because redis-py would retry and wait.
     """
     if not address.startswith("/"):
         return _answers_at_url(address)

@@ -68,7 +68,7 @@ def message_key(line: Fields) -> tuple[str, str]:
 
 
 def is_by_claude(line: Fields) -> bool:
-    """Tell whether the model wrote the line, which is no note of Claude Code and no API error."""
+    """Tell whether the model wrote the line: notes of Claude Code and API errors do not count."""
     model = part(line, "message").get("model")
     return line.get("type") == "assistant" and not is_api_error(line) and model != SYNTHETIC
 
