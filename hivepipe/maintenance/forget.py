@@ -183,10 +183,9 @@ class Forgetting:
         if not dry_run:
             keep_names(self._db, wanted.sessions)
             self._forgotten = wanted.sessions
-            unfinished |= wanted.sessions
-            update_marker(self._place.home, unfinished)
+            update_marker(self._place.home, begun=wanted.sessions)
             stored.remove_rows(self._db, wanted.sessions)
-            update_marker(self._place.home, unfinished)
+            update_marker(self._place.home)
         for table, count in rows.items():
             yield Deleted(f"table {table}", count, "row")
         yield from self._redis(wanted, dry_run)
@@ -226,8 +225,7 @@ class Forgetting:
                 if client is not None and self._place.socket.startswith("/"):
                     queued.rewrite_file(client)
             if not self.unread_hives:
-                unfinished = unfinished_sessions(self._place.home) - self._forgotten
-                update_marker(self._place.home, unfinished)
+                update_marker(self._place.home, finished=self._forgotten)
         yield Deleted("backups of the database, whole", len(copies), "file")
 
     def moved_aside(self) -> list[str]:

@@ -15,15 +15,25 @@ from hivepipe.db.location import database_path
 from hivepipe.files.change_stamp import Stamp, stamp
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import write_small
+from hivepipe.stack.lock import locked_file
+
+_LOCK_SECS = 30.0
 
 
 def is_forgotten(home: str, *sessions: str) -> bool:
     return not _forgotten(home, stamp(_marker(home))).isdisjoint(sessions)
 
 
-def update_marker(home: str, unfinished: Iterable[str] = ()) -> None:
-    """Change the marker file, so that every process of the home reads the list again."""
-    write_small(_marker(home), "\n".join([f"{time.time_ns()}", *sorted(unfinished), ""]))
+def update_marker(home: str, begun: Iterable[str] = (), finished: Iterable[str] = ()) -> None:
+    """Change the marker file, so that every process of the home reads the list again.
+
+    It then names also the sessions whose forgetting begins, and no longer the finished ones. Raise
+    LockHeldError if another process keeps the marker locked.
+    """
+    # Writing replaces the locked file, so it is the last step; who waits locks the new file.
+    with locked_file(_marker(home), _LOCK_SECS):
+        sessions = _named(home).union(begun).difference(finished)
+        write_small(_marker(home), "\n".join([f"{time.time_ns()}", *sorted(sessions), ""]))
 
 
 def unfinished_sessions(home: str) -> set[str]:
@@ -32,9 +42,13 @@ def unfinished_sessions(home: str) -> set[str]:
     The marker may also name a session that is not forgotten: its deletion was rolled back, or a
     backup was restored.
     """
+    return _named(home) & forgotten_sessions(database_path(home))
+
+
+def _named(home: str) -> set[str]:
     path = Path(_marker(home))
-    named = {*read_text(path, errors="replace").split("\n")[1:]} if path.exists() else set()
-    return named & forgotten_sessions(database_path(home))
+    lines = read_text(path, errors="replace").split("\n") if path.exists() else []
+    return {*lines[1:]} - {""}
 
 
 @lru_cache(maxsize=4)

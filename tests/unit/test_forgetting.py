@@ -1,6 +1,7 @@
 """A text to forget is found in every table and encoding, and files know forgotten sessions."""
 
 import json
+import multiprocessing
 import os
 import sys
 import tracemalloc
@@ -24,7 +25,11 @@ from hivepipe.db.forget import (
 )
 from hivepipe.db.listings import listings
 from hivepipe.jobs.forget_query import ForgetQuery
-from hivepipe.operations.forgotten_sessions import is_forgotten, update_marker
+from hivepipe.operations.forgotten_sessions import (
+    is_forgotten,
+    unfinished_sessions,
+    update_marker,
+)
 
 TEXT = 'say "naïve"\nor \\ not'
 
@@ -124,6 +129,27 @@ def test_the_database_is_read_again_when_the_marker_changes(tmp_path: Path, db: 
     remove_rows(db, ["other"])
     update_marker(home)
     assert is_forgotten(home, "other")
+
+
+def update_often(home: str, name: str) -> None:
+    """Begin 40 sessions one after the other, and finish every second of them."""
+    for number in range(40):
+        update_marker(home, begun=[f"{name}{number}"])
+        if number % 2:
+            update_marker(home, finished=[f"{name}{number}"])
+
+
+def test_the_marker_loses_no_change_of_two_commands_at_once(tmp_path: Path, db: Database) -> None:
+    remove_rows(db, [f"{name}{number}" for name in "ab" for number in range(40)])
+    forking = multiprocessing.get_context("fork")
+    commands = [forking.Process(target=update_often, args=(str(tmp_path), name)) for name in "ab"]
+    for each in commands:
+        each.start()
+    for each in commands:
+        each.join(60)
+    assert [each.exitcode for each in commands] == [0, 0]
+    left = {f"{name}{number}" for name in "ab" for number in range(0, 40, 2)}
+    assert unfinished_sessions(str(tmp_path)) == left
 
 
 def test_a_new_process_knows_forgotten_sessions(tmp_path: Path, db: Database) -> None:
