@@ -119,8 +119,9 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         # Redis hangs. All others would wait for it until they are killed. No data is lost, as it
         # is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
-    if supervisors and not ask_to_shut_down(stack):
+    if supervisors:
         signal_all(supervisors, psutil.Process.terminate)
+        ask_to_shut_down(stack)  # it notices a signal only when its wait of up to a second ends
     wait_for_end(everyone, STOP_SECS)
     end_processes(everyone, KILL_SECS)
     try:

@@ -7,6 +7,7 @@ import posix
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.ping import answers
 from hivepipe.stack.runtime_folder import Stack
-from tests.sandbox import ROOT, Sandbox, mode
+from hivepipe.stack.supervisor import STOP_SECS, is_stopping
+from tests.sandbox import ROOT, Sandbox, eventually, mode
 
 # ---- up, down, status
 
@@ -58,6 +60,19 @@ def test_processes_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None
     assert not set(old.values()) & set(new.values())
     os.kill(new["supervisord"], signal.SIGKILL)
     sandbox.run("down")
+    assert sandbox.processes() == {}
+
+
+def test_a_supervisor_that_is_restarting_is_stopped_at_once(sandbox: Sandbox) -> None:
+    """It refuses the request to shut down."""
+    sandbox.run("up", "-d")
+    stack = Stack(str(sandbox.home), os.path.dirname(sandbox.socket))
+    os.kill(sandbox.pid("writer"), signal.SIGSTOP)  # it ends only when `down` resumes it
+    os.kill(sandbox.pid("supervisord"), signal.SIGHUP)
+    eventually(lambda: is_stopping(stack))
+    begun = time.monotonic()
+    sandbox.run("down")
+    assert time.monotonic() - begun < STOP_SECS / 2
     assert sandbox.processes() == {}
 
 
