@@ -319,13 +319,16 @@ def _answer(stack: Stack, method: str, otherwise: Any) -> Any:
 
 
 def _call(stack: Stack, method: str) -> Any:
-    """Call a method of supervisord. Raise OSError, Fault if it refuses, or another RpcError."""
+    """Call a method of supervisord. Raise OSError, or Fault if it refuses.
+
+    Raise another RpcError if the answer is damaged, as while supervisord shuts down.
+    """
     request = dumps((), f"supervisor.{method}")
     with closing(_Connection(stack.supervisor_socket)) as connection:
         try:
             connection.request("POST", "/RPC2", request, {"Content-Type": "text/xml"})
             return loads(connection.getresponse().read())[0][0]
-        except (HTTPException, ExpatError) as error:  # supervisord is shutting down
+        except (HTTPException, ExpatError, LookupError, TypeError, ValueError) as error:
             raise RpcError(str(error)) from None
 
 

@@ -1,10 +1,11 @@
-"""A call of a supervisor that hangs ends, and changes no socket of another thread."""
+"""A call of a supervisor that hangs or answers nonsense ends with an error."""
 
 import socket
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
+from xmlrpc.client import Error as RpcError
 
 import pytest
 
@@ -36,3 +37,39 @@ def test_a_supervisor_that_hangs_holds_up_no_other_thread(
             supervisor._call(stack, "getState")
         server.join(10)
     assert seen == [None]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "<params></params>",
+        "<params><param><value><int>one</int></value></param></params>",
+        "<params><param><value><boolean>2</boolean></value></param></params>",
+        "<params><param><value><double>one</double></value></param></params>",
+        "<fault><value><int>1</int></value></fault>",
+        "<fault><value><struct></struct></value></fault>",
+        "<params><param><value><other>1</other></value></param></params>",
+        "<params><param>",
+    ],
+)
+def test_a_damaged_answer_is_one_kind_of_error(tmp_path: Path, value: str) -> None:
+    text = f"<?xml version='1.0'?><methodResponse>{value}</methodResponse>"
+    path = str(tmp_path / "s.sock")
+
+    def reply() -> None:
+        near, _ = listening.accept()
+        with near:
+            while b"</methodCall>" not in near.recv(65536):
+                pass
+            near.sendall(f"HTTP/1.0 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        server = Thread(target=reply)
+        server.start()
+        stack: Any = SimpleNamespace(supervisor_socket=path)
+        with pytest.raises(RpcError):
+            supervisor._call(stack, "getState")
+        server.join(10)
