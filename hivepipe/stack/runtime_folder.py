@@ -57,7 +57,7 @@ class Stack(NamedTuple):
         return f"{self.folder}/supervisor.sock"
 
     def supervises_this_process(self) -> bool:
-        """Tell whether the stack's own supervisord started this process, even if it has ended."""
+        """Tell whether the stack's own supervisord, perhaps ended by now, started this process."""
         return environment("SUPERVISOR_SERVER_URL") == f"unix://{self.supervisor_socket}"
 
     @property
