@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from hivepipe.summaries.reasons import sentence
-
 BODIES: list[tuple[Any, str]] = [
     (None, ""),
     (7, ""),
@@ -25,7 +23,10 @@ BODIES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("body", "words"), BODIES)
 def test_a_reason_has_the_message_of_the_provider(body: Any, words: str) -> None:
-    from pydantic_ai.exceptions import ModelHTTPError  # noqa: PLC0415  a second at collection
+    # Here, because their imports would take each process of the tests a second at collection.
+    from pydantic_ai.exceptions import ModelHTTPError  # noqa: PLC0415
+
+    from hivepipe.summaries.reasons import sentence  # noqa: PLC0415
 
     error = ModelHTTPError(404, "model", body)
     shown = f"HTTP 404: {words}" if words else "HTTP 404"
