@@ -16,7 +16,15 @@ from hivepipe.cli.tables import (
     show_table,
     shown_time,
 )
-from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json, say_prose, yes_option
+from hivepipe.cli.terminal import (
+    confirm_or_end,
+    say,
+    say_field,
+    say_json,
+    say_prose,
+    unbroken,
+    yes_option,
+)
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
@@ -204,7 +212,7 @@ def _steps(job: FailedJob, database: str) -> list[str]:
     return [
         "",
         f"missing {kind}: {missing}",
-        f"  1. {mend}; the database is {database}",
+        f"  1. {mend}; the database is {unbroken(database)}",
         f"  2. {retry_it}",
         f"or drop it: {drop_it}",
     ]

@@ -11,7 +11,7 @@ from hivepipe.cli.migrate import old_home_location, show_undone
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.parameters import given, shared_option
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
-from hivepipe.cli.terminal import confirm, confirm_or_end, say, say_prose, short
+from hivepipe.cli.terminal import confirm, confirm_or_end, say, say_prose, short, unbroken
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
 from hivepipe.files.owner import another_owner
@@ -153,7 +153,7 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     if plan.exclude in plan.changes:
         say_prose(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
     if scope in (Scope.LOCAL, Scope.CODEX) and (missing := missing_line(plan.settings.path)):
-        text = f"add {missing[1]} to {short(missing[0])}"
+        text = f"add {unbroken(missing[1])} to {short(missing[0])}"
         say_prose(f"git      does not ignore that file, and hivepipe does not change that: {text}")
     if plan.is_committed:
         say_prose("         git tracks this file, but its paths are valid on this machine only")

@@ -7,7 +7,7 @@ import time
 import click
 
 from hivepipe.cli.log_tail import FOLLOW_SECS, PROGRAMS, Tail, show_lines
-from hivepipe.cli.terminal import say, say_prose
+from hivepipe.cli.terminal import say, say_prose, unbroken
 from hivepipe.config.config_file import unseen
 from hivepipe.db.tree import recorded_tree
 from hivepipe.home import (
@@ -56,7 +56,7 @@ def up(
         say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.bring_up(project, stack)
-    say_prose(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}", 2)
+    say_prose(f"ready after {time.monotonic() - begun:.2f} s: {unbroken(stack.home)}", 2)
     if detach:
         return
     tail = Tail(stack.home, PROGRAMS)
@@ -79,7 +79,7 @@ def down(every: bool) -> None:
         place = locate(".")
         _registered(place)
         lifecycle.take_down(Stack.of(place))
-        say_prose(f"down: {place.home}; hooks keep events on disk until `hivepipe up`", 6)
+        say_prose(f"down: {unbroken(place.home)}; hooks keep events on disk until `hivepipe up`", 6)
         _name_workers(place.home)
         return
     table = ProcessTable()
@@ -110,7 +110,7 @@ def restart() -> None:
         say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.restart(_registered(place), Stack.of(place))
-    say_prose(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}", 2)
+    say_prose(f"ready after {time.monotonic() - begun:.2f} s: {unbroken(stack.home)}", 2)
 
 
 @click.command()

@@ -24,7 +24,7 @@ from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
 MARGIN = "| "
-_BOUND = "\0"  # a space at which no line is broken; `printable` escapes this character
+_NO_BREAK = "\xa0"  # a space at which `say_prose` breaks no line; `printable` prints it as a space
 
 yes_option = shared_option("--yes", is_flag=True, help="Do not ask.")
 
@@ -34,13 +34,18 @@ def printable_lines(text: str) -> list[str]:
     return [printable(line.removesuffix("\r").expandtabs(4)) for line in text.split("\n")]
 
 
+def unbroken(text: str) -> str:
+    """Return a text, such as a path, in which `say_prose` breaks no line."""
+    return text.replace(" ", _NO_BREAK)
+
+
 def short(path: str) -> str:
-    """Return a path relative to the current folder or to ~, if it is below one of them."""
+    """Return a path relative to the current folder or to ~, if it is below one; it is unbroken."""
     here = real_path(".")
     if path.startswith(f"{here}/"):
-        return os.path.relpath(path, here)
+        return unbroken(os.path.relpath(path, here))
     user = user_folder()
-    return f"~{path.removeprefix(user)}" if path.startswith(f"{user}/") else path
+    return unbroken(f"~{path.removeprefix(user)}" if path.startswith(f"{user}/") else path)
 
 
 def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
@@ -54,25 +59,24 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 def say_prose(text: str, indent: int = 9, *, err: bool = False) -> None:
     """Print a line. A terminal that is too narrow gets several, and all but the first are indented.
 
-    It is broken at spaces, but not in its label (the first `indent` columns), in a `command`, or in
-    the path of the current folder or the user's home folder.
+    It is broken at spaces, but not in its label (the first `indent` columns), in a `command`, in an
+    `unbroken` text, or in the path of the current folder or the user's home folder.
     """
     if not is_terminal(err=err):
         say(text, err=err)
         return
-    here = real_path(".")
-    folders = map(re.escape, (here, short(here), user_folder() or "/"))
+    folders = map(re.escape, (real_path("."), user_folder() or "/"))
     whole = "|".join([f"^.{{{indent}}}", "`[^`]*`", *folders])
-    bound = re.sub(whole, lambda found: found[0].replace(" ", _BOUND), printable(text))
+    escaped = _NO_BREAK.join(map(printable, text.split(_NO_BREAK)))
     lines = textwrap.wrap(
-        bound,
+        re.sub(whole, lambda found: unbroken(found[0]), escaped),
         max(shutil.get_terminal_size().columns, 2 * indent),
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    for line in lines:
-        say(line.replace(_BOUND, " "), err=err)
+    for line in lines or [""]:
+        say(line, err=err)
 
 
 def say_text(text: str, *, margin: str = MARGIN) -> None:
