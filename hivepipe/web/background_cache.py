@@ -31,6 +31,8 @@ class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests share one computation of it.
 
     The last requested value is computed first: a page of one project does not wait for others.
+    Expired values that callers show meanwhile follow in the order of their requests, so that each
+    is computed sometime.
     """
 
     def __init__(self) -> None:
@@ -55,10 +57,10 @@ class BackgroundCache(Generic[Value]):
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
-            if key in self._pending:
-                self._pending.move_to_end(key)
-            elif not slot.is_computing and time.monotonic() >= slot.expires:
+            if not slot.is_computing and time.monotonic() >= slot.expires:
                 self._enqueue(key, compute)
+            if key in self._pending and not (on_ready and slot.expires):
+                self._pending.move_to_end(key)  # the caller waits for it or has nothing to show
             if on_ready and slot.is_computing:
                 self._callbacks.add(on_ready)
         if not on_ready:
@@ -72,6 +74,7 @@ class BackgroundCache(Generic[Value]):
             Thread(target=self._work, daemon=True).start()
             self._threads += 1  # the computing thread still waits for the lock
         self._pending[key] = compute
+        self._pending.move_to_end(key, last=False)
         self._slots[key].is_computing = True
         self._slots[key].is_done.clear()
 

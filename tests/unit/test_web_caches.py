@@ -171,6 +171,36 @@ def test_few_values_are_computed_at_once_and_one_notice_follows_them_all() -> No
     assert begun_before > len(numbers) - background_cache.MOST_AT_ONCE, "a value was pending"
 
 
+def test_each_expired_value_is_computed_after_the_missing_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secs = [0.0]
+    monkeypatch.setattr(background_cache, "time", SimpleNamespace(monotonic=lambda: secs[0]))
+    monkeypatch.setattr(background_cache, "MOST_AT_ONCE", 1)
+    cache: BackgroundCache[str] = BackgroundCache()
+    computed: list[str] = []
+    has_begun, may_end, notified = Event(), Event(), Event()
+
+    def compute(key: str) -> str:
+        if key == "first":
+            has_begun.set()
+            may_end.wait(10)
+        computed.append(key)
+        return key
+
+    for key in "abcd":
+        cache.get(key, lambda: "old")
+    secs[0] += background_cache.MOST_KEPT_SECS
+    cache.get("first", partial(compute, "first"), notified.set)
+    assert has_begun.wait(10)
+    for key in "abcdxyabd":
+        cache.get(key, partial(compute, key), notified.set)
+    cache.get("c", partial(compute, "c"), wait_secs=0)  # a caller that waits
+    may_end.set()
+    assert notified.wait(10)
+    assert computed == ["first", "c", "y", "x", "a", "b", "d"]
+
+
 def test_many_values_are_kept_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     secs = [0.0]
     monkeypatch.setattr(background_cache, "time", SimpleNamespace(monotonic=lambda: secs[0]))
