@@ -40,7 +40,7 @@ def _convert_alone(path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             _convert(path)
-    except OSError:  # a newer hivepipe wrote the file
+    except OSError:  # another process holds the lock, or the disk has an error
         return
     finally:
         os.close(descriptor)

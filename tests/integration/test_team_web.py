@@ -504,8 +504,8 @@ def test_a_cookie_of_an_https_page_is_bound_to_its_host(provider: Provider, page
 
 def test_a_page_without_identity_is_refused() -> None:
     for words, why in (
-        ("", "one of --header and --oidc"),
-        ("--header X --oidc https://id", "one of --header and --oidc"),
+        ("", "exactly one of --header and --oidc"),
+        ("--header X --oidc https://id", "exactly one of --header and --oidc"),
         ("--header X", "--header needs --proxy"),
         ("--header X --proxy anybody", "--proxy"),
         ("--oidc https://id.acme", "--oidc needs --client-id and --url"),

@@ -64,7 +64,9 @@ def init(url: str) -> None:
 @click.option(
     "--expires", type=Span(), default="24h", help="How long it can be used: 30m, 24h, 7d."
 )
-@click.option("--team", metavar="TEAM", help="The member's group (--sees team).")
+@click.option(
+    "--team", metavar="TEAM", help="The member's group; `--sees team` shows the rows of this group."
+)
 @click.option(
     "--sees", type=Choice(SIGHTS), help="Whose rows the member reads; by default its own."
 )

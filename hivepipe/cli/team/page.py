@@ -126,7 +126,7 @@ def _identity(
     claim: str,
 ) -> "Identity":
     if bool(header) == bool(oidc):
-        raise click.UsageError("one of --header and --oidc is required")
+        raise click.UsageError("exactly one of --header and --oidc is required")
     return (
         _by_header(str(header), proxies) if header else _by_oidc(url, str(oidc), client_id, claim)
     )
