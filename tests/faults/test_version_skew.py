@@ -206,6 +206,7 @@ def test_all_jobs_are_done_across_an_upgrade(bench: Bench, stack: Release) -> No
     log = (bench.home.path / "logs" / "writer.log").read_text()
     assert "hivepipe was upgraded: exiting" in log
     assert len(list((bench.home.database.parent / "backups").iterdir())) == 1
+    os.kill(bench.pids()["scheduler"], signal.SIGCONT)  # `stop_the_clock` suspended it
     bench.command("status")
 
 

@@ -505,7 +505,7 @@ def test_settings_of_a_backup_apply_only_with_with_settings(saved: tuple[Home, P
     output = other.command("restore", str(target))
     assert not (other.path / "config.toml").exists()
     (beside,) = other.path.glob("backups/settings-of-restore-*/config.toml")
-    assert f"not in use (--with-settings): {beside}" in output
+    assert f"settings not restored (--with-settings does): {beside}" in output
     assert beside.read_text() == "idle_secs = 7\n"
     assert "7" not in re.findall(r"idle_secs.*", other.command("config"))[0].split()
 

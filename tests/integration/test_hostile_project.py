@@ -119,6 +119,7 @@ def test_status_is_unhealthy_while_the_store_does_not_answer(sandbox: Sandbox) -
     holder.execute("BEGIN IMMEDIATE")
     sandbox.fire("s1")
     until(lambda: sandbox.report()["store_trouble"], "no trouble is reported")
+    assert sandbox.report()["condition"] == "degraded"
     with redis.Redis(unix_socket_path=sandbox.socket) as client:
         client.hset("hivepipe:trouble", "since", str(time.time() - 60))
     assert sandbox.status(expect=1)["healthy"] is False
