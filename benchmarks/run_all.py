@@ -43,7 +43,7 @@ Found = dict[str, dict[str, Any]]
 
 
 def run(names: list[str], kept: Path, is_small: bool) -> None:
-    """Return the last results of each benchmark, from the files that they wrote."""
+    """Run each benchmark in a separate process, which writes its results into the folder."""
     kept.mkdir(parents=True, exist_ok=True)
     for name in names:
         print(f"\n==== {name}", flush=True)

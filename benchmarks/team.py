@@ -278,7 +278,7 @@ def switch(uplink: int, away: Path, is_joined: bool) -> None:
 
 
 def hooks_ratio(folder: Path, login: Address, runs: int) -> float:
-    """Return a hook's additional time while the uplink of a joined team runs (medians)."""
+    """Return a hook's time with a joined team's uplink / its time without a team (medians)."""
     setting = hook_cost.Setting(str(folder))
     times: dict[bool, list[float]] = {True: [], False: []}
     HomeOfTeam(Path(setting.home, "hive.db"), login).work("one")

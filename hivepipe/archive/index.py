@@ -198,7 +198,7 @@ def _is_damaged(data: bytes) -> bool:
 def _apply(entries: Entries, line: bytes) -> None:
     try:
         key, entry = orjson.loads(line)
-    except (ValueError, TypeError):  # the file is empty, incomplete or not hivepipe's
+    except (ValueError, TypeError):  # the line is empty, incomplete or not hivepipe's
         return
     if entry is None and isinstance(key, str):
         entries.pop(key, None)

@@ -82,7 +82,7 @@ def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Impo
     home = locate(".").home
     if not is_dry:
         with opened(home):
-            pass  # the home is created if it is missing
+            pass  # the database is created if it is missing
     return import_into(database_path(home), take, is_dry=is_dry)
 
 

@@ -143,7 +143,7 @@ def _copied(path: Path, folder: Path) -> Path:
         raise StoreError(f"{path} is not a regular file")
     try:
         for _ in range(_ATTEMPTS):
-            for copy in folder.iterdir():  # a log of the last attempt belongs to another one
+            for copy in folder.iterdir():  # a log of the last attempt does not fit the new copy
                 copy.unlink()
             before = _states(path)
             for suffix in before:

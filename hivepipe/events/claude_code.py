@@ -258,12 +258,12 @@ class ToolEvent(Event):
         key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
         return self._text(self.tool_input, key, CAP_PATH)
 
-    # field of the call
+    # fields of the call
     command = _TextOf("tool_input", "command", CAP_COMMAND)
     description = _TextOf("tool_input", "description", CAP_DESCRIPTION)
     model = _TextOf("tool_input", "model")
     subagent_type = _TextOf("tool_input", "subagent_type")
-    # model of the agent that the call spawned
+    # model and type of the agent that the call spawned
     resolved_model = _TextOf("response", "resolvedModel")
     spawned_type = _TextOf("response", "agentType")
 

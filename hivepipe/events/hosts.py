@@ -31,7 +31,7 @@ class Host:
         has_transcripts: bool = False,
         folder_variable: str = "CLAUDE_CONFIG_DIR",
     ) -> None:
-        """Set the tables from the host's names to ours; `arguments` has the names for each tool.
+        """Set the tables from the host's names to ours; `arguments` has names of tool arguments.
 
         `has_transcripts` is True if hivepipe can read its transcripts. `folder_variable` is the
         variable with the host's folder.

@@ -29,7 +29,7 @@ class ExportFolder:
     """The open folder while its lock is held."""
 
     def __init__(self, folder: Folder, lock: int, manifest: Manifest) -> None:
-        """Keep both descriptors; the caller closes them."""
+        """Keep folder, lock and manifest; the caller closes the folder and the lock."""
         self._folder = folder
         self._lock = lock
         self._manifest = manifest

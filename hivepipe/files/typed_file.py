@@ -1,4 +1,4 @@
-"""hivepipe's own small JSON files, each read into the type that wrote it.
+"""hivepipe's own small JSON files, each read into the type that it was written from.
 
 A field that the type does not have is ignored, because a later version may have added it.
 """

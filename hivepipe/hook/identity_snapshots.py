@@ -1,4 +1,4 @@
-"""Copy the file; return the copy's name, or "" if it is too large or the copy fails.
+"""Copies of identity files, taken at each change, so that a late worker misses no version.
 
     <home>/identity/<event time>_<pid>_<name>    0600; read by sync_identity, removed later
 

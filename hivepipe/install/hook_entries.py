@@ -74,7 +74,7 @@ CODEX_EVENTS = tuple(event for event in EVENTS if event.name in _OF_CODEX)
 
 
 def events_of(claude: Version | None) -> tuple[Event, ...]:
-    """Return the events that this version supports; for an unknown version, return all.
+    """Return the events that this version supports; if it is unknown, those of all versions.
 
     Versions before 2.1.101 ignore a settings file that names an event unknown to them.
     """

@@ -78,7 +78,7 @@ def adopt_old_home(project: str, old: str) -> str:
         raise TreeError(f"{project} has a home, {place.home}: `hivepipe uninstall` leaves it")
     stack = Stack.prepared(home)
     with lifecycle.at_rest(stack, old, project):
-        of_home = read_record(home)  # the record of the tree where the data is now
+        of_home = read_record(home)  # its `tree` names the place where the data is now
         # Only a project can be off. The stack may be down.
         is_off = read_record(old).get("state") == "off"
         state = "off" if is_off else of_home.get("state", "on")

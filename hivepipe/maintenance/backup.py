@@ -279,7 +279,7 @@ def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, di
 
 
 class _Room(io.RawIOBase):
-    """The remaining bytes that may be unpacked: it protects the disk from a decompression bomb."""
+    """A file's unpacked bytes, up to a limit that protects the disk from a decompression bomb."""
 
     def __init__(self, home: str, source: Path, any_size: bool, packed: gzip.GzipFile) -> None:
         self._packed = packed

@@ -88,7 +88,7 @@ def _was_unused(home: str, session: str) -> bool:
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
-    """Archive transcripts of subagents whose end a killed client did not report.
+    """Archive the transcripts of subagents, because a killed client does not report their end.
 
     The session is described once more, because an earlier attempt may have ended before that.
     """

@@ -47,7 +47,7 @@ def replay_notes(connection: Redis, home: str) -> None:
 def _take(folder: Path) -> None:
     try:
         (folder / NOTES).rename(folder / f"{NOTES}.{time.time_ns():020d}")
-    except OSError:  # the file does not exist or cannot be written: retried later
+    except OSError:  # the file does not exist or cannot be renamed: retried later
         return
 
 

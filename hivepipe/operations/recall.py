@@ -25,7 +25,7 @@ from hivepipe.hook.recall import MOST_MEMORIES, PART_BYTES, part_path, wanted_pa
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import RecordRecall
 
-MOST_PASSAGES = 800  # passages kept of one file: the newest
+MOST_PASSAGES = 800  # passages kept of one part: the newest
 MOST_CHARS = 600  # characters kept of one passage
 COMMON_SHARE = 0.2  # a word in a larger share of the passages is ignored
 COMMON_AT_LEAST = 3

@@ -104,7 +104,7 @@ class Orchestrator:
         self.record([worker])
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
-        """Answer a worker's question. Raise HiveError if the question or the option is not open."""
+        """Answer a question. Raise HiveError without an open question or without such an option."""
         checked = check_worker(
             worker, number("HIVEPIPE_HIVE_STALE_SECS"), WorkerSignals(self.hive.home, [worker])
         )

@@ -20,7 +20,7 @@ class Agent:
     `parent_id` is the agent that started it (None for Claude), `depth` its level in a nested list.
     """
 
-    home: str  # part of the key
+    home: str  # key of the home
     id: str
     session_id: str | None
     swarm_id: str | None
@@ -66,7 +66,7 @@ class AgentsOfSession:
     An unknown title or project is "".
     """
 
-    home: str  # part of the key
+    home: str  # key of the home
     session_id: str
     name: str
     title: str

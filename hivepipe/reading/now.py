@@ -40,7 +40,7 @@ class OpenSession:
     `last_tool`, `context_tokens` and `cache_until` are those of `Latest`.
     """
 
-    home: str  # part of the key
+    home: str  # key of the home
     id: str
     project: str
     name: str

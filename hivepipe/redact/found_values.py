@@ -55,7 +55,7 @@ class Known(NamedTuple):
     length: int
     at: int  # offset of the sketch in the value
     sketch: bytes
-    is_escaped: bool  # JSON in JSON escapes one of the sketch's characters
+    is_escaped: bool  # JSON in JSON escapes one of the value's characters
     kind: str
 
     def text(self) -> str:

@@ -141,6 +141,6 @@ def _begun(home: str) -> Move | None:
         plan = json.loads(read_bytes(Path(home, "moving"), ANY_SIZE))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError:  # a power cut came before the token was synced: nothing was copied yet
+    except ValueError:  # a power cut came before the file was synced: nothing was copied yet
         return None
     return Move(home, plan["from"], plan["to"], plan["names"], plan["database"], plan["token"])

@@ -21,7 +21,7 @@ def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
     machine, _, namespace = _named(home)
     if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
-        return  # same machine, another boot: the home was used before a reboot
+        return  # this kernel, or this machine before a reboot
     secs = time.time() - _touched(home)
     if secs < FRESH_SECS:
         raise StackError(

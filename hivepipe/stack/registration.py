@@ -339,7 +339,7 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project or a home; with HIVEPIPE_HOME, only a home's is read."""
+    """Write the record of a project or a home; processes with HIVEPIPE_HOME use the home's."""
     make_private(records_folder())
     _replace(record_path(path), text)
 

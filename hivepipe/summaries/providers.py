@@ -112,7 +112,7 @@ class Offer:
     url: str
     secret: str = field(repr=False)
     account: str = field(default="", repr=False)
-    trouble: str = ""  # why the credential cannot be used, or ""
+    trouble: str = ""  # why the offer cannot be used, or ""
     command: str = ""  # a command that prints the secret, if the secret is not known yet
 
     def with_secret(self) -> "Offer":

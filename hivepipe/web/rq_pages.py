@@ -32,7 +32,7 @@ def rq_pages(address: str) -> ASGIApp:
     app.config["RQ_DASHBOARD_REDIS_URL"] = url(address)
     app.config["RQ_DASHBOARD_DISABLE_DELETE"] = True
     app.register_blueprint(rq_dashboard.blueprint)
-    dashboard.from_url = _connect  # called for each request; RQ's own would wait without a limit
+    dashboard.from_url = _connect  # called per request; the original would wait without a limit
     dashboard.setup_rq_connection(app)
     use_strict_templates(app)
     app.before_request(_refuse_changes)

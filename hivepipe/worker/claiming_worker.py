@@ -62,7 +62,7 @@ class WokenError(Exception):
 class ClaimingWorker(SimpleWorker):
     """Executes the jobs of its queues; `work` has RQ's parameters."""
 
-    role: ClassVar[str]  # name in the lock and in the crash marker
+    role: ClassVar[str]  # name of the lock, the log and the crash marker
     own_queues: ClassVar[tuple[str, ...]]
     wake_up_key: ClassVar[str]
     places: ClassVar[int]  # maximum number of jobs per claim

@@ -34,7 +34,7 @@ class Forwarder(SoleProcess):
         self._wake_up = WakeUp(stack.folder)
 
     def run(self) -> None:
-        """Move spooled events until a stop request or an upgrade, which starts a new forwarder."""
+        """Move spooled events until a stop request or an upgrade, after which it is restarted."""
         away = 0
         while self._should_continue():
             try:

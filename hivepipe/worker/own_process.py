@@ -39,7 +39,7 @@ class SoleProcess:
     It ends on a signal, after an upgrade, and with its supervisor; the next stack starts another.
     """
 
-    name: ClassVar[str]  # the name in its lock and its log
+    name: ClassVar[str]  # name of the lock and of the log
 
     def __init__(self, stack: Stack) -> None:
         """Acquire the lock. Raise LockHeldError if the home already has such a process."""
