@@ -127,7 +127,10 @@ def limits() -> Limits:
 
 
 def guard_mode(home: str) -> str:
-    """Return off, tasks or all: from `hivepipe guard mode`, else from the settings."""
+    """Return off, tasks or all: from `hivepipe guard mode`, else from the settings.
+
+    The command comes first, because the environment of a running Claude Code cannot be changed.
+    """
     for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
         if mode in MODES:
             return mode
