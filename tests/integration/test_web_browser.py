@@ -1,5 +1,7 @@
 """`hivepipe web` in a browser: no view has an error, and a new session appears by itself."""
 
+from typing import Any
+
 import pytest
 
 from hivepipe.web.views import VIEWS
@@ -37,6 +39,22 @@ def test_more_pages_than_connections_of_one_browser_are_live_at_once(
     for page in pages:
         expect(page.locator(".card")).to_have_count(1)
     assert browser.console == []
+
+
+def test_a_change_before_the_stream_is_open_is_shown(
+    address: str, browser: Browser, private_home: Home, writer: Writer
+) -> None:
+    writer.start()
+    page = browser.page(script="delete window.SharedWorker")
+
+    def open_late(route: Any) -> None:
+        fire("SessionStart", SESSION_START, private_home.env)
+        until(lambda: private_home.count("sessions"), "no session was stored")
+        route.continue_()
+
+    page.route("**/events", open_late)
+    page.goto(address)
+    expect(page.locator(".card")).to_have_count(1, timeout=20_000)
 
 
 # Replaces desktop notifications, which a test cannot observe.

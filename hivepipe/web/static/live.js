@@ -123,7 +123,8 @@ let stream = null; // shared by all pages (stream.js), or its own without Shared
 
 function hear(message) { // "changed", or the state of the connection
   if (message === "changed") return later();
-  if ([message, connection].includes("connection lost")) later(); // it may have been refused
+  // There may have been a change before the stream was open, and a lost connection may be refused.
+  if (message === "live" ? connection !== "live" : message === "connection lost") later();
   connection = message;
   show();
 }
