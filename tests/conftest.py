@@ -3,6 +3,7 @@
 Every process is ended by its pid.
 """
 
+import gc
 import json
 import os
 import posix
@@ -86,6 +87,7 @@ def _restore_sigint() -> None:
 
 _remove_product_variables()
 _restore_sigint()
+gc.set_threshold(20_000)  # an eleventh of the processor time of the tests was garbage collection
 # On a shared machine a slow example is no failure.
 hypothesis.settings.register_profile("shared", deadline=None)
 hypothesis.settings.load_profile("shared")
@@ -106,6 +108,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = with_long_tests_first(items, workers)
     for item in items if ASKED_ROUNDS else ():
         item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_collection_finish() -> None:
+    """Exempt all test modules and items from garbage collection."""
+    gc.freeze()
 
 
 def with_long_tests_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
