@@ -16,9 +16,7 @@ from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import printable, shown_time
-from hivepipe.db.listings import Entry, listings
-from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError
+from hivepipe.db.listings import Entry, read_store
 from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
@@ -158,11 +156,9 @@ def _open_sessions(sessions: list[Entry]) -> RenderableType:
 
 
 def _sessions(home: str) -> list[Entry]:
-    try:
-        with listings(database_path(home)) as store:
-            return with_activity(store, store.sessions(with_ended=False))
-    except StoreError:  # the database does not exist yet
-        return []
+    return read_store(
+        home, lambda store: with_activity(store, store.sessions(with_ended=False)), []
+    )
 
 
 def _span(secs: int) -> str:

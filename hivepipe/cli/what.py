@@ -4,12 +4,11 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.here import store_here
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say, say_prose, short
 from hivepipe.config.asking import in_a_line, waiting
+from hivepipe.db.listings import Listings, read_store
 from hivepipe.doctor.facts import Facts
-from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate, tree_of
 from hivepipe.install.data import Data, data_of
 from hivepipe.queue import endpoint
@@ -47,7 +46,7 @@ _CONTROL = (
 def what() -> None:
     """Show what is recorded, where, what leaves the machine, and how to delete it."""
     place = locate(".")
-    counts = _counts()
+    counts = read_store(place.home, Listings.counts, {})
     data = data_of(place)
     hooks = Facts(place, Stack.of(place)).who_runs_hooks
     asking = waiting(place.home, place.project)
@@ -75,15 +74,6 @@ def what() -> None:
         text = f"{in_a_line(asking)}: this has no effect until you run `hivepipe trust`"
         say_prose(f"asks       {text}", 11)
     say_prose(f"control    {_CONTROL}", 11)
-
-
-def _counts() -> dict[str, int]:
-    """Return table -> number of rows; empty if the database cannot be read."""
-    try:
-        with store_here() as store:
-            return store.counts()
-    except StoreError:
-        return {}
 
 
 def _transcripts(place: Place) -> int:

@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hivepipe.db.git_tracked import refuse_tracked
+from hivepipe.db.location import database_path
 from hivepipe.db.migrations import made_by_newer, made_by_older
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
@@ -20,6 +21,8 @@ _SHOWN = 5
 _ALL = -1  # SQLite's LIMIT for all rows
 
 Entry = dict[str, Any]
+Found = TypeVar("Found")
+Other = TypeVar("Other")
 
 # The ids of a kind in a range, because a range uses the index. Log lines and agents outlive their
 # session, so the id of a deleted session is found in them.
@@ -71,6 +74,15 @@ def is_unused(path: Path) -> bool:
             return store.is_empty()
     except StoreError:
         return False
+
+
+def read_store(home: str, read: Callable[["Listings"], Found], otherwise: Other) -> Found | Other:
+    """Return what `read` finds in a home's database, or `otherwise` if that cannot be read."""
+    try:
+        with listings(database_path(home)) as store:
+            return read(store)
+    except StoreError:
+        return otherwise
 
 
 @contextmanager

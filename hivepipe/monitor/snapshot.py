@@ -9,8 +9,7 @@ from redis import Redis
 from hivepipe.agents import memory_server
 from hivepipe.alerts.rules import SHARE_SECS, UPLINK_SECS, Vitals
 from hivepipe.db.hive import states
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import Listings, read_store
 from hivepipe.db.spending import spending, spending_path
 from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import utc
@@ -30,11 +29,7 @@ _NEARLY = 0.9  # share of a cap; the next call may exceed it
 
 def effectless(home: str) -> dict[str, int] | None:
     """Return the counts of jobs without effect, or None without a database."""
-    try:
-        with listings(database_path(home)) as store:
-            return store.effectless()
-    except StoreError:
-        return None
+    return read_store(home, Listings.effectless, None)
 
 
 def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
@@ -96,11 +91,7 @@ def lost(home: str) -> tuple[int, str, str] | None:
 
 def hive_states(home: str) -> dict[str, int]:
     """Count hive workers by state, as of the last check."""
-    try:
-        with listings(database_path(home)) as store:
-            return states(store)
-    except StoreError:
-        return {}
+    return read_store(home, states, {})
 
 
 def full_disk(home: str) -> str:

@@ -18,10 +18,9 @@ from hivepipe.archive.sources import Source, open_source, transcripts_of_agents
 from hivepipe.config import setting_table
 from hivepipe.costs.price_table import built_in, prices_in_force
 from hivepipe.costs.prices import PriceTable
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import read_store
 from hivepipe.db.session_state import is_open
-from hivepipe.errors import PricesError, RefusedTranscriptError, StoreError
+from hivepipe.errors import PricesError, RefusedTranscriptError
 from hivepipe.files.change_stamp import Stamp, stamp
 from hivepipe.files.hook_log import log_line
 from hivepipe.files.logs import claim_names
@@ -81,10 +80,8 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
 
 def _was_unused(home: str, session: str) -> bool:
     """Tell whether the session ended before its first prompt, so that it has no transcript."""
-    with suppress(StoreError), listings(database_path(home)) as store:
-        found = store.session(session)
-        return found is not None and found["status"] == "ended" and not found["prompts"]
-    return False
+    found = read_store(home, lambda store: store.session(session), None)
+    return found is not None and found["status"] == "ended" and not found["prompts"]
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
@@ -105,9 +102,7 @@ def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -
 
 def _is_over(home: str, session: str) -> bool:
     """Tell whether the session has ended and was not resumed."""
-    with suppress(StoreError), listings(database_path(home)) as store:
-        return not is_open(store, session)
-    return True
+    return not read_store(home, lambda store: is_open(store, session), otherwise=False)
 
 
 @cache

@@ -15,10 +15,8 @@ from hivepipe.archive.search.index import Archived, SearchIndex
 from hivepipe.archive.search.index_file import INDEX_FILE
 from hivepipe.archive.search.passages import SUMMARY
 from hivepipe.db.listings import Entry as Row
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import read_store
 from hivepipe.db.summaries import every_summary, list_summaries, summary_keys
-from hivepipe.errors import StoreError
 
 
 def index_path(home: str) -> Path:
@@ -60,20 +58,15 @@ def archived_named(home: str, archives: Archives, keys: Iterable[str]) -> dict[s
 def new_summaries(home: str, index: SearchIndex) -> list[Archived]:
     """Return the summaries that are not indexed. A replaced summary has another key."""
     known = index.keys_of_summaries()
-    try:
-        with listings(database_path(home)) as store:
-            if all(_key_of(entry) in known for entry in summary_keys(store)):
-                return []
-            found = [_of_summary(entry) for entry in every_summary(store)]
-    except StoreError:  # there is no database yet, or an older hivepipe made it
+    if all(_key_of(entry) in known for entry in read_store(home, summary_keys, [])):
         return []
+    found = map(_of_summary, read_store(home, every_summary, []))
     return [each for each in found if each.key not in known]
 
 
 def _summaries_of(home: str, session: str) -> list[Archived]:
-    with suppress(StoreError), listings(database_path(home)) as store:
-        return [_of_summary(entry) for entry in list_summaries(store, session)]
-    return []
+    found = read_store(home, lambda store: list_summaries(store, session), [])
+    return [_of_summary(entry) for entry in found]
 
 
 def _key_of(entry: Row) -> str:

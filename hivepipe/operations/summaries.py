@@ -6,17 +6,15 @@ record       stored; then the ratings are sent
 """
 
 import logging
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from hivepipe.agents.memory_server import send_ratings
 from hivepipe.db import memory_ratings, summaries
 from hivepipe.db.database import Database
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import read_store
 from hivepipe.db.summaries import Summary
-from hivepipe.errors import BadEnvelopeError, StoreError
+from hivepipe.errors import BadEnvelopeError
 from hivepipe.home import read_record
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
@@ -61,10 +59,9 @@ def _keep_compaction(context: JobContext, job: Origin, summary_input: SummaryInp
     result = of_compaction(summary_input)
     if result is None:
         return
-    with suppress(StoreError), listings(database_path(context.home)) as store:
-        known = summaries.list_summaries(store, job.session)
-        if any(entry["kind"] == summaries.LLM for entry in known):
-            return
+    known = read_store(context.home, lambda store: summaries.list_summaries(store, job.session), [])
+    if any(entry["kind"] == summaries.LLM for entry in known):
+        return
     keep_summary(context, job, result)
     rate_memories(context.home, job.session, result)
 
@@ -73,16 +70,18 @@ def summarise_idle(context: JobContext, job: Origin, _args: Args) -> None:
     """Enqueue summaries of open sessions that are idle for half an hour."""
     until = stored_time(job.event_time_ns - IDLE_NS)
     since = stored_time(job.event_time_ns - LONGEST_IDLE_NS)
-    with suppress(StoreError), listings(database_path(context.home)) as store:
-        for session in summaries.silent_sessions(store, since, until):
-            own = replace(
-                job,
-                id=f"idle-{session['id']}",  # constant while the session stays idle
-                session=session["id"],
-                project=session["project"] or "",
-            )
-            summarise = SummariseSession(silent_since=session["last"])
-            context.follow_up(own, [summarise.job(own.session[:8])])
+    found = read_store(
+        context.home, lambda store: summaries.silent_sessions(store, since, until), []
+    )
+    for session in found:
+        own = replace(
+            job,
+            id=f"idle-{session['id']}",  # constant while the session stays idle
+            session=session["id"],
+            project=session["project"] or "",
+        )
+        summarise = SummariseSession(silent_since=session["last"])
+        context.follow_up(own, [summarise.job(own.session[:8])])
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
@@ -113,10 +112,8 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
     """Return the memories recalled into the session, or () if rating is off."""
     if not switched_on("HIVEPIPE_MEMORY_RATING"):
         return ()
-    with suppress(StoreError), listings(database_path(home)) as store:
-        found = memory_ratings.retrieved(store, session)
-        return tuple(Memory(name, redact_text(text)) for name, text in found)
-    return ()
+    found = read_store(home, lambda store: memory_ratings.retrieved(store, session), [])
+    return tuple(Memory(name, redact_text(text)) for name, text in found)
 
 
 # ---- the row
@@ -137,9 +134,9 @@ def rate_memories(home: str, session: str, result: SummaryResult) -> str:
 
 
 def _is_stored(home: str, session: str, state: str) -> bool:
-    with suppress(StoreError), listings(database_path(home)) as store:
-        return summaries.is_summarised(store, session, state)
-    return False
+    return read_store(
+        home, lambda store: summaries.is_summarised(store, session, state), otherwise=False
+    )
 
 
 def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:

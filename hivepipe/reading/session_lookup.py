@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.db.listings import Listings, listings, one_of
+from hivepipe.db.listings import Listings, listings, one_of, read_store
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.operations.archive import archives_of
@@ -56,10 +56,8 @@ def session_named(home: str, start: str) -> str:
 
     Raise StoreError if no session or several sessions match.
     """
-    found: list[str] = []
-    with suppress(StoreError), listings(database_path(home)) as store:  # the archive may have it
-        found = store.ids("session", start)
-    return _one(home, found, start)
+    found = read_store(home, lambda store: store.ids("session", start), [])
+    return _one(home, found, start)  # the archive may have it
 
 
 def session_in(home: str, store: Listings, start: str) -> str:

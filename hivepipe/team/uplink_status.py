@@ -7,13 +7,11 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hivepipe.db.changes import is_captured, lag_behind
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError, TeamError
+from hivepipe.db.listings import read_store
+from hivepipe.errors import TeamError
 from hivepipe.files.typed_file import read_or, write_typed
 from hivepipe.team import membership
 
@@ -91,8 +89,7 @@ def _secs_since(at: float) -> int | None:
 
 def _lag(home: str, mark: int) -> tuple[int | None, float | None]:
     """Return rows and seconds of the lag, or (None, None) before capture has begun."""
-    with suppress(StoreError), listings(Path(database_path(home))) as store:
-        if is_captured(store):
-            lag = lag_behind(store, mark)
-            return lag.rows, round(lag.secs, 1)
-    return None, None
+    lag = read_store(
+        home, lambda store: lag_behind(store, mark) if is_captured(store) else None, None
+    )
+    return (lag.rows, round(lag.secs, 1)) if lag else (None, None)
