@@ -3,7 +3,7 @@
     {"timestamp": ..., "type": "response_item", "payload": {"type": "function_call", ...}}
 
 Because of this, readers of transcripts need only one format. A line without a counterpart keeps its
-type and has no content. Source: transcripts of Codex CLI 0.169.0.
+type and has no content. Source: transcripts of Codex CLI 0.104 to 0.171.
 """
 
 import re
@@ -26,8 +26,17 @@ _TYPES = (
 _SHELLS = ("exec_command", "shell", "shell_command", "local_shell_call")
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (\d+)", re.MULTILINE)
 _HEAD_CHARS = 300  # start of an output, which contains the exit code
-# Prefixes of texts that Codex itself writes as the user.
-_OF_CODEX = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
+# Codex itself writes texts as the user. From 0.150 on the kind of a text tells them from prompts,
+# before that its prefix does.
+_OF_USER = ("user.", "unknown")
+_OF_CODEX = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<turn_aborted>",
+    "<skill>",
+    "<subagent_notification>",
+    "# AGENTS.md",
+)
 
 
 def is_codex(line: Fields) -> bool:
@@ -65,11 +74,15 @@ def _message(payload: Fields) -> Fields:
     blocks = [{"type": "text", "text": text} for text in texts]
     if payload.get("role") == "assistant":
         return {"type": "assistant", "message": _answer(payload, blocks)}
-    is_users = payload.get("role") == "user" and not _is_of_codex(texts)
+    is_users = payload.get("role") == "user" and not _is_of_codex(payload, texts)
     return {"type": "user", "isMeta": not is_users, "message": {"role": "user", "content": blocks}}
 
 
-def _is_of_codex(texts: list[Any]) -> bool:
+def _is_of_codex(payload: Fields, texts: list[Any]) -> bool:
+    metadata = payload.get("internal_chat_message_metadata_passthrough")
+    kinds = metadata.get("content_item_kinds") if isinstance(metadata, dict) else None
+    if kinds and isinstance(kinds, list):
+        return not any(str(kind).startswith(_OF_USER) for kind in kinds)
     return bool(texts) and str(texts[0]).startswith(_OF_CODEX)
 
 
@@ -114,10 +127,15 @@ def _as_json(output: object) -> str:
 
 
 def _used(payload: Fields) -> Fields:
-    """Return the usage; Codex counts cached tokens as input, Claude Code separately."""
-    usage = payload.get("usage")
-    given = usage.items() if isinstance(usage, dict) else ()
-    used = {key: tokens for key, tokens in given if type(tokens) is int}
+    """Return the usage of an answer."""
+    answer = _usage(payload, "usage", of_thread="thread_token_usage")
+    answer["message"]["id"] = payload.get("response_id")
+    return {**answer, "sessionId": payload.get("session_id")}
+
+
+def _usage(usages: Fields, of_answer: str, *, of_thread: str) -> Fields:
+    """Return a usage; Codex counts cached tokens as input, Claude Code separately."""
+    used = _counts(usages, of_answer)
     cached, written = used.get("cached_input_tokens", 0), used.get("cache_write_input_tokens", 0)
     tokens = {
         "input_tokens": used.get("input_tokens", 0) - cached - written,
@@ -125,8 +143,15 @@ def _used(payload: Fields) -> Fields:
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
     }
-    message = {"id": payload.get("response_id"), "role": "assistant", "usage": tokens}
-    return {"type": "assistant", "sessionId": payload.get("session_id"), "message": message}
+    total = _counts(usages, of_thread).get("total_tokens")
+    message = {"role": "assistant", "usage": tokens}
+    return {"type": "assistant", "threadTokens": total, "message": message}
+
+
+def _counts(usages: Fields, name: str) -> dict[str, int]:
+    usage = usages.get(name)
+    given = usage.items() if isinstance(usage, dict) else ()
+    return {key: tokens for key, tokens in given if type(tokens) is int}
 
 
 def _compacted(payload: Fields) -> Fields:
@@ -134,6 +159,9 @@ def _compacted(payload: Fields) -> Fields:
 
 
 def _event(payload: Fields) -> Fields:
+    info = payload.get("info")
+    if payload.get("type") == "token_count" and isinstance(info, dict):
+        return _usage(info, "last_token_usage", of_thread="total_token_usage")
     if payload.get("type") != "turn_aborted":
         return {"type": "event_msg"}
     return {"type": "user", "message": {"role": "user", "content": INTERRUPTED}}

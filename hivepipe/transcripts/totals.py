@@ -24,6 +24,7 @@ from hivepipe.transcripts.lines import (
     CAP_TEXT,
     Fields,
     blocks,
+    count,
     id_of,
     message_text,
     moment,
@@ -77,6 +78,7 @@ class Totals:
     git_branch: str = ""
     claude_version: str = ""
     model: str = ""  # the current model, if only the start of a turn names it
+    thread_tokens: int = 0  # sum of a thread of Codex CLI
     messages: int = 0
     compactions: int = 0
     outcome: str = "unknown"
@@ -132,6 +134,8 @@ class Totals:
             return
         self._note_line(_mark_of_line(line))
         self._note_model(line)
+        if self._is_counted_again(line):
+            return
         usage = usage_of(line)
         if usage:
             self._report(usage)
@@ -206,6 +210,21 @@ class Totals:
             self.model = text(line, "model")
         elif self.model:
             part(line, "message").setdefault("model", self.model)
+
+    def _is_counted_again(self, line: Fields) -> bool:
+        """Tell whether Codex CLI reports the tokens of an answer again, and add what it leaves out.
+
+        Each answer raises the sum of its thread. Its reports before 0.154 have no id; a later
+        version writes a report with an id first.
+        """
+        tokens = count(line, "threadTokens")
+        if not tokens:
+            return False
+        line.setdefault("sessionId", self.session)
+        part(line, "message").setdefault("id", f"{moment(line)} {tokens}")
+        is_known = tokens == self.thread_tokens
+        self.thread_tokens = tokens
+        return is_known
 
     def _feed_title(self, kind: str, line: Fields) -> None:
         if kind in _TITLES and text(line, _TITLES[kind]):

@@ -1,4 +1,4 @@
-"""Codex CLI's transcripts are read as Claude Code's: lines of Codex CLI 0.169.0, shortened."""
+"""Codex CLI's transcripts are read as Claude Code's: shortened lines of 0.104 to 0.171."""
 
 from typing import Any
 
@@ -28,11 +28,29 @@ def output(call: str, text: str) -> bytes:
     return item("function_call_output", call_id=call, output=text)
 
 
+USAGE = {
+    "input_tokens": 1000,
+    "cached_input_tokens": 300,
+    "cache_write_input_tokens": 0,
+    "output_tokens": 50,
+    "reasoning_output_tokens": 10,
+    "total_tokens": 1050,
+}
+
+
+def of_thread(answers: int) -> dict[str, int]:
+    return {name: tokens * answers for name, tokens in USAGE.items()}
+
+
 def usage_record(response: str) -> bytes:
-    usage = {"input_tokens": 1000, "cached_input_tokens": 300, "cache_write_input_tokens": 0}
-    usage |= {"output_tokens": 50, "reasoning_output_tokens": 10, "total_tokens": 1050}
-    payload = {"session_id": SESSION, "response_id": response, "usage": usage}
+    sums = {"thread_token_usage": of_thread(int(response[-1]))}
+    payload = {"session_id": SESSION, "response_id": response, "usage": USAGE, **sums}
     return line("token_usage_record", payload)
+
+
+def token_count(answers: int) -> bytes:
+    info = {"total_token_usage": of_thread(answers), "last_token_usage": USAGE}
+    return line("event_msg", {"type": "token_count", "info": info, "rate_limits": None})
 
 
 SESSION_LINES = [
@@ -80,6 +98,38 @@ def test_tokens_from_the_cache_count_once() -> None:
     assert {each.rate.model for each in usages} == {"gpt-5.5"}
     tokens = usages[0].tokens
     assert (tokens.input, tokens.cache_read, tokens.output) == (700, 300, 50)
+
+
+def test_tokens_that_are_reported_without_an_id_count_once() -> None:
+    """Codex CLI before 0.154 repeats them; a later version continues the file."""
+    no_answer = line("event_msg", {"type": "token_count", "info": None})
+    old = [no_answer, *(token_count(answers) for answers in (1, 1, 2, 2))]
+    new = [usage_record("resp_3"), token_count(3), usage_record("resp_4"), token_count(4)]
+    first = totals([*SESSION_LINES[:5], *old])
+    again = Totals.load(first.dump())
+    assert again is not None
+    for raw in new:
+        again.feed(raw)
+    usages = [*first.take_usages(), *again.take_usages()]
+    assert [each.tokens.output for each in usages] == [50] * 4
+    assert len({each.key for each in usages}) == 4
+    assert {each.session for each in usages} == {SESSION}
+    assert {each.rate.model for each in usages} == {"gpt-5.5"}
+    (counted,) = again.message_counts.sums().values()
+    assert (counted.input, counted.cache_read, counted.output) == (2800, 1200, 200)
+
+
+def test_texts_that_codex_writes_as_the_user_are_no_messages() -> None:
+    skill = "<skill>\n<name>x</name>"
+    assert totals([message("user", skill), message("user", "use $x")]).messages == 1
+    for kind, messages in (("skills.selected_skill_instructions", 0), ("user.text", 1)):
+        metadata = {"content_item_kinds": [kind]}
+        content = [{"type": "input_text", "text": "<skill>"}]
+        raw = item(
+            "message", role="user", content=content,
+            internal_chat_message_metadata_passthrough=metadata,
+        )  # fmt: skip
+        assert totals([raw]).messages == messages, kind
 
 
 def test_restored_totals_keep_the_model() -> None:
