@@ -31,9 +31,10 @@ from hivepipe.events.claude_code import valid_id
 from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
 from hivepipe.jobs.origin import Origin
+from hivepipe.jobs.summary import RecordSummary
 from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.operations.summaries import keep_summary, rate_memories, summary_input_of
-from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult
+from hivepipe.operations.summariser import Summariser, SummaryInput
 from hivepipe.reading.session_lookup import session_named
 from hivepipe.redact import redact_text
 from hivepipe.settings import environment, switched_on
@@ -217,18 +218,16 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
     _record_retrievals(home, summary_input.session, brought)
     problem = rate_memories(home, summary_input.session, made)
-    summary = made.summary._asdict()
-    if not show_json(session=summary_input.session, **summary, useful=made.useful):
+    if not show_json(session=summary_input.session, **made.row(), useful=made.useful):
         _show_result(made)
     if problem:
         say(f"the memory server did not take the ratings: {problem}", err=True)
 
 
-def _show_result(made: SummaryResult) -> None:
-    summary = made.summary
-    say(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
-    say_text(summary.summary)
-    for name, useful in sorted(made.useful.items()):
+def _show_result(made: RecordSummary) -> None:
+    say(f"{made.model or 'plain'}{f' ({made.reason})' if made.reason else ''}")
+    say_text(made.summary)
+    for name, useful in sorted((made.useful or {}).items()):
         say(f"{name}: {'useful' if useful else 'not useful'}")
 
 

@@ -5,49 +5,28 @@ one of the same kind. The order and number of writes do not change the result.
 """
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from hivepipe.db.database import Database, new_values
 from hivepipe.db.listings import Entry, Listings
+from hivepipe.jobs.summary import COLUMNS, RecordSummary
 
 LLM, PLAIN = "llm", "plain"
 COMPACTION = "compaction"  # the provider of a summary by Claude Code itself
 
 _LISTS = ("key_learnings", "files", "open_ends")
+_COLUMNS = ", ".join(("session_id", *COLUMNS))
 
 
-class Summary(NamedTuple):
-    """One summary; `reason` says why it is not by a model."""
-
-    state: str
-    made_at: str
-    kind: str
-    summary: str
-    provider: str = ""
-    model: str = ""
-    reason: str = ""
-    harness: str = "claude-code"
-    key_learnings: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    open_ends: tuple[str, ...] = ()
-    requests: int = 0
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-
-
-_COLUMNS = ", ".join(("session_id", *Summary._fields))
-
-
-def record_summary(db: Database, session: str, made: Summary) -> None:
+def record_summary(db: Database, session: str, made: RecordSummary) -> None:
     """Write a summary unless a better or newer one of the same state exists."""
     better = f"""
-        (session_id, state) DO UPDATE SET {new_values(made._fields)}
+        (session_id, state) DO UPDATE SET {new_values(COLUMNS)}
         WHERE excluded.kind = '{LLM}' AND summaries.kind = '{PLAIN}'
           OR excluded.kind = summaries.kind AND excluded.made_at > summaries.made_at
     """
     lists = {name: json.dumps(getattr(made, name), ensure_ascii=False) for name in _LISTS}
-    db.insert("summaries", {"session_id": session, **made._asdict(), **lists}, better)
+    db.insert("summaries", {"session_id": session, **made.row(), **lists}, better)
 
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:

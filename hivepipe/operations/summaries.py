@@ -13,7 +13,6 @@ from hivepipe.agents.memory_server import send_ratings
 from hivepipe.db import memory_ratings, summaries
 from hivepipe.db.database import Database
 from hivepipe.db.listings import read_store
-from hivepipe.db.summaries import Summary
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.home import read_record
 from hivepipe.jobs.args import Args
@@ -22,7 +21,7 @@ from hivepipe.operations.archive import archives_of
 from hivepipe.operations.families.summaries import RecordSummary, SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult, of_compaction
+from hivepipe.operations.summariser import Summariser, SummaryInput, of_compaction
 from hivepipe.redact import redact_text
 from hivepipe.settings import switched_on
 from hivepipe.summaries.excerpt import excerpt_of
@@ -119,15 +118,14 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 # ---- the row
 
 
-def keep_summary(context: JobContext, job: Origin, result: SummaryResult) -> None:
+def keep_summary(context: JobContext, job: Origin, made: RecordSummary) -> None:
     """Store a summary with its ratings. When this returns, a kill cannot lose it."""
-    record = RecordSummary(**result.summary._asdict(), useful=result.useful)
-    context.follow_up(job, [record.job(job.session[:8])])
+    context.follow_up(job, [made.job(job.session[:8])])
 
 
-def rate_memories(home: str, session: str, result: SummaryResult) -> str:
+def rate_memories(home: str, session: str, made: RecordSummary) -> str:
     """Send the ratings of memories to their server once; return the error, or ""."""
-    problem = send_ratings(home, session, result.useful)
+    problem = send_ratings(home, session, made.useful or {})
     if problem:
         logger.warning("the memory server did not take the ratings: %s", problem)
     return problem
@@ -140,12 +138,9 @@ def _is_stored(home: str, session: str, state: str) -> bool:
 
 
 def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:
-    known = {name: getattr(args, name) for name in Summary._fields}
-    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-    result = Summary(**{**known, **lists})
-    if not all((result.state, result.made_at, result.kind, result.summary)):
+    if not all((args.state, args.made_at, args.kind, args.summary)):
         raise BadEnvelopeError("a summary without state, time, kind or text")
-    summaries.record_summary(db, job.session, result)
+    summaries.record_summary(db, job.session, args)
     for name, of_use in (args.useful or {}).items():
         if isinstance(of_use, bool):
-            memory_ratings.rate(db, job.session, name, of_use, result.made_at)
+            memory_ratings.rate(db, job.session, name, of_use, args.made_at)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db.spending import MICRO, Amount, Spending, spending
-from hivepipe.db.summaries import COMPACTION, LLM, PLAIN, Summary
+from hivepipe.db.summaries import COMPACTION, LLM, PLAIN
 from hivepipe.errors import (
     CredentialsError,
     DamagedLedgerError,
@@ -28,6 +28,7 @@ from hivepipe.errors import (
 from hivepipe.home import short_hash
 from hivepipe.hook.alive import lives
 from hivepipe.jobs import retry
+from hivepipe.jobs.summary import RecordSummary
 from hivepipe.redact import redact_text
 from hivepipe.settings import switched_off
 from hivepipe.summaries import terms
@@ -48,13 +49,6 @@ CALL_IS_OVER_SECS = 900.0
 logger = logging.getLogger("hivepipe.summaries")
 
 
-class SummaryResult(NamedTuple):
-    """A summary, and for each recalled memory whether it was useful."""
-
-    summary: Summary
-    useful: dict[str, bool]
-
-
 class SummaryInput(NamedTuple):
     """The input of a summary."""
 
@@ -71,7 +65,7 @@ class Summariser:
     def __init__(
         self,
         home: str,
-        keep: Callable[[SummaryResult], None],
+        keep: Callable[[RecordSummary], None],
         should_stop: Callable[[], bool] = lambda: False,
         *,
         is_asked: bool = False,
@@ -85,7 +79,7 @@ class Summariser:
         self._should_stop = should_stop
         self._is_asked = is_asked
 
-    def summarise(self, summary_input: SummaryInput) -> SummaryResult:
+    def summarise(self, summary_input: SummaryInput) -> RecordSummary:
         """Make, store and return a summary. Raise TryLaterError if a later attempt may succeed."""
         try:
             self._refuse(summary_input)
@@ -118,7 +112,7 @@ class Summariser:
 
     def _by_model(
         self, summary_input: SummaryInput, offer: Offer, question: Question
-    ) -> SummaryResult:
+    ) -> RecordSummary:
         each = self._most(offer, question)
         offer = offer.with_secret()
         subject = self._subject(summary_input)
@@ -219,7 +213,7 @@ class Summariser:
 
     def _summary(
         self, summary_input: SummaryInput, offer: Offer, reply: Reply, each: Amount
-    ) -> SummaryResult:
+    ) -> RecordSummary:
         answer, used = reply.answer or Answer(""), reply.used
         return _result(
             summary_input,
@@ -233,7 +227,7 @@ class Summariser:
             cost_usd=self._amount(offer, reply, each).dollars,
         )
 
-    def _plain(self, summary_input: SummaryInput, reason: str) -> SummaryResult:
+    def _plain(self, summary_input: SummaryInput, reason: str) -> RecordSummary:
         if reason != OFF:
             logger.warning("session %s: a plain summary: %s", summary_input.session, reason)
         if summary_input.meta:
@@ -243,7 +237,7 @@ class Summariser:
         return _result(summary_input, PLAIN, answer, reason=reason)
 
 
-def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
+def of_compaction(summary_input: SummaryInput) -> RecordSummary | None:
     """Return Claude Code's own summary of a compaction, or None."""
     words = summary_input.meta.get("compact_summary")
     if not isinstance(words, str) or not words:
@@ -255,20 +249,20 @@ def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
     return _result(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
 
 
-def _result(summary_input: SummaryInput, kind: str, answer: Answer, **more: Any) -> SummaryResult:
+def _result(summary_input: SummaryInput, kind: str, answer: Answer, **more: Any) -> RecordSummary:
     clean = {
         name: tuple(map(redact_text, getattr(answer, name)))
         for name in ("key_learnings", "files", "open_ends")
     }
-    summary = Summary(
+    return RecordSummary(
         state=summary_input.excerpt.state,
         made_at=now()[0],
         kind=kind,
         summary=redact_text(answer.summary),
         harness=summary_input.harness,
+        useful=answer.useful,
         **{**clean, **more},
     )
-    return SummaryResult(summary, answer.useful)
 
 
 def _caps() -> Amount:

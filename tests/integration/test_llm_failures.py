@@ -230,7 +230,7 @@ from hivepipe.operations.summariser import Summariser, SummaryInput
 from hivepipe.summaries.excerpt import Excerpt
 
 def keep(made):
-    print(made.summary.kind, made.summary.reason, flush=True)
+    print(made.kind, made.reason, flush=True)
     os.kill(os.getpid(), 9)
 
 summariser = Summariser(load_and_use()[0].home, keep)

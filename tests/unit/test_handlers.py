@@ -26,13 +26,14 @@ from hivepipe.db.sessions import (
     session_exists,
     upsert_session,
 )
-from hivepipe.db.summaries import Summary, record_summary
+from hivepipe.db.summaries import record_summary
 from hivepipe.db.tasks import add_task, set_task_state
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
+from hivepipe.jobs.summary import RecordSummary
 from hivepipe.operations.declared import OPERATIONS, handler_of
 from hivepipe.operations.job_context import JobContext
 from hivepipe.redact.user_rules import parse, redactor
@@ -171,7 +172,10 @@ def test_a_rule_of_the_user_changes_no_key_and_no_time(db: Database) -> None:
     save_checkpoint(db, job, "auto", "1234")
     record_signal(db, job, AgentSignal(agent_id="toolu_12345678", status="running"))
     insert_prompt(db, job, "prompt-1234", "call 1234")
-    record_summary(db, session, Summary("compaction 1234", job.time, "plain", "told 1234"))
+    made = RecordSummary(
+        state="compaction 1234", made_at=job.time, kind="plain", summary="told 1234"
+    )
+    record_summary(db, session, made)
     assert session_exists(db, session)
     assert is_applied(db, job.id)
     rows = {
