@@ -56,7 +56,7 @@ def team(facts: Facts) -> Iterator[Finding]:
     if not membership.is_joined():
         return
     if not connection.is_installed():
-        yield Finding(connection.EXTRA, "pip install 'hivepipe[team]'")
+        yield Finding(connection.EXTRA)
         return
     try:
         membership.read()
@@ -77,7 +77,7 @@ def team(facts: Facts) -> Iterator[Finding]:
 def page(_facts: Facts) -> Iterator[Finding]:
     """Find that the settings enable the page while its packages are missing."""
     if shared_page.is_enabled() and not shared_page.is_installed():
-        yield Finding("`web = true`, but the page is not installed", "pip install 'hivepipe[web]'")
+        yield Finding("`web = true` needs an extra: install hivepipe as `hivepipe[web]`")
 
 
 def operations(_facts: Facts) -> Iterator[Finding]:

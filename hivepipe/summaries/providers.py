@@ -30,7 +30,7 @@ FILE_NAME = "credentials.env"
 LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
 _LIBRARY = "pydantic_ai"  # `claude -p` does not need it
-_NO_LIBRARY = "this provider needs an extra of hivepipe: pip install 'hivepipe[summaries]'"
+_NO_LIBRARY = "this provider needs an extra: install hivepipe as `hivepipe[summaries]`"
 NO_KEY = "no key"  # a local server needs no key
 
 

@@ -17,7 +17,7 @@ Connection: TypeAlias = "psycopg.Connection[dict[str, Any]]"
 
 Found = TypeVar("Found")
 
-EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
+EXTRA = "a team needs an extra: install hivepipe as `hivepipe[team]`"
 OLDEST_SERVER = 150_000
 ENCODING = "UTF8"
 

@@ -99,3 +99,9 @@ def test_every_page_installs_by_the_lock() -> None:
     for page in (ROOT / "README.md", ROOT / "Dockerfile", *pages):
         for line in filter(install.search, page.read_text().splitlines()):
             assert "requirements.lock" in line or "--no-deps" in line, f"{page.name}: {line}"
+
+
+def test_no_message_installs_an_extra_without_the_lock() -> None:
+    """A plain `pip` may be another environment's, and asks the index for hivepipe itself."""
+    code = {path: path.read_text() for path in (ROOT / "hivepipe").rglob("*.py")}
+    assert [str(path) for path, text in code.items() if "pip install 'hivepipe" in text] == []
