@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from tests.native import HookHome
     from tests.sandbox import Sandbox
 
+# pytest names this module `conftest`. A second copy would start fork servers of its own.
+sys.modules["tests.conftest"] = sys.modules[__name__]
+
 # This has to come before any test module imports them.
 pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded_sessions")
 
