@@ -11,7 +11,7 @@ On the hook path; modules for failures are imported only when needed.
 import posix
 import sys
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
-from time import monotonic_ns
+from time import monotonic_ns, time_ns
 
 from hivepipe import home, sender, settings
 from hivepipe.events.job_plan import Message
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hivepipe.queue.client import RefusedError
 
 COUNT_SCRIPT = lua_text("queue/lua/count_hook.lua")
+IN_TIME_SCRIPT = lua_text("queue/lua/in_time.lua")
+WAITED_MS = 1000  # longer than a hook waits for a reply, on a busy machine too
 DIRECT_SECS = 3.0  # Python starts and imports, and the database has a second
 
 
@@ -109,9 +111,19 @@ def _push(
 
     if note:
         script, arguments = note
-        return client.push_with(place.socket, messages, script + COUNT_SCRIPT, [*arguments, time])
+        script = f"{IN_TIME_SCRIPT}if in_time then\n{script}{COUNT_SCRIPT}end\n"
+        arguments = [*arguments, _end_ms(place), time]
+        return client.push_with(place.socket, messages, script, arguments)
     client.push(place.socket, messages, before=(COUNT_SCRIPT, [time]))
     return ""
+
+
+def _end_ms(place: home.Place) -> str:
+    """Return the time when no hook waits for the reply any more, or "" for a Redis at a TCP port.
+
+    The clock of a Redis at a TCP port may be another machine's.
+    """
+    return str(time_ns() // 1_000_000 + WAITED_MS) if place.socket.startswith("/") else ""
 
 
 def _notes_wait(place: home.Place) -> bool:

@@ -93,7 +93,7 @@ FIRST = (
 
 # Lua scripts that hooks send. The bundle contains their texts instead of the calls that read them.
 SCRIPTS = (
-    *("queue/lua/push.lua", "queue/lua/count_hook.lua"),
+    *("queue/lua/push.lua", "queue/lua/count_hook.lua", "queue/lua/in_time.lua"),
     *("guard/lua/note.lua", "guard/lua/verdict.lua"),
 )
 

@@ -10,6 +10,8 @@ from contextlib import closing, suppress
 
 import pytest
 
+from hivepipe.guard.client import KEPT_CALLS
+from hivepipe.hook.hand_over import WAITED_MS
 from hivepipe.stack.ping import ping
 from tests.conftest import Process, fire, until
 from tests.faults.harness import Bench
@@ -148,6 +150,28 @@ def test_calls_that_redis_refuses_are_counted_later(
         take_again()
         callers.call(SESSIONS[1], 1)
     all_counted(bench.home.database, callers)
+
+
+def test_many_calls_that_a_suspended_redis_received_are_counted_once(bench: Bench) -> None:
+    """The commands wait in its socket, and their hooks keep the calls on disk as well.
+
+    Redis remembers the last 80 calls of a conversation only.
+    """
+    callers = Callers(bench.home.env)
+    bench.plain_writer()
+    callers.call(SESSIONS[0], 1)
+    until(lambda: counted(bench.home.database).get(SESSIONS[0]) == 1, "no writer")
+    take_again = stop_for_a_while(bench)
+    call = changed(PRE_BASH, session_id=SESSIONS[0])
+    with ThreadPoolExecutor(5) as pool:
+        for number in range(KEPT_CALLS + 20):
+            one = changed(call, tool_use_id=f"toolu_late_{number}")
+            pool.submit(fire, "PreToolUse", one, callers.env)
+    time.sleep(WAITED_MS / 1000)
+    take_again()
+    until(lambda: not list(bench.home.path.glob("call-notes*")), "the calls stay on disk")
+    key = f"hivepipe:activity:{SESSIONS[0]}"
+    assert int(bench.redis.hget(key, "calls") or 0) == KEPT_CALLS + 21
 
 
 def test_stock_workers_count_calls_too(bench: Bench) -> None:

@@ -21,6 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.lua"))
 SENT_BY_HOOKS = {
     "push": client.SCRIPT,
     "count_hook": hand_over.COUNT_SCRIPT,
+    "in_time": hand_over.IN_TIME_SCRIPT,
     "note": guard.SCRIPT,
     "verdict": guard.VERDICT_SCRIPT,
     "list_calls": guard.SCRIPT + LIST_SCRIPT,  # appended to the other, with its constants
