@@ -45,8 +45,7 @@ def disk(prune: bool, with_log: bool) -> None:
     place = locate(".")
     if with_log:
         found = [asdict(each) for each in deletions(place.home)]
-        without = "nothing was deleted by retention"
-        show_entries("deletions", found, _OF_LOG, without=without)
+        show_entries("deletions", found, _OF_LOG, without="nothing was deleted by retention")
         return
     dropped = _prune(place.home) if prune and os.path.isdir(place.home) else None
     usage = disk_usage(place)

@@ -18,11 +18,7 @@ from hivepipe.reading.session_lookup import session_named
 @click.option(
     "--jsonl", "as_jsonl", is_flag=True, help="Print one JSON object per line (required)."
 )
-@click.option(
-    "--session",
-    metavar="ID",
-    help="Only this session; ID may be a prefix.",
-)
+@click.option("--session", metavar="ID", help="Only this session; ID may be a prefix.")
 def export(as_jsonl: bool, session: str | None) -> None:
     """Print every row of every table and the metadata of every archive, times in UTC."""
     if not as_jsonl:

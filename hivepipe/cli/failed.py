@@ -68,14 +68,7 @@ def list_failed(operation: str | None) -> None:
     if show_json(failed=[_described(job) for job in found]):
         return
     rows = [
-        (
-            job.id,
-            job.operation,
-            job.queue,
-            shown_time(job.failed_at),
-            job.session[:8],
-            job.headline,
-        )
+        (job.id, job.operation, job.queue, shown_time(job.failed_at), job.session[:8], job.headline)
         for job in found
     ]
     show_table(("id", "operation", "queue", "failed", "session", "reason"), rows, "no failed jobs")
@@ -150,8 +143,7 @@ def list_actions() -> None:
         "jobs": lambda each: f"{each['done']} of {each['chosen']}" if each["chosen"] else "",
         "operations": lambda each: ", ".join(each["operations"]),
     }
-    without = "no actions"
-    show_entries("actions", found, columns, without=without)
+    show_entries("actions", found, columns, without="no actions")
 
 
 def _act(verb: Verb, job_id: str | None, operation: str | None) -> tuple[int, int]:

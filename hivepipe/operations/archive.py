@@ -140,9 +140,8 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
 
     def on_chunk(source: Source, path: str, chunk: Chunk) -> None:
         if with_usage:
-            facts = (
-                SessionFacts() if source.agent else chunk.facts
-            )  # the title of an agent is not that of its session
+            # The title of an agent is not that of its session.
+            facts = SessionFacts() if source.agent else chunk.facts
             context.follow_up(job, [*usage_jobs(chunk.usages, facts)])
         claim_names(kept_folder(context.home), archives_of(context.home).manifest)
         kinds = Counter(map(redactor.kind, chunk.redactions.elements()))

@@ -92,10 +92,8 @@ def unimported_archives(home: str) -> Iterator[tuple[str, list[str]]]:
         stamp = _stamp(os.lstat(f"{folder}/{path}"))
         before = known.get(f"{folder}/{path}")
         if before is None:
-            yield (
-                path,
-                ["not written by hivepipe, and not imported: see `hivepipe archive sweep`"],
-            )
+            text = "not written by hivepipe, and not imported: see `hivepipe archive sweep`"
+            yield path, [text]
         elif before != stamp:
             yield path, ["not written by hivepipe, and changed since its import"]
 

@@ -26,10 +26,8 @@ from hivepipe.files.manifest import Manifest, digest
 from hivepipe.skills.exports import index_json
 from hivepipe.skills.statistics import ImportedSkill, SkillUse, local_day
 
-USAGE, USAGE_INDEX, ARCHIVE_INDEX = (
-    *("skill-usage.json", "skill-usage-index.json"),
-    "archive-index.json",
-)
+USAGE, USAGE_INDEX = "skill-usage.json", "skill-usage-index.json"
+ARCHIVE_INDEX = "archive-index.json"
 TAKEN, KNOWN, REFUSED, LEFT = "taken", "here already", "refused", "left where it is"
 
 LARGEST_BYTES = 64 << 20

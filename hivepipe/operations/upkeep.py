@@ -50,10 +50,7 @@ def bring_back_strays(context: JobContext, _job: Origin, _args: Args) -> None:
 
 
 def record_activity(context: JobContext, _job: Origin, _args: Args) -> None:
-    with (
-        connect(context.address) as connection,
-        open_database(context.home) as db,
-    ):
+    with connect(context.address) as connection, open_database(context.home) as db:
         Heartbeats(connection).flush(db)
 
 

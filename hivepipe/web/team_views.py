@@ -91,10 +91,4 @@ def search(query: ViewQuery) -> Content:
     return {**empty_content(), "total": found.total, "hits": hits, "limit": limit}
 
 
-TEAM_VIEWS = {
-    "now": now,
-    "agents": agents,
-    "costs": costs,
-    "search": search,
-    "session": session,
-}
+TEAM_VIEWS = {"now": now, "agents": agents, "costs": costs, "search": search, "session": session}

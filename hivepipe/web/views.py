@@ -4,15 +4,8 @@ from importlib import import_module
 
 from hivepipe.web.view_query import Content, ViewQuery
 
-VIEWS = (
-    "now",
-    "agents",
-    "search",
-    "costs",
-    "skills",
-    "queues",
-    "health",
-)  # views in the order of the navigation
+# In the order of the navigation
+VIEWS = ("now", "agents", "search", "costs", "skills", "queues", "health")
 SESSION = "session"
 OF_STACKS = ("queues", "health")  # their content changes without the databases
 UNKNOWN = {"heading": "No such page", "error": "No view has this address.", "json_url": ""}

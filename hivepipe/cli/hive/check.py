@@ -101,10 +101,8 @@ def _show_one(checked: CheckedWorker) -> None:
         lives = "running" if is_its_own else ending(run) if run.is_started else "never started"
         _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
         if run.left_behind and not checked.lives:
-            _say(
-                "left behind",
-                f"processes of group {run.pid} still run: kill -- -{run.pid} ends them",
-            )
+            text = f"processes of group {run.pid} still run: kill -- -{run.pid} ends them"
+            _say("left behind", text)
     if checked.foreign_pid:
         _say("process", f"{checked.foreign_pid}, not started by hivepipe, uses its session")
     for step in respawn_policy.steps_taken(worker):

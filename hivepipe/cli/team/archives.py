@@ -98,8 +98,7 @@ def archive_key(is_new: bool, is_set: bool, show: bool) -> None:
         raise click.UsageError("--new, --set and --show exclude each other")
     known = kept_key()
     if (is_new or is_set) and known:
-        text = "Replace the key? What was sent with it is sent again with the new one."
-        confirm_or_end(text)
+        confirm_or_end("Replace the key? What was sent with it is sent again with the new one.")
     if is_new:
         known = new_key()
         keep_key(known)

@@ -34,5 +34,4 @@ def audit(of_all: bool, limit: int) -> None:
     else:
         with opened() as source:
             reads = newest_reads(source, limit)
-    without = "nobody read a session of yours"
-    show_entries("reads", reads, _COLUMNS, without=without)
+    show_entries("reads", reads, _COLUMNS, without="nobody read a session of yours")
