@@ -28,6 +28,7 @@ _STANDARD = """
 # SQLSTATEs of a server that rejects this login or does not have hivepipe's functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
+_READ_ONLY = "25006"  # the server is replaced by another one now; psycopg calls it internal
 _TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg calls it operational
 
 # A connection error has no SQLSTATE, and its text may be in any language. The text names the login
@@ -118,7 +119,7 @@ def translated() -> Iterator[None]:
             raise TeamRefusedError(text) from None
         if isinstance(error, psycopg.DataError) or state.startswith(_TOO_LARGE):
             raise TeamDataError(text) from None
-        if isinstance(error, psycopg.OperationalError) or not state:
+        if isinstance(error, psycopg.OperationalError) or state in ("", _READ_ONLY):
             raise TeamAwayError(text) from None
         raise TeamError(text) from None
 

@@ -185,6 +185,17 @@ def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, ann: HomeOf
     assert same_rows(open_team, ann)
 
 
+def test_a_server_that_is_being_replaced_is_away(open_team: Team, ann: HomeOfTeam) -> None:
+    """Before a switch to a standby, an administrator makes the old server read-only."""
+    with Shipment(ann.home, ann.login, ann.share) as shipment:
+        ann.work("one")
+        shipment._connection.execute("SET default_transaction_read_only = on")
+        with pytest.raises(TeamAwayError, match="read-only"):
+            shipment.ship_next()
+    ann.ship()
+    assert same_rows(open_team, ann)
+
+
 def test_a_restored_home_overwrites_no_newer_row_and_loses_none(
     open_team: Team, ann: HomeOfTeam, tmp_path: Path
 ) -> None:
