@@ -62,19 +62,21 @@ class Installation:
             theirs = copied(theirs, folder / "packages")
         self.packages = theirs
         self.path = f"{self.bin}:/usr/local/bin:/usr/bin:/bin"
-        self._commands = Forker([*AS_USER, str(self.bin / "python")], [*AS_USER, "hivepipe"])
+        self._commands: dict[tuple[str, ...], Forker] = {}
         (packages / "hivepipe.pth").write_text(f"{self.folder}\n{theirs}\n")
         self.install(code)
 
-    def run(
-        self, words: list[str], data: str, env: Mapping[str, str], cwd: Path
-    ) -> subprocess.CompletedProcess[str]:
-        """Run `hivepipe` as the user."""
-        return self._commands.run(words, data, env, cwd, SECS)
+    def commands_of(self, become: Sequence[str]) -> Forker:
+        """Return what runs `hivepipe` as a user."""
+        key = tuple(become)
+        if key not in self._commands:
+            self._commands[key] = Forker([*key, str(self.bin / "python")], [*key, "hivepipe"])
+        return self._commands[key]
 
     def end(self) -> None:
-        """End the process that forks the commands."""
-        self._commands.end()
+        """End the processes that fork the commands."""
+        for each in self._commands.values():
+            each.end()
 
     def install(self, code: Path) -> None:
         """Replace the code by that of another release, as `git pull` does."""
@@ -190,7 +192,8 @@ class User:
         """Run a command as this user."""
         if words[0] == "hivepipe" and self.is_forked and "PATH" not in env:
             said = [str(word) for word in words[1:]]
-            return self.installation.run(said, data, self.env | env, cwd or self.project)
+            commands = self.installation.commands_of(self.become)
+            return commands.run(said, data, self.env | env, cwd or self.project, SECS)
         return subprocess.run(
             [*self.become, *map(str, words)],
             input=data,
@@ -204,10 +207,9 @@ class User:
 
     @property
     def is_forked(self) -> bool:
-        """Return whether `hivepipe` is the unchanged launcher, run by the installation's user."""
+        """Return whether `hivepipe` is the unchanged launcher."""
         path, launcher = self.env["PATH"], self.installation.bin / "hivepipe"
-        is_unchanged = path == self.installation.path and launcher.read_bytes() == LAUNCHER
-        return is_unchanged and self.become == AS_USER
+        return path == self.installation.path and launcher.read_bytes() == LAUNCHER
 
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
         """Run `hivepipe` as this user and return its output; probe only with `--probe`."""
