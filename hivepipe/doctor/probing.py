@@ -21,11 +21,11 @@ from typing import Any
 
 from hivepipe import direct
 from hivepipe.db.home_database import open_database
-from hivepipe.db.listings import listings
+from hivepipe.db.listings import read_store
 from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts
 from hivepipe.doctor.probe_events import probe_event
-from hivepipe.errors import HivepipeError, StoreError
+from hivepipe.errors import HivepipeError
 from hivepipe.events.claude_code import PROBE
 from hivepipe.files.file_size import with_limit
 from hivepipe.files.regular_file import read_bytes, read_text
@@ -227,15 +227,9 @@ def _disabled_by(environment: dict[str, str]) -> str:
 
 
 def _recorded(home: str, tokens: set[str]) -> set[str]:
-    path = database_path(home)
-    if not tokens or not path.exists():
-        return set()
-    try:
-        with listings(path) as store:
-            rows = store.rows(f"SELECT job_id FROM applied {_OF_TOKENS}", _bound(tokens))
-            return {row["job_id"] for row in rows}
-    except (StoreError, sqlite3.Error):  # the database is being created, or is not hivepipe's
-        return set()
+    sql = f"SELECT job_id FROM applied {_OF_TOKENS}"
+    rows = read_store(home, lambda store: store.rows(sql, _bound(tokens)), [])
+    return {row["job_id"] for row in rows}
 
 
 def _bound(tokens: set[str]) -> dict[str, object]:
