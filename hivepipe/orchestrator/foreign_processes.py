@@ -32,12 +32,17 @@ class ForeignProcesses:
                 self._by_output.setdefault(output, pid)
         for pid, session in _reported(home):
             self._by_session.setdefault(session, pid)
+        self._by_session.pop("", None)  # the session of a worker may be unknown too
 
     def of(self, worker: Worker) -> int:
-        """Return the pid of a process that uses a worker's session, or 0."""
-        session = worker.card().session
-        if session and (pid := self._by_session.get(session.lower())):
-            return pid
+        """Return the pid of a process that uses a worker's session, or 0.
+
+        The process must still live: if it ended after the snapshot, it may have been the worker's.
+        """
+        pid = self._by_session.get(worker.card().session.lower()) or self._by_transcript(worker)
+        return pid if alive.lives(pid, "") else 0
+
+    def _by_transcript(self, worker: Worker) -> int:
         try:
             file = os.lstat(worker.transcript)
         except OSError:

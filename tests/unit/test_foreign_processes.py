@@ -47,6 +47,21 @@ def test_a_process_that_names_no_session_is_not_found(worker: Worker, place: str
     assert not is_found(worker, NOT_NAMING[place])
 
 
+def test_a_process_that_ended_since_is_not_found(worker: Worker) -> None:
+    with subprocess.Popen(
+        ["claude", "-s", "--", "--resume", SESSION], executable="/bin/sh", stdin=PIPE, stdout=PIPE
+    ) as running:
+        assert running.stdin
+        assert running.stdout
+        running.stdin.write(b"echo\nread _\n")
+        running.stdin.flush()
+        running.stdout.readline()
+        found = ForeignProcesses(str(worker.state))
+        assert found.of(worker) == running.pid
+        running.stdin.close()
+    assert found.of(worker) == 0
+
+
 def is_found(worker: Worker, words: list[str | bytes]) -> bool:
     """Return whether a process with these words in its command line is found."""
     command = [words[0], *(["-s", "--"] if words[1:] else []), *words[1:]]
