@@ -127,10 +127,18 @@ static const char *variable(const char *name) {
     return value ? value : "";
 }
 
-static int write_all(int file, const char *data, size_t size) {
+static int wait_for(int file, short what, int64_t end) {
+    struct pollfd waiting = {.fd = file, .events = what};
+    int ms = left_ms(end);
+    return ms > 0 && (poll(&waiting, 1, ms) >= 0 || errno == EINTR);
+}
+
+/* Write all; a file that does not block may take until `end`. */
+static int write_all(int file, const char *data, size_t size, int64_t end) {
     while (size) {
         ssize_t written = write(file, data, size);
-        if (written == 0 || (written < 0 && errno != EINTR)) return 0;
+        if (written == 0 || (written < 0 && errno != EINTR && errno != EAGAIN)) return 0;
+        if (written < 0 && errno == EAGAIN && !wait_for(file, POLLOUT, end)) return 0;
         if (written > 0) data += written, size -= (size_t)written;
     }
     return 1;
@@ -148,11 +156,11 @@ static void give_back_input(void) {
     if (child == 0) {
         close(ends[0]);
         fcntl(ends[1], F_SETFL, 0);
-        write_all(ends[1], input + done, input_size - done);
+        write_all(ends[1], input + done, input_size - done, 0);
         _exit(0);
     }
     FILE *file = child < 0 ? tmpfile() : NULL;
-    int is_written = file && write_all(fileno(file), input, input_size);
+    int is_written = file && write_all(fileno(file), input, input_size, 0);
     if (is_written) rewind(file);
     dup2(is_written ? fileno(file) : ends[0], 0);
     close(ends[0]);
@@ -541,26 +549,10 @@ static int has_redis(void) {
     return connection >= 0;
 }
 
-static int wait_for(int connection, short what, int64_t end) {
-    struct pollfd waiting = {.fd = connection, .events = what};
-    int ms = left_ms(end);
-    return ms > 0 && (poll(&waiting, 1, ms) >= 0 || errno == EINTR);
-}
-
-static int send_all(int connection, const char *data, size_t size, int64_t end) {
-    while (size) {
-        ssize_t sent = send(connection, data, size, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR) return 0;
-        if (sent < 0 && !wait_for(connection, POLLOUT, end)) return 0;
-        if (sent > 0) data += sent, size -= (size_t)sent;
-    }
-    return 1;
-}
-
 static size_t receive(int connection, char *data, size_t size, int64_t end) {
     size_t got = 0;
     while (got < size) {
-        ssize_t more = recv(connection, data + got, size - got, 0);
+        ssize_t more = read(connection, data + got, size - got);
         if (more == 0 || (more < 0 && errno != EAGAIN && errno != EINTR)) break;
         if (more < 0 && !wait_for(connection, POLLIN, end)) break;
         if (more > 0) got += (size_t)more;
@@ -572,7 +564,7 @@ static size_t receive(int connection, char *data, size_t size, int64_t end) {
 static int hand_over(int connection) {
     int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
     uint8_t said[5];
-    if (!send_all(connection, start_of_frame, frame_size, end)) return 0;
+    if (!write_all(connection, start_of_frame, frame_size, end)) return 0;
     size_t got = receive(connection, (char *)said, 5, end);
     while (got == 0 && left_ms(end) == 0 && was_starved(ANSWER_MS)) {
         end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
@@ -581,8 +573,7 @@ static int hand_over(int connection) {
     if (got < 5 || said[0] != 'A') return 0;
     size_t size = said[1] | (size_t)said[2] << 8 | (size_t)said[3] << 16 | (size_t)said[4] << 24;
     if (size == 0 || size > MOST_ANSWER) return 1;
-    signal(SIGPIPE, SIG_IGN);
-    if (receive(connection, answer, size, end) == size) write_all(1, answer, size);
+    if (receive(connection, answer, size, end) == size) write_all(1, answer, size, end);
     return 1;
 }
 
@@ -663,7 +654,7 @@ static int spool(void) {
     int file = open(path, flags, 0600);
     if (file < 0 && errno == ENOENT && mkdir(folder, 0700) == 0) file = open(path, flags, 0600);
     if (file < 0) return 0;
-    int is_written = write_all(file, start_of_frame, frame_size);
+    int is_written = write_all(file, start_of_frame, frame_size, 0);
     if (close(file)) is_written = 0; /* NFS reports a full disk only here */
     if (is_written && rename(path, final) == 0) return 1;
     unlink(path);
@@ -706,6 +697,7 @@ int main(int count, char **words) {
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* nobody reads the answer, or the intake was killed */
     signal(SIGXFSZ, SIG_IGN); /* with a limit (ulimit -f), a write must fail without a signal */
     umask(077);
     if (!getcwd(here, sizeof here)) here[0] = 0;
