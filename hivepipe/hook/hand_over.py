@@ -89,12 +89,15 @@ def _time_of(name: str, began_ns: int) -> str:
 
 
 def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
-    """Push a note; return the result of its script. Raise RefusedError on failure."""
-    from hivepipe.queue.client import AbsentError
+    """Push a note, or keep it on disk; return the result of its script, or "" if it was kept."""
+    from hivepipe.queue.client import RefusedError
 
-    if not _may_connect(place):
-        raise AbsentError
-    return _push(place, [], note, "")
+    try:
+        if _may_connect(place):
+            return _push(place, [], note, "")
+    except RefusedError:
+        pass
+    return _keep(place, 0, [], note)
 
 
 def _push(
@@ -107,15 +110,11 @@ def _push(
 
     Raise RefusedError on failure.
     """
-    from hivepipe.queue import client
+    from hivepipe.queue.client import push_with
 
-    if note:
-        script, arguments = note
-        script = f"{IN_TIME_SCRIPT}if in_time then\n{script}{COUNT_SCRIPT}end\n"
-        arguments = [*arguments, _end_ms(place), time]
-        return client.push_with(place.socket, messages, script, arguments)
-    client.push(place.socket, messages, before=(COUNT_SCRIPT, [time]))
-    return ""
+    script, arguments = note or ("", [])
+    script = f"{IN_TIME_SCRIPT}if in_time then\n{script}{COUNT_SCRIPT}end\n"
+    return push_with(place.socket, messages, script, [*arguments, _end_ms(place), time])
 
 
 def _end_ms(place: home.Place) -> str:

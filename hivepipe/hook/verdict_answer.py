@@ -6,12 +6,11 @@ On the hook path, loaded when there is an answer.
 from hivepipe.events.claude_code import PreToolUse, ToolEvent
 from hivepipe.guard import messages
 from hivepipe.guard.check import denies, is_first_notice, limits, verdict_note
-from hivepipe.guard.client import Note, Watch, record_elsewhere
+from hivepipe.guard.client import Watch, record_elsewhere
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
 from hivepipe.hook.answers import context, denial, stop
 from hivepipe.hook.hand_over import push_note
-from hivepipe.queue.client import RefusedError
 from hivepipe.text.visible import printable
 
 TYPE_CHECKING = False
@@ -40,7 +39,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
         reason = messages.reason(verdict, _tool(watch), watch.task)
         watch.verdict_note = verdict_note(watch, verdict, True)
         return denial(reason) if isinstance(event, PreToolUse) else stop(reason)
-    if _push(place, verdict_note(watch, verdict, False)) == "0":
+    if push_note(place, verdict_note(watch, verdict, False)) == "0":
         return b""
     return context(event.name, messages.warning(verdict, _tool(watch), limits()))
 
@@ -49,9 +48,9 @@ def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> No
     """Store the verdict if it denies the call."""
     note = watch.verdict_note
     if note and listed:
-        listed.remember(watch, _push(place, listed.asked_for(note)))
+        listed.remember(watch, push_note(place, listed.asked_for(note)))
     elif note:
-        _push(place, note)
+        push_note(place, note)
         record_elsewhere(place.runtime)
 
 
@@ -61,14 +60,3 @@ def _tool(watch: Watch) -> str:
     if event.calls:
         return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")
     return event.tool if isinstance(event, ToolEvent) else ""
-
-
-def _push(place: Place, note: Note) -> str:
-    """Store a verdict in Redis; return the script's result, or "" if it will be stored later."""
-    try:
-        return push_note(place, note)
-    except RefusedError:
-        from hivepipe.queue.spool import keep_event  # noqa: PLC0415  rare
-
-        keep_event(place, 0, [], note)
-        return ""

@@ -47,27 +47,20 @@ class RefusedError(Exception):
     is_absent = False
 
 
-class AbsentError(RefusedError):
-    """Nothing listens at the address."""
-
-    is_absent = True
-
-
 def push(
     address: str,
     messages: list[Message],
     reply_secs: float = REPLY_SECS,
     counter: str = "",
-    before: "tuple[str, list[str]]" = ("", []),
 ) -> int:
     """Enqueue the messages of one event; return the number of new ones.
 
     `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of the
-    counter to increment instead of `hivepipe:accepted`. `before` is a script that runs first, with
-    its arguments. Raise RefusedError on failure. The messages may have arrived nevertheless (a
-    stopped Redis runs the script when it continues); their ids make a second push harmless.
+    counter to increment instead of `hivepipe:accepted`. Raise RefusedError on failure. The messages
+    may have arrived nevertheless (a stopped Redis runs the script when it continues); their ids
+    make a second push harmless.
     """
-    reply = _push(address, eval_command(messages, *before, counter=counter), reply_secs, b":")
+    reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")
     # The text is compared, because int() accepts digits of other alphabets and refuses long texts.
     for new in range(len(messages) + 1):
         if reply == str(new):
