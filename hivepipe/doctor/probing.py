@@ -81,7 +81,8 @@ def probe(facts: Facts, with_stack: bool) -> list[Probe]:
     With `with_stack`, hooks may start the stack, and the probe waits for it. Otherwise, without a
     running stack, the probe applies the events from the spool.
     """
-    found = [_unfit(facts, each) for each in _registered(facts)]
+    common = _common_trouble(facts)
+    found = [_checked(each, common) for each in _registered(facts)]
     environment = _environment(facts, with_stack)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(lambda each: _fire(each, environment, folder), found))
@@ -110,18 +111,26 @@ def _registered(facts: Facts) -> Iterator[Probe]:
                     yield Probe(path, event, handler, plugin.folder, token_hex(16))
 
 
-def _unfit(facts: Facts, found: Probe) -> Probe:
-    """Set the reason not to run a hook: version 1.0.0 would record the event as a session."""
-    reason = ""
+def _common_trouble(facts: Facts) -> str:
+    """Return the reason to run none of the hooks, or ""."""
     if facts.place.state == "off":
-        reason = "this project is switched off"
-    elif supervisor.is_of_another_version(facts.stack):
-        reason = "the running stack has another version: run `hivepipe restart`"
-    elif is_old(found.handler) and not _is_of_this_package(found.handler):
+        return "this project is switched off"
+    if supervisor.is_of_another_version(facts.stack):
+        return "the running stack has another version: run `hivepipe restart`"
+    return ""
+
+
+def _checked(found: Probe, reason: str) -> Probe:
+    """Set the reason not to run a hook: version 1.0.0 would record the event as a session."""
+    if not reason and is_old(found.handler) and not _is_of_this_package(found.handler):
         reason = "it belongs to another, older installation"
-    elif found.plugin and not Path(found.plugin, "hivepipe/hook/probe_event.py").is_file():
+    elif not reason and found.plugin and not _has_probe(found.plugin):
         reason = "the plugin has an older version"
     return replace(found, fired=not reason, trouble=reason)
+
+
+def _has_probe(plugin: str) -> bool:
+    return Path(plugin, "hivepipe/hook/probe_event.py").is_file()
 
 
 def _is_of_this_package(handler: dict[str, Any]) -> bool:

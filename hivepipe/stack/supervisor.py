@@ -179,7 +179,8 @@ def identity_of(stack: Stack) -> str:
 
 def is_of_another_version(stack: Stack) -> bool:
     """Tell whether a stack of another version or with other programs runs."""
-    return identity_of(stack) not in ("", identity(stack.url))
+    running = identity_of(stack)
+    return bool(running) and running != identity(stack.url)
 
 
 def is_ready(stack: Stack) -> bool:
