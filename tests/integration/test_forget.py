@@ -5,7 +5,7 @@ import json
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,17 @@ from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.maintenance.forget import Forgetting
 from hivepipe.operations.briefing_files import BriefingFiles
 from tests.archive_scene import line
-from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
+from tests.conftest import (
+    Home,
+    Process,
+    Server,
+    Writer,
+    fire,
+    is_drained,
+    made_home,
+    servers,
+    until,
+)
 from tests.integration.test_canary import files_with, in_tables
 from tests.integration.test_cli_listings import command
 from tests.payloads import AGENT, ALL, SESSION, SESSION_START, USER_PROMPT_SUBMIT, changed
@@ -42,10 +52,11 @@ def planted(value: Any, name: str = "") -> Any:
 
 
 class Scene:
-    """A home with one session in every place, and a second session."""
+    """A home with one session in every place, and a second session; its Redis runs."""
 
-    def __init__(self, home: Home) -> None:
-        self.home = home
+    def __init__(self, home: Home, server: Server) -> None:
+        self.home, self.server = home, server
+        self.writer, self.slow_worker = Writer(home), Writer(home, "slow")
         self.env = home.with_env(INSTANCE_ID="instance-ana", CHECKPOINT_INTERVAL="0")
         self.projects = home.root / ".claude" / "projects" / "-shop"
         self.transcript = self.projects / f"{SESSION}.jsonl"
@@ -77,6 +88,16 @@ class Scene:
             changed_event = changed(event, session_id=OTHER, transcript_path=path)
             fire(event["hook_event_name"], changed_event, env)
 
+    def work(self, fire: Callable[[], None], is_done: Callable[[], object]) -> None:
+        """Start the workers, fire events, wait until all is done, and end the workers."""
+        self.writer.start()
+        self.slow_worker.start()
+        fire()
+        until(lambda: is_drained(self.home, self.server, self.writer), "not drained")
+        until(is_done, "the slow worker does not work")
+        assert self.slow_worker.end(signal.SIGTERM) == 0
+        assert self.writer.end(signal.SIGTERM) == 0
+
     def shown(self) -> dict[str, bytes]:
         """Return hivepipe's files that still contain the canary."""
         found = {}
@@ -88,35 +109,56 @@ class Scene:
         return in_tables(self.home, [OTHER.encode()])
 
 
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[tuple[Home, Path]]:
+    """A home with a session in every place, and a copy of all its files."""
+    with made_home() as home, servers() as new_server, pytest.MonkeyPatch.context() as patched:
+        home.use_environment(patched)
+        command(home, "init", "--local")  # its probe needs a writer beside a server
+        server = new_server(home)
+        prepare(Scene(home, server))
+        server.end(signal.SIGTERM)
+        patched.undo()
+        kept = home.root.with_name(f"{home.root.name}-kept")
+        shutil.copytree(home.root, kept, symlinks=True)
+        yield home, kept
+        shutil.rmtree(kept)
+
+
+def prepare(scene: Scene) -> None:
+    home = scene.home
+    scene.transcripts()
+
+    def fire_both() -> None:
+        scene.fire_other()
+        scene.fire()
+
+    scene.work(fire_both, lambda: len([*home.kept.rglob("*.meta.json")]) >= 2)
+    command(home, "archive", "sweep")
+    assert "1 found" in command(home, "search", "innocent")
+    command(home, "task", "add", "--id", "t1", "pay")
+    add_other_places(scene)
+
+
 @pytest.fixture
 def scene(
-    private_home: Home, new_server: Callable[[Home], Server], writer: Writer, slow_worker: Process
-) -> tuple[Scene, Server]:
-    command(private_home, "init", "--local")
-    scene = Scene(private_home)
-    scene.transcripts()
-    server = new_server(private_home)
-    writer.start()
-    slow_worker.start()
-    scene.fire_other()
-    scene.fire()
-    until(lambda: is_drained(private_home, server, writer), "not drained")
-    logs = private_home.kept
-    until(lambda: len([*logs.rglob("*.meta.json")]) >= 2, "not archived")
-    assert slow_worker.end(signal.SIGTERM) == 0
-    assert writer.end(signal.SIGTERM) == 0
-    command(private_home, "archive", "sweep")
-    assert "1 found" in command(private_home, "search", "innocent")
-    command(private_home, "task", "add", "--id", "t1", "pay")
-    add_other_places(scene, server)
-    return scene, server
+    prepared: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch, to_end: list[Process]
+) -> Iterator[Scene]:
+    home, kept = prepared
+    shutil.rmtree(home.root)
+    shutil.copytree(kept, home.root, symlinks=True)
+    home.use_environment(monkeypatch)
+    with servers() as new_server:
+        made = Scene(home, new_server(home))
+        to_end += [made.writer, made.slow_worker]
+        yield made
 
 
-def add_other_places(scene: Scene, server: Server) -> None:
+def add_other_places(scene: Scene) -> None:
     """Add what no event creates: a failed job, a backup, logs, spool files, markers."""
     home = scene.home
     # no writer runs; on a busy machine all events may go to the spool
-    with server.client() as client:
+    with scene.server.client() as client:
         until(lambda: scene.fire() or client.llen("rq:queue:medium"), "no job waits in Redis")
         (first, *_) = client.lrange("rq:queue:medium", 0, 0)
         client.lrem("rq:queue:medium", 1, first)
@@ -158,10 +200,7 @@ def add_other_places(scene: Scene, server: Server) -> None:
     (home.path / "context" / f"{SESSION}.txt").write_text(CANARY)
 
 
-def test_forget_deletes_all_of_a_session_for_ever_and_nothing_of_another(
-    scene: tuple[Scene, Server], writer: Writer, slow_worker: Process
-) -> None:
-    scene, server = scene
+def test_forget_deletes_all_of_a_session_for_ever_and_nothing_of_another(scene: Scene) -> None:
     before = scene.shown()
     for place in ("hive.db", "appendonly", "main-session", "subagent", "backups", "spool/bad"):
         assert any(place in path for path in before), (place, before.keys())
@@ -180,7 +219,7 @@ def test_forget_deletes_all_of_a_session_for_ever_and_nothing_of_another(
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     assert "innocent" in (scene.home.logs / "hook-errors.log").read_text()
-    with server.client() as client:
+    with scene.server.client() as client:
         ours = [client.hget(key, "data") or b"" for key in client.keys("rq:job:*")]
         assert not [data for data in ours if SESSION.encode() in data]
         accepted, done, discarded = (
@@ -191,38 +230,29 @@ def test_forget_deletes_all_of_a_session_for_ever_and_nothing_of_another(
         assert accepted - done - discarded == waiting
     assert "deleted: table" not in command(scene.home, "forget", "--yes", SESSION[:6])
     assert "no session has the id" in command(scene.home, "forget", "--yes", "absent", expect=1)
-    assert_it_does_not_come_back(scene, server, writer, slow_worker)
+    assert_it_does_not_come_back(scene)
 
 
-def assert_it_does_not_come_back(
-    scene: Scene, server: Server, writer: Writer, slow_worker: Process
-) -> None:
+def assert_it_does_not_come_back(scene: Scene) -> None:
     """Sweep its transcript and fire its events again: nothing of it is recorded."""
     command(scene.home, "archive", "sweep")
-    writer.start()
-    slow_worker.start()
-    scene.fire()
-    until(lambda: is_drained(scene.home, server, writer), "not drained")
-    with server.client() as client:
-        until(lambda: not client.llen("rq:queue:slow"), "the slow worker does not work")
-    assert slow_worker.end(signal.SIGTERM) == 0
-    assert writer.end(signal.SIGTERM) == 0
+    with scene.server.client() as client:
+        scene.work(scene.fire, lambda: not client.llen("rq:queue:slow"))
     assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'") == []
     assert in_tables(scene.home, NEEDLES) == []
     assert [*scene.home.kept.rglob(f"*{SESSION}*")] == []
     assert [*scene.home.kept.rglob(f"*{OTHER}*.jsonl")]
 
 
-def test_forget_works_with_the_stack_down(scene: tuple[Scene, Server]) -> None:
-    scene, server = scene
-    server.end(signal.SIGTERM)
+def test_forget_works_with_the_stack_down(scene: Scene) -> None:
+    scene.server.end(signal.SIGTERM)
     assert any("appendonly" in path for path in scene.shown())
     (scene.home.path / "context" / "\udcff").touch()  # a name that is not UTF-8
     output = command(scene.home, "forget", "--yes", SESSION)
     assert "deleted: Redis" in output
     assert scene.shown() == {}
-    server.start()
-    with server.client() as client:
+    scene.server.start()
+    with scene.server.client() as client:
         assert int(client.get("hivepipe:discarded") or 0) > 0
 
 
@@ -247,8 +277,7 @@ def test_forget_without_a_home_or_an_id_is_refused(private_home: Home) -> None:
     command(private_home, "forget", expect=64)
 
 
-def test_forget_before_a_day_deletes_older_sessions(scene: tuple[Scene, Server]) -> None:
-    scene, _ = scene
+def test_forget_before_a_day_deletes_older_sessions(scene: Scene) -> None:
     assert "no session is that old" in command(scene.home, "forget", "--before", "2020-01-01")
     assert scene.home.rows(f"SELECT * FROM prompts WHERE session_id = '{OTHER}'")
     times = (
@@ -271,10 +300,7 @@ def test_forget_before_a_day_deletes_older_sessions(scene: tuple[Scene, Server])
 
 
 @pytest.mark.parametrize("place", ["table sessions", "archives", "markers"])
-def test_forgetting_by_day_goes_on_after_an_interruption(
-    scene: tuple[Scene, Server], place: str
-) -> None:
-    scene, _ = scene
+def test_forgetting_by_day_goes_on_after_an_interruption(scene: Scene, place: str) -> None:
     home = scene.home
     (home.logs / "hook-errors.log").write_text(f"[2026] [stop] [ERROR] {OTHER} failed\n")
     forgotten = ForgetQuery(frozenset({OTHER}))
@@ -328,8 +354,7 @@ def test_a_session_that_a_backup_brings_back_stays(live: Home) -> None:
     assert is_kept_by_other_commands(live)
 
 
-def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene, Server]) -> None:
-    scene, server = scene
+def test_forget_matching_deletes_sessions_that_contain_a_text(scene: Scene) -> None:
     command(scene.home, "task", "add", "--id", "t2", f"ask {CANARY} about it")
     logs = scene.home.kept
     (kept,) = logs.glob(f"main-session/*/*_{SESSION}.jsonl")
@@ -344,7 +369,7 @@ def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene
     assert OTHER not in output
     assert any("hive.db" in path for path in scene.shown())
 
-    server.end(signal.SIGTERM)
+    scene.server.end(signal.SIGTERM)
     own = scene.home.path / "config.toml"
     own.write_text(f"# {CANARY}\n")
     sparse = scene.home.path / "notes.txt"  # reading its zeros would take half an hour
