@@ -1,6 +1,8 @@
 """The native hook, with an intake and without one."""
 
+import fcntl
 import json
+import os
 import platform
 import re
 import select
@@ -16,6 +18,7 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.hook.frame import Frame
+from hivepipe.hook.greeting import part_path, project_part
 from tests import payloads
 from tests.conftest import PATIENCE_SECS, ROOT, until
 from tests.native import BUILT, HookHome, jobs_of, may_trace
@@ -304,6 +307,31 @@ def test_a_folder_that_the_intake_cannot_enter_is_no_reason_to_refuse(hook_home:
         connection.sendall(raw.read_bytes())
         assert connection.recv(1) == b"A"
     until(lambda: jobs_of(server) and hook_home.raw() == [raw], "the event is not handed over")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sets the size of a pipe")
+def test_an_answer_waits_for_a_slow_reader(hook_home: HookHome) -> None:
+    """The pipe holds less than the answer, and its end does not block."""
+    hook_home.intake()
+    text = "Prices are whole cents. " * 380
+    part = Path(part_path(str(hook_home.home.path), project_part(str(hook_home.home.project))))
+    part.parent.mkdir()
+    part.write_text(text)
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    command = [hook_home.native, "session_start"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=writing, env=hook_home.env
+    ) as process:
+        os.close(writing)
+        assert process.stdin
+        process.stdin.write(encoded(payloads.EVENTS["SessionStart"]))
+        process.stdin.close()
+        assert select.select([reading], [], [], PATIENCE_SECS)[0]
+        with os.fdopen(reading) as answer:
+            context = json.load(answer)["hookSpecificOutput"]["additionalContext"]
+    assert context.strip() == text.strip()
 
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
