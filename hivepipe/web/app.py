@@ -29,9 +29,9 @@ from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.memory import release_memory
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.view_cache import Answer, ViewCache
-from hivepipe.web.view_content import content_of, damage_named
+from hivepipe.web.view_content import content_of, damage_named, status_of
 from hivepipe.web.view_json import json_of
-from hivepipe.web.view_query import Content, FilterError, ViewQuery
+from hivepipe.web.view_query import Content, ViewQuery
 from hivepipe.web.views import OF_STACKS, SESSION, UNKNOWN, VIEWS, WITH_TEAM, content_of_view
 
 if TYPE_CHECKING:
@@ -93,10 +93,6 @@ def _with_slash(request: Request) -> Response:
     return RedirectResponse(f"{request.url.path}/", 302)
 
 
-def _status_of(error: HivepipeError) -> int:
-    return 400 if isinstance(error, FilterError) else 404
-
-
 @dataclass(frozen=True)
 class _Page:
     """The parts that all pages share. `form_token` is put into forms of users with write access.
@@ -115,7 +111,7 @@ class _Page:
             return self.text(request, name, f"{name}.html", content).encode()
 
         def refuse(error: HivepipeError) -> bytes:
-            return self.problem(request, name, error, _status_of(error)).encode()
+            return self.problem(request, name, error, status_of(error)).encode()
 
         found = self._answer(name, request, show, refuse, self.reload_pages)
         return HTMLResponse(found.text, found.status)
@@ -143,7 +139,7 @@ class _Page:
                 with damage_named():
                     text = show(content)
             except HivepipeError as error:
-                return Answer(refuse(error), _status_of(error))
+                return Answer(refuse(error), status_of(error))
             finally:
                 release_memory()
             status = 400 if content.get("error") else 200

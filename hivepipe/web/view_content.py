@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hivepipe.errors import HivepipeError, TeamError
+from hivepipe.errors import HivepipeError, TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.reading.homes import KnownHome
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
 logger = logging.getLogger("hivepipe.web")
+
+_STATUSES = {FilterError: 400, TeamRefusedError: 403, TeamAwayError: 503}
 
 
 def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
@@ -34,6 +36,11 @@ def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Conten
         if failed[known.home]
     ]
     return {**_read(view, replace(query, homes=readable)), "unreadable": unreadable}
+
+
+def status_of(error: HivepipeError) -> int:
+    """Return the HTTP status of the answer for an error of a view."""
+    return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 404)
 
 
 def _failure(view: Callable[[ViewQuery], Content], query: ViewQuery, known: KnownHome) -> str:

@@ -17,6 +17,7 @@ from hivepipe.cli.main import main
 from hivepipe.cli.team.page import page as page_command
 from hivepipe.errors import TeamRefusedError
 from hivepipe.home import locate
+from hivepipe.reading.team import source as of_source
 from hivepipe.reading.team.source import Source, opened
 from hivepipe.summaries.providers import TEAM_PAGE, write_credential
 from hivepipe.team import invites, membership
@@ -233,6 +234,20 @@ def test_the_path_that_is_checked_is_the_path_that_is_served() -> None:
     for path in ("/heal%09thy", "/now"):
         for host in ("hive.example", "hive.example/healthy?", "hive.example/static/?"):
             assert stranger.get(path, headers={"Host": host}).status_code == 403, (path, host)
+
+
+def test_a_view_that_takes_too_long_is_unavailable(
+    page: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_source, "_READS", "SET LOCAL statement_timeout = '100ms'")
+    client = behind_proxy()
+    assert client.get("/now").status_code == 200
+    with connected(page.team.admin) as connection, connection.transaction():
+        connection.execute("LOCK TABLE hivepipe.sessions IN ACCESS EXCLUSIVE MODE")
+        for path in ("/now", "/now.json"):
+            answer = client.get(path)
+            assert answer.status_code == 503
+            assert "took more than" in answer.text
 
 
 def test_an_unknown_path_has_a_page_with_title_and_navigation() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, LiteralString, cast
 
 from hivepipe.db.listings import Entry
-from hivepipe.errors import TeamError, TeamRefusedError
+from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.skills.statistics import local_day as day_of
 from hivepipe.team import membership
 from hivepipe.team.address import Address
@@ -124,7 +124,7 @@ class Source:
         except Exception as error:
             if getattr(error, "sqlstate", None) != _CANCELED:
                 raise
-            raise TeamError(
+            raise TeamAwayError(
                 f"the team's server took more than {LONGEST_SECS} s: ask for less, by --since"
             ) from None
 

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hivepipe.errors import HivepipeError, TeamAwayError, TeamRefusedError
+from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named
 from hivepipe.reading.team.audit import newest_reads
@@ -25,9 +25,9 @@ from hivepipe.web.team_page.identity import Identity, IdentityError
 from hivepipe.web.team_page.oidc import LOGOUT
 from hivepipe.web.team_views import TEAM_VIEWS
 from hivepipe.web.templates import templates
-from hivepipe.web.view_content import content_of
+from hivepipe.web.view_content import content_of, status_of
 from hivepipe.web.view_json import json_of
-from hivepipe.web.view_query import Content, FilterError, ViewQuery
+from hivepipe.web.view_query import Content, ViewQuery
 from hivepipe.web.views import UNKNOWN
 
 View = Callable[[ViewQuery], Content]
@@ -120,13 +120,13 @@ class _Page:
             return HTMLResponse(self._text(request, name, f"{name}.html", content))
         except HivepipeError as error:
             content = {"error": str(error), "heading": "Nothing to show"}
-            return HTMLResponse(self._text(request, name, "error.html", content), _status(error))
+            return HTMLResponse(self._text(request, name, "error.html", content), status_of(error))
 
     def json(self, name: str, request: Request) -> Response:
         try:
             text, status = json_of(self._content(name, request)), 200
         except HivepipeError as error:
-            text, status = json_of({"error": str(error)}), _status(error)
+            text, status = json_of({"error": str(error)}), status_of(error)
         return Response(text, status, media_type="application/json")
 
     def _content(self, name: str, request: Request) -> Content:
@@ -153,8 +153,3 @@ class _Page:
             "of_team": True,
         }
         return self.templates.get_template(file).render({**around, **content})
-
-
-def _status(error: HivepipeError) -> int:
-    statuses = {FilterError: 400, TeamRefusedError: 403, TeamAwayError: 503}
-    return next((code for kind, code in statuses.items() if isinstance(error, kind)), 404)
