@@ -140,13 +140,18 @@ def test_copilot_runs_claude_codes_hooks_and_is_recorded_as_copilot(person: Pers
 
 
 @pytest.mark.skipif(not COPILOT, reason=NOT_FETCHED)
-def test_a_broken_installation_denies_copilot_nothing(person: Person) -> None:
+@pytest.mark.parametrize("hook", ["native", "python"])
+def test_a_broken_installation_denies_copilot_nothing(person: Person, hook: str) -> None:
+    person.env["HIVEPIPE_HOOK"] = hook
     person.hivepipe("init", "--local", "--no-probe")
     settings = json.loads((person.project / ".claude" / "settings.local.json").read_text())
     program = Path(settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"])
     program.with_name("hook_path").unlink()
-    text = program.read_text()
-    program.write_text(text.replace("root = '", "root = '/no/such"))
+    if hook == "python":
+        text = program.read_text()
+        root = "words = '"  # the folder of the package follows
+        assert root in text
+        program.write_text(text.replace(root, f"{root}/no/such"))
     by_copilot(person)
     assert (person.project / "note.txt").exists()
 
