@@ -382,6 +382,17 @@ def test_a_timeline_shows_the_surroundings_of_a_hit(tools: Tools) -> None:
         assert marked["offset"] == hit["offset"]
 
 
+def test_a_short_timeline_shows_the_hit(tools: Tools) -> None:
+    hit = tools.rows("search", query="Mend the")[1]
+    _, *pieces, _ = tools.rows("timeline", session=hit["session"], offset=hit["offset"])
+    late = pieces[-1]["offset"]
+    assert [piece["offset"] for piece in pieces].index(late) > 1
+    for limit in (1, 2):
+        _, *shown, _ = tools.rows("timeline", session=hit["session"], offset=late, limit=limit)
+        assert len(shown) == limit
+        assert any(piece.get("is_hit") for piece in shown)
+
+
 def test_a_timeline_agrees_with_session_show(home: Home, tools: Tools) -> None:
     printed = objects(home, "session", "show", SESSION)
     facts, *events, _ = tools.rows("timeline", session=SESSION[:8])

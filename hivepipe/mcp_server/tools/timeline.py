@@ -1,5 +1,6 @@
 """Tool `timeline`: the pieces around a hit, or the newest events of a session."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
@@ -26,11 +27,18 @@ def answer(call: ToolCall) -> Answer:
         with settings_of(known.home):
             found = conversation(home, start, call.number("offset"))
         facts = filled(session=found.session, agent=found.agent, agent_type=found.agent_type)
-        return Answer(map(_piece, found.pieces), facts, limit)
+        return Answer(map(_piece, _with_hit(found.pieces, limit)), facts, limit)
     with known.store() as store:
         full_id = session_in(home, store, start)
         line = time_line(home, store, full_id, call.number("skip") + limit + 1)
     return Answer(map(_event, reversed(line.events)), _facts(full_id, line), limit)
+
+
+def _with_hit(pieces: Iterable[Piece], limit: int) -> list[Piece]:
+    """Leave out the first pieces if the hit would not be among `limit` pieces."""
+    found = [*pieces]
+    hit = next(place for place, piece in enumerate(found) if piece.is_hit)
+    return found[max(hit - limit // 2, 0) :]
 
 
 def _piece(piece: Piece) -> Row:
