@@ -54,8 +54,8 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 # Variables that the processes of a stack inherit: an allow list. It contains no variables
 # of a session, none of Claude Code (a `claude` that finds CLAUDECODE refuses to run), no
 # credentials and no PYTHON*.
-_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
-_INHERITED_STARTS = ("LC_", "XDG_")
+_INHERITED = ("PATH", "HOME", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
+_LOCALES = (b"LANG", b"LC_")
 _INHERITED_OURS = (
     "HIVEPIPE_HOME",
     "HIVEPIPE_DB",
@@ -164,12 +164,16 @@ def everything() -> dict[str, str]:
 
 
 def inherited() -> dict[bytes, bytes]:
-    """Return the environment for the processes of a stack."""
+    """Return the environment for the processes of a stack.
+
+    Locales of another encoding are left out: paths are in UTF-8, as Claude Code writes them.
+    """
     kept = {
         name: value
         for name, value in sender.environment().items()
         if name.decode("utf-8", "replace") in _INHERITED
-        or name.decode("utf-8", "replace").startswith(_INHERITED_STARTS)
+        or name.startswith(b"XDG_")
+        or (name.startswith(_LOCALES) and b"utf" in value.lower())
     }
     path = absolute_entries(kept.pop(b"PATH", b"").decode("utf-8", "surrogateescape"))
     if path:

@@ -32,7 +32,7 @@ own() { # run the plugin's own hook
           [ -x $tools ] && ! $tools -p >/dev/null 2>&1 && continue
           ;;
       esac
-      [ -x "$folder/$python" ] && exec "$folder/$python" -I -S "$script" plugin copy
+      [ -x "$folder/$python" ] && exec "$folder/$python" -I -S -X utf8 "$script" plugin copy
     done
   done
   exit 0

@@ -27,7 +27,7 @@ run() { # the hooks' folder, the folder of the package, the arguments
   [ -f "$1/$3.py" ] && [ -f "$2/hivepipe/hook/run.py" ] || return
   hook=$1/$3.py
   shift 3
-  exec "$python" -I -S "$hook" "$@"
+  exec "$python" -I -S -X utf8 "$hook" "$@"
 }
 
 for packages in "${bin%/*}"/lib/python3*/site-packages "${bin%/*}"/lib/python3*/dist-packages; do

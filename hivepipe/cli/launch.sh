@@ -20,4 +20,4 @@ if ! [ -x "$python" ]; then
   python=python3 # not in an environment of its own: a system's, a container's
 fi
 unset PYTHONEXECUTABLE __PYVENV_LAUNCHER__ # they would be heeded in spite of -I
-exec "$python" -I -m hivepipe.cli.main "$@"
+exec "$python" -I -X utf8 -m hivepipe.cli.main "$@"

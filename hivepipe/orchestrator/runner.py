@@ -51,7 +51,7 @@ def main() -> None:
     worker.write_run(ended)
     module = "hivepipe.orchestrator.after_run"
     folders = (str(worker.folder), str(worker.state))
-    os.execv(sys.executable, [sys.executable, "-I", "-m", module, *folders])
+    os.execv(sys.executable, [sys.executable, "-I", "-X", "utf8", "-m", module, *folders])
 
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:

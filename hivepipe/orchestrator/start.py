@@ -117,8 +117,7 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
         subprocess.run(  # the runner forks; its child is adopted by init and leaves no zombie
             [
                 sys.executable,
-                "-I",
-                "-m",
+                *("-I", "-X", "utf8", "-m"),
                 "hivepipe.orchestrator.runner",
                 *map(str, (worker.folder, worker.state, number, lock, writer)),
             ],

@@ -30,11 +30,11 @@ from hivepipe.stack.runtime_folder import make_private
 NATIVE = PACKAGE / "_native" / "hook"  # in wheels for a platform, and built by `make install`
 LARGEST_HOOK = 1 << 20
 TRIAL_SECS = 5
-_LONGEST_SHEBANG = 120  # older kernels cut the line at 127
-# `-IS` is `-I -S`: the kernel passes the rest of the line as one argument.
-_SHEBANG = "#!{python} -IS\n"
+_LONGEST_SHEBANG = 115  # bytes of the path; older kernels cut the line at 127
+# `-ISXutf8` is `-I -S -X utf8`: the kernel passes the rest of the line as one argument.
+_SHEBANG = "#!{python} -ISXutf8\n"
 # Valid as sh and as Python, for interpreter paths that do not fit in a `#!` line.
-_BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S \"$0\" \"$@\"\n' '''\n"
+_BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S -X utf8 \"$0\" \"$@\"\n' '''\n"
 _PROGRAM = """\
 # Claude Code runs this on every event: `hook EVENT`, and as a status line: `hook statusline`.
 # `hivepipe init` makes it, of the package in {root}.

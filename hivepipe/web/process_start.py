@@ -25,5 +25,5 @@ def exec_server(
     os.close(writing)
     for descriptor in (reading, listening.fileno()):
         os.set_inheritable(descriptor, True)
-    words = [sys.executable, "-I", "-OO", "-m", MODULE, f"{reading}", f"{listening.fileno()}"]
-    os.execv(sys.executable, words)
+    words = [sys.executable, "-I", "-OO", "-X", "utf8", "-m", MODULE]
+    os.execv(sys.executable, [*words, f"{reading}", f"{listening.fileno()}"])

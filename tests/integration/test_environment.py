@@ -1,6 +1,7 @@
 """A stack gets the environment of its user's commands, never that of a hook."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -94,6 +95,26 @@ def test_a_folder_of_any_name_is_remembered(user: User) -> None:
     user.hivepipe("init", PATH=f"{odd}:{user.env['PATH']}")
     text = (user.recorded / "environment").read_text(errors="surrogateescape")
     assert f"PATH={odd}:" in text
+
+
+def test_a_locale_without_utf_8_changes_no_path(user: User) -> None:
+    """Claude Code names files in UTF-8 in any locale."""
+    name, locales = "de_DE.ISO-8859-1", user.home.parent
+    words = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(locales / name)]
+    if not shutil.which("localedef") or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("no localedef or no sources of locales")
+    user.env |= {"LC_ALL": name, "LOCPATH": str(locales), "HOME": str(user.home / "größe")}
+    user.project = user.home / "größe" / "café"
+    user.project.mkdir(parents=True)
+    user.own(locales)
+    launched = {"PATH": f"{user.env['PATH']}:/bin"}  # by the launcher, not by a fork
+    for kind in ("native", "python"):
+        user.hivepipe("init", "--probe", HIVEPIPE_HOOK=kind, **launched)
+        user.hivepipe("up", "-d", **launched)
+        user.fire("UserPromptSubmit", prompt=kind, prompt_id=kind)
+        assert "0 events wait on disk" in user.hivepipe("status", **launched)
+        user.hivepipe("down", **launched)
+    assert "2 prompts" in user.hivepipe("session", "show", "s1", **launched)
 
 
 # ---- variables that name Python's own files
