@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 OLDEST_RQ := 2.9.0
 TESTERS ?= 4  # most tests wait for processes, not for a processor
 
@@ -11,12 +12,15 @@ UV := 0.13.9
 
 install: .venv/.installed  ## .venv with all tools
 
+# pip uses one core. Beside it zig compiles the hook and, in a new environment, its C library.
 .venv/.installed: pyproject.toml constraints.txt Makefile $(wildcard native/*.c native/*.h native/*.py)
 	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,summaries,team,web,dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ)
-	$(BIN)/python native/build.py
+	$(PIP) -c constraints.txt "ziglang; sys_platform == 'linux' or sys_platform == 'darwin'"
+	$(BIN)/python native/build.py & \
+	  $(PIP) -c constraints.txt -e '.[embedded,summaries,team,web,dev]' && \
+	  $(PIP) --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ) && wait $$!
+	$(BIN)/python -m compileall -qq -j 0 .venv
 	@touch $@
 
 help:  ## this list
