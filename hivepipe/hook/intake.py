@@ -85,75 +85,148 @@ def take_in(
         return NEUTRAL, hand_over_probe(event, place, event_time_ns)
     event.problems += [received.trouble] if received.trouble else []
     context = _context(event, event_time_ns, place)
-    return _answer_and_record(event, place, context, keyword_rules, began_ns, exchange)
+    return _Intake(event, place, context, keyword_rules, exchange).answer_and_record(began_ns)
 
 
-def _answer_and_record(
-    event: Event,
-    place: home.Place,
-    context: job_plan.Context,
-    rules: object,
-    began_ns: int,
-    exchange: "Exchange | None",
-) -> Taken:
-    """Hand the event's jobs over; return the answer, which is sent earlier if it is known."""
-    is_answered = exchange is not None and exchange.is_answered
-    instance = None
-    if exchange is None or not context.own_session or settings.environment("CLAUDE_ENV_FILE"):
-        instance = _identify(context, event, place)
-    recalled = _recalled(event, place, context)
-    watch = _watch(event, context, place)
+class _Intake:
+    """One event, and what its answer depends on."""
 
-    def answer(note_result: str = "") -> bytes:
-        return _answer(event, place, context, watch, rules, recalled, note_result)
+    __slots__ = ("context", "event", "exchange", "place", "recalled", "rules", "watch")
 
-    early = None
-    if exchange and not is_answered:
-        early = _known_answer(answer, event, place, watch, exchange)
-        if early is not None:
-            exchange.answer_early(early)
-    instance = instance or _identify(context, event, place)
-    if instances.had_no_session(event, instance):
-        return NOTHING
-    _keep_identity(event, place, context)
-    direct, note_result = _record(event, place, instance, context, watch, began_ns, exchange)
-    if early is None and not is_answered and not sender.is_gone():
-        early = answer(note_result)
-        if exchange and watch and watch.verdict_note:
-            exchange.answer_early(early, is_recorded=True)
-    if watch and watch.verdict_note:
-        from hivepipe.hook.verdict_answer import store_denial
+    def __init__(
+        self,
+        event: Event,
+        place: home.Place,
+        context: job_plan.Context,
+        rules: object,
+        exchange: "Exchange | None",
+    ) -> None:
+        """`rules` are those by keyword."""
+        self.event, self.place, self.context = event, place, context
+        self.rules, self.exchange = rules, exchange
+        self.recalled = ""
+        self.watch: Watch | None = None
 
-        store_denial(watch, place, exchange.listed if exchange else None)
-    return early or NEUTRAL, direct
+    def answer_and_record(self, began_ns: int) -> Taken:
+        """Hand the event's jobs over; return the answer, which is sent earlier if it is known."""
+        event, place, context, exchange = self.event, self.place, self.context, self.exchange
+        is_answered = exchange is not None and exchange.is_answered
+        instance = None
+        if exchange is None or not context.own_session or settings.environment("CLAUDE_ENV_FILE"):
+            instance = _identify(context, event, place)
+        self.recalled = _recalled(event, place, context)
+        self.watch = watch = _watch(event, context, place)
+        early = None
+        if exchange and not is_answered:
+            early = self._known_answer(exchange)
+            if early is not None:
+                exchange.answer_early(early)
+        instance = instance or _identify(context, event, place)
+        if instances.had_no_session(event, instance):
+            return NOTHING
+        _keep_identity(event, place, context)
+        direct, note_result = self._record(instance, began_ns)
+        if early is None and not is_answered and not sender.is_gone():
+            early = self._answer(note_result)
+            if exchange and watch and watch.verdict_note:
+                exchange.answer_early(early, is_recorded=True)
+        if watch and watch.verdict_note:
+            from hivepipe.hook.verdict_answer import store_denial
 
+            store_denial(watch, place, exchange.listed if exchange else None)
+        return early or NEUTRAL, direct
 
-def _known_answer(
-    answer: "Callable[[], bytes]",
-    event: Event,
-    place: home.Place,
-    watch: "Watch | None",
-    exchange: "Exchange",
-) -> bytes | None:
-    """Return the answer if it is known before the event is handed over, else None."""
-    verdict = None
-    if watch:
-        from hivepipe.guard.check import early_verdict
+    def _known_answer(self, exchange: "Exchange") -> bytes | None:
+        """Return the answer if it is known before the event is handed over, else None."""
+        event, watch, verdict = self.event, self.watch, None
+        if watch:
+            from hivepipe.guard.check import early_verdict
 
-        is_known, verdict = early_verdict(watch, exchange.listed)
-        if not is_known:
-            return None
-    if verdict and watch:
-        from hivepipe.hook.verdict_answer import reply
+            is_known, verdict = early_verdict(watch, exchange.listed)
+            if not is_known:
+                return None
+        if verdict and watch:
+            from hivepipe.hook.verdict_answer import reply
 
-        return reply(watch, verdict, place)
-    if isinstance(event, PreToolUse) or event.calls:
+            return reply(watch, verdict, self.place)
+        if isinstance(event, PreToolUse) or event.calls:
+            return NEUTRAL
+        try:
+            return self._answer("")
+        except OSError as error:  # for example a full disk: the event is recorded nevertheless
+            log(self.place, event.name, kind_of(error))
+            return NEUTRAL
+
+    def _record(self, instance: "instances.Instance", began_ns: int) -> tuple[str, str]:
+        """Hand the event's jobs over; return the spool file to apply now, and the note's result."""
+        global keep
+        event, place, context, watch = self.event, self.place, self.context, self.watch
+        direct = note_result = ""
+        planned = job_plan.plan(event, context)
+        _log_problems(place, event.name, event.problems)
+        if planned or watch:
+            from hivepipe.hook.hand_over import hand_over
+
+            messages = job_plan.encode(planned, event, context)
+            note = watch.note() if watch else None
+            time_ns = context.event_time_ns
+            keep = lambda: _spool(place, time_ns, messages, note)  # noqa: E731
+            if self.exchange and note:
+                note = self.exchange.listed.asked_for(note)
+            direct, note_result = hand_over(event.name, place, time_ns, messages, note, began_ns)
+            if watch and self.exchange:
+                note_result = self.exchange.listed.remember(watch, note_result)
+            elif watch:
+                from hivepipe.guard.client import record_elsewhere
+
+                record_elsewhere(place.runtime)
+        keep = None
+        if context.shown:
+            from hivepipe.hook.recall import note_shown
+
+            note_shown(place.home, context)
+        _keep_markers(event, place, instance, context)
+        return direct, note_result
+
+    def _answer(self, note_result: str) -> bytes:
+        event, watch = self.event, self.watch
+        if isinstance(event, UserPromptSubmit):
+            return self._with_prompt(event)
+        if event.name == "SessionStart":
+            from hivepipe.hook.greeting import greeting
+
+            return greeting(event, self.place, self.context, is_plugins())
+        if watch and watch.may_be_answered(note_result):
+            from hivepipe.guard.check import check
+
+            verdict = check(watch, note_result)
+            if verdict:
+                from hivepipe.hook.verdict_answer import reply
+
+                return reply(watch, verdict, self.place)
         return NEUTRAL
-    try:
-        return answer()
-    except OSError as error:  # for example a full disk: the event is recorded nevertheless
-        log(place, event.name, kind_of(error))
-        return NEUTRAL
+
+    def _with_prompt(self, event: UserPromptSubmit) -> bytes:
+        """Return the context for a prompt: a cancelled task, texts by keyword, memories."""
+        texts, watch = [], self.watch
+        if watch and watch.may_be_answered():
+            from hivepipe.guard.check import check
+
+            verdict = check(watch, "")
+            if verdict:
+                from hivepipe.hook.verdict_answer import prompt_notice
+
+                texts.append(prompt_notice(watch, verdict))
+        if self.rules and event.is_users:
+            from hivepipe.hook.keywords import keyword_texts
+
+            texts.append(keyword_texts(self.rules, event.whole_prompt))
+        text = "\n\n".join([part for part in [*texts, self.recalled] if part])
+        if not text:
+            return b""
+        from hivepipe.hook import answers
+
+        return answers.context(event.name, text)
 
 
 def _recalled(event: Event, place: home.Place, context: job_plan.Context) -> str:
@@ -163,71 +236,6 @@ def _recalled(event: Event, place: home.Place, context: job_plan.Context) -> str
     from hivepipe.hook.recall import recalled_text
 
     return recalled_text(event, place.home, context)
-
-
-def _record(
-    event: Event,
-    place: home.Place,
-    instance: "instances.Instance",
-    context: job_plan.Context,
-    watch: "Watch | None",
-    began_ns: int,
-    exchange: "Exchange | None",
-) -> tuple[str, str]:
-    """Hand the event's jobs over; return the spool file to apply now, and the note's result."""
-    global keep
-    direct = note_result = ""
-    planned = job_plan.plan(event, context)
-    _log_problems(place, event.name, event.problems)
-    if planned or watch:
-        from hivepipe.hook.hand_over import hand_over
-
-        messages = job_plan.encode(planned, event, context)
-        note = watch.note() if watch else None
-        time_ns = context.event_time_ns
-        keep = lambda: _spool(place, time_ns, messages, note)  # noqa: E731
-        if exchange and note:
-            note = exchange.listed.asked_for(note)
-        direct, note_result = hand_over(event.name, place, time_ns, messages, note, began_ns)
-        if watch and exchange:
-            note_result = exchange.listed.remember(watch, note_result)
-        elif watch:
-            from hivepipe.guard.client import record_elsewhere
-
-            record_elsewhere(place.runtime)
-    keep = None
-    if context.shown:
-        from hivepipe.hook.recall import note_shown
-
-        note_shown(place.home, context)
-    _keep_markers(event, place, instance, context)
-    return direct, note_result
-
-
-def _answer(
-    event: Event,
-    place: home.Place,
-    context: job_plan.Context,
-    watch: "Watch | None",
-    rules: object,
-    recalled: str,
-    note_result: str,
-) -> bytes:
-    if isinstance(event, UserPromptSubmit):
-        return _with_prompt(event, watch, rules, recalled)
-    if event.name == "SessionStart":
-        from hivepipe.hook.greeting import greeting
-
-        return greeting(event, place, context, is_plugins())
-    if watch and watch.may_be_answered(note_result):
-        from hivepipe.guard.check import check
-
-        verdict = check(watch, note_result)
-        if verdict:
-            from hivepipe.hook.verdict_answer import reply
-
-            return reply(watch, verdict, place)
-    return NEUTRAL
 
 
 def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
@@ -295,31 +303,6 @@ def _spool(
         posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
     except OSError:
         return
-
-
-def _with_prompt(
-    event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object, recalled: str
-) -> bytes:
-    """Return the context for a prompt: a cancelled task, texts by keyword, memories."""
-    texts = []
-    if watch and watch.may_be_answered():
-        from hivepipe.guard.check import check
-
-        verdict = check(watch, "")
-        if verdict:
-            from hivepipe.hook.verdict_answer import prompt_notice
-
-            texts.append(prompt_notice(watch, verdict))
-    if keyword_rules and event.is_users:
-        from hivepipe.hook.keywords import keyword_texts
-
-        texts.append(keyword_texts(keyword_rules, event.whole_prompt))
-    text = "\n\n".join([part for part in [*texts, recalled] if part])
-    if not text:
-        return b""
-    from hivepipe.hook import answers
-
-    return answers.context(event.name, text)
 
 
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
