@@ -21,7 +21,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -63,6 +63,7 @@ CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 COMMANDS = Forker(CLI[:1], CLI)  # runs CLI in a fork instead of a new Python process
 FORKED = (ROOT / "workers", ROOT / "tests/faults")  # WORKERS starts scripts of these folders.
 WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of hivepipe in a fork
+HOOKS = Forker([*CLI[:1], "-S"], (), "hooks")  # starts a hook in a fork
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
@@ -221,25 +222,25 @@ def hook_answer(
 ) -> str:
     """Run the real hook on one event and return its answer; it must exit with 0 without errors."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    python = [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))]
-    wants_native = native_fire.IS_NATIVE and hooks == ROOT / "hooks"
-    native = native_fire.command(event_name, env) if wants_native else None
+    is_own = hooks == ROOT / "hooks"
+    native = native_fire.command(event_name, env) if is_own and native_fire.IS_NATIVE else None
+    command = native or [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))]
     # The event is in a file, because with fifty threads a pipe may be filled too late.
-    with tempfile.TemporaryFile() as stdin:
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+        stdin, out, error = files
         stdin.write(data)
         stdin.seek(0)
-        done = subprocess.run(
-            native or python,
-            stdin=stdin,
-            capture_output=True,
-            env=dict(env),
-            timeout=PATIENCE_SECS,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (0, b"")
+        forks = is_own and not native
+        made = HOOKS.start(command[3:], env, Path.cwd(), files) if forks else None
+        process = made or subprocess.Popen(command, -1, None, *files, env=env)
+        code = process.wait(PATIENCE_SECS)
+        assert (code, error.seek(0, os.SEEK_END)) == (0, 0)
+        out.seek(0)
+        said: str = out.read().decode()
     if native:
         native_fire.finish(env)
-    return done.stdout.decode()
+    return said
 
 
 def fire(
@@ -501,9 +502,10 @@ class Process:
 
     def _forked(self) -> Forked | None:
         python, script = self.command[:2], Path(*self.command[2:3])
-        if python == CLI[:2] and any(folder in script.parents for folder in FORKED):
-            return WORKERS.start(self.command[2:], self._env, self._cwd, self.log)
-        return None
+        if python != CLI[:2] or not any(folder in script.parents for folder in FORKED):
+            return None
+        with open(os.devnull, "rb") as stdin, self.log.open("ab") as log:
+            return WORKERS.start(self.command[2:], self._env, self._cwd, (stdin, log, log))
 
     def end(self, with_signal: int = signal.SIGTERM) -> int:
         """Send the signal, continue the process if it is stopped, and return its exit code."""

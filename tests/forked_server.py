@@ -1,12 +1,12 @@
-"""The server process of tests/forked.py: it imports the commands or workers and forks on request.
+"""The server process of tests/forked.py: it imports commands, workers or hooks; forks on request.
 
 For a command that starts a supervisor it makes a second fork, before the command does anything.
 
-It is run as `python -I -c <this text> <number of the control socket> <commands or workers>`. Its
-stdin, stdout and stderr are pipes, so that their file objects fit the forks, whose descriptors are
-pipes or files. A request consists of four descriptors and a line of JSON on the fourth, which also
-carries pid and wait status back. The memory of the variable ROOM later shows the environment of a
-fork.
+It is run as `python -I -c <this text> <number of the control socket> <kind> <folder of the code>`.
+Its stdin, stdout and stderr are pipes, so that their file objects fit the forks, whose descriptors
+are pipes or files. A request consists of four descriptors and a line of JSON on the fourth, which
+also carries pid and wait status back. The memory of the variable ROOM later shows the environment
+of a fork.
 """
 
 import atexit
@@ -17,6 +17,7 @@ import importlib
 import io
 import json
 import os
+import pkgutil  # noqa: F401  runpy imports it
 import posix
 import resource
 import runpy
@@ -33,7 +34,7 @@ import types
 
 def preload(kind):
     """Import what the forks need, and compile the rules of redaction, which takes 35 ms."""
-    {"commands": preload_commands, "workers": preload_workers}[kind]()
+    {"commands": preload_commands, "workers": preload_workers, "hooks": preload_hooks}[kind]()
     if "hivepipe.redact" in sys.modules:
         sys.modules["hivepipe.redact"].built_in().redact_text("password")
     assert len(os.listdir("/proc/self/task")) == 1
@@ -60,6 +61,14 @@ def keep_bundle(copy, name):
 def preload_workers():
     """Import the modules that a supervisor has imported when it forks its workers."""
     assert importlib.import_module("hivepipe.worker.preload")._imported()
+
+
+def preload_hooks():
+    """Import the hook path, which a hook's script finds by its own path."""
+    sys.path.append(sys.argv[3])
+    for name in importlib.import_module("hivepipe.stack.hook_bundle").MODULES:
+        importlib.import_module(name)
+    sys.path.pop()
 
 
 def preload_supervisor():
@@ -228,7 +237,8 @@ def prepare(asked, module):
     posix.environ.clear()  # It may be the object in os.environ, or a copy.
     posix.environ.update({os.fsencode(name): os.fsencode(text) for name, text in wanted.items()})
     time.tzset()
-    sys.orig_argv = [sys.executable, "-I", *(["-m", module] if module else []), *words]
+    flags = ["-m", module] if module else ["-S"] if KIND == "hooks" else []
+    sys.orig_argv = [sys.executable, "-I", *flags, *words]
     sys.argv = ["-m", *words] if module else words
     if module != COMMAND:  # The search for processes of a home reads this command line.
         show(45, sys.orig_argv)
@@ -285,7 +295,7 @@ preload(KIND)
 LOADED = loaded()
 gc.collect()
 gc.freeze()
-MODULE = {"commands": COMMAND, "workers": None}[KIND]
+MODULE = COMMAND if KIND == "commands" else None
 ASKED = serve(socket.socket(fileno=int(sys.argv[1])))
 if starts_supervisor(ASKED) and fork_supervisor():
     MODULE = SUPERVISOR

@@ -18,7 +18,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests import forked
-from tests.conftest import CLI, COMMANDS, ROOT, WORKERS, Home, Process, find_server, until
+from tests.conftest import CLI, COMMANDS, HOOKS, ROOT, WORKERS, Home, Process, find_server, until
 from tests.forked import Forked, Forker
 
 # The test's package has one command: it prints its environment or does what its argument names.
@@ -190,7 +190,7 @@ def test_a_command_that_needs_an_interpreter_start_is_executed(tmp_path: Path) -
     assert forked._is_of_the_start("x" * forked.PIPE_BYTES, {})
 
 
-# ---- workers
+# ---- workers and hooks
 
 # A script that prints its environment and then does what its argument names.
 SCRIPT = f"""{SEEN}
@@ -217,32 +217,40 @@ def script(tmp_path: Path) -> Path:
     return made
 
 
-def forked_worker(words: list[str], log: Path, **env: str) -> Forked:
-    made = WORKERS.start(words, env, log.parent, log)
+def forked_worker(words: list[str], log: Path, forker: Forker = WORKERS, **env: str) -> Forked:
+    with open(os.devnull, "rb") as stdin, log.open("ab") as out:
+        made = forker.start(words, env, log.parent, (stdin, out, out))
     assert made
     return made
 
 
 def executed_worker(words: list[str], log: Path, **env: str) -> "subprocess.Popen[bytes]":
-    with log.open("ab") as out:
-        return subprocess.Popen(
-            [*CLI[:2], *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
-            cwd=log.parent,
-        )  # fmt: skip
+    with open(os.devnull, "rb") as stdin, log.open("ab") as out:
+        return subprocess.Popen(words, -1, None, stdin, out, out, env=env, cwd=log.parent)
 
 
 @pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
-@pytest.mark.parametrize(("words", "code"), [(["exit", "75", "a b", "\xfc"], 75), (["raise"], 1)])
-def test_a_forked_worker_sees_what_an_executed_one_sees(
-    script: Path, words: list[str], code: int
+@pytest.mark.parametrize(
+    ("forker", "flags", "words", "code"),
+    [
+        (WORKERS, ["-I"], ["exit", "75", "a b", "\xfc"], 75),
+        (WORKERS, ["-I"], ["raise"], 1),
+        (HOOKS, ["-I", "-S"], ["exit", "0"], 0),
+    ],
+)
+def test_a_forked_worker_or_hook_sees_what_an_executed_one_sees(
+    script: Path, forker: Forker, flags: list[str], words: list[str], code: int
 ) -> None:
     env = {"HIVEPIPE_HOME": "/a home", "A": "\xfc"}
     before = os.umask(0o027)
     try:
         results = []
-        for start in (executed_worker, forked_worker):
+        for is_forked in (False, True):
             log = script.parent / "said.log"
-            found = start([str(script), *words], log, **env).wait(timeout=30)
+            if is_forked:
+                found = forked_worker([str(script), *words], log, forker, **env).wait(30)
+            else:
+                found = executed_worker([CLI[0], *flags, str(script), *words], log, **env).wait(30)
             first, *rest = log.read_text().splitlines()
             results.append((found, json.loads(first), rest[-1:]))
             log.unlink()
