@@ -7,6 +7,7 @@ come from the environment of the tests, so that no network is needed.
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -227,7 +228,7 @@ def prompts_of(account: Account) -> set[str]:
 @pytest.mark.long
 def test_an_upgrade_under_load_loses_no_event(installed: Account, wheels: Wheels) -> None:
     for scope in SCOPES:
-        installed.hivepipe("init", scope)
+        installed.hivepipe("init", "--no-probe", scope)
     pauses = random.Random(SEED)
     with HookLoad(installed) as load:
         for _ in range(ROUNDS):
@@ -240,7 +241,7 @@ def test_an_upgrade_under_load_loses_no_event(installed: Account, wheels: Wheels
 
 def test_a_deleted_package_loses_no_event(installed: Account) -> None:
     """The environment is deleted, as by `pipx reinstall`, but the base interpreter stays."""
-    installed.hivepipe("init")
+    installed.hivepipe("init", "--no-probe")
     handlers = installed.handlers()
     moved = (installed.folder / "venv").rename(installed.folder / "away")
     event = "UserPromptSubmit"
@@ -254,20 +255,20 @@ def test_a_deleted_package_loses_no_event(installed: Account) -> None:
 
 
 def test_the_next_start_of_the_stack_updates_the_hooks(installed: Account) -> None:
-    installed.hivepipe("init")
+    installed.hivepipe("init", "--no-probe")
     hook = Path(installed.handlers()["Stop"]["command"])
     before = hook.with_name("hook_path").read_bytes()
     module = installed.packages / "hivepipe" / "hook" / "intake.py"
     text = module.read_text()
-    nothing = 'if not text:\n        return b"'
-    assert nothing in text
+    newer, found = re.subn(r'(if not text:\s+return b")', r"\1newer", text)
+    assert found == 1
 
     def hook_output() -> str:
         handler = installed.handlers()["UserPromptSubmit"]
         return installed.fire(handler, "UserPromptSubmit", prompt="a", prompt_id="a").stdout
 
     try:
-        module.write_text(text.replace(nothing, f"{nothing}newer"))
+        module.write_text(newer)
         assert hook_output() == NEUTRAL
         installed.hivepipe("up", "-d")
         assert hook.with_name("hook_path").read_bytes() != before
@@ -286,7 +287,7 @@ def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(installe
     theirs = {"type": "command", "command": "theirs # hivepipe"}
     groups = [{"hooks": [old]}, {"hooks": [theirs]}]
     path.write_text(json.dumps({"hooks": {"Stop": groups}}, indent=2))
-    installed.hivepipe("init")
+    installed.hivepipe("init", "--no-probe")
     first, second = json.loads(path.read_text())["hooks"]["Stop"]
     assert first == {"hooks": [theirs]}
     (handler,) = second["hooks"]
