@@ -3,47 +3,35 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 KEY = "of-a-member:secret-of-a-member"  # pragma: allowlist secret
 BUCKET = "team-archives"
 
 
 class ObjectStore:
-    """A bucket, read by another client than hivepipe's."""
+    """A bucket, which the test reads in the server's memory, without a client."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, backend: Any) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
-        import boto3  # noqa: PLC0415  takes long, and few tests need it
-
-        name, _, secret = KEY.partition(":")
-        self.client = boto3.client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id=name,
-            aws_secret_access_key=secret,
-            region_name="us-east-1",
-        )
+        self._backend = backend
 
     @property
     def place(self) -> str:
         return f"s3://{BUCKET}/hivepipe?endpoint={self.endpoint}"
 
     def empty(self) -> None:
-        """Create the bucket if necessary and delete its objects."""
-        names = {each["Name"] for each in self.client.list_buckets()["Buckets"]}
-        if BUCKET not in names:
-            self.client.create_bucket(Bucket=BUCKET)
-        for name in self.objects():
-            self.client.delete_object(Bucket=BUCKET, Key=name)
+        """Delete everything and create the bucket."""
+        self._backend.reset()
+        self._backend.create_bucket(BUCKET, "us-east-1")
 
     def objects(self) -> dict[str, bytes]:
         """Return name -> bytes of all objects."""
-        listed = self.client.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-        return {each["Key"]: self.read(each["Key"]) for each in listed}
+        return {name: key.value for name, key in self._backend.buckets[BUCKET].keys.items()}
 
-    def read(self, name: str) -> bytes:
-        content: bytes = self.client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
-        return content
+    def write(self, name: str, content: bytes) -> None:
+        """Replace an object."""
+        self._backend.put_object(BUCKET, name, content)
 
     def are_named_by_hash(self) -> bool:
         return all(
@@ -55,11 +43,14 @@ class ObjectStore:
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
     """Run a server while the context lasts."""
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415  takes long, and few tests need it
+    # These imports take long, and few tests need them.
+    from moto.core import DEFAULT_ACCOUNT_ID  # noqa: PLC0415
+    from moto.s3.models import s3_backends  # noqa: PLC0415
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
-        yield ObjectStore(server.get_host_and_port()[1])
+        yield ObjectStore(server.get_host_and_port()[1], s3_backends[DEFAULT_ACCOUNT_ID]["aws"])
     finally:
         server.stop()

@@ -509,7 +509,7 @@ def test_a_key_is_needed_to_read_and_another_one_is_refused(in_s3: Team, tmp_pat
 def test_a_changed_object_is_noticed(in_s3: Team, tmp_path: Path, bucket: ObjectStore) -> None:
     ann = sender(tmp_path, in_s3)
     ((name, content),) = bucket.objects().items()
-    bucket.client.put_object(Bucket="team-archives", Key=name, Body=content + b"x")
+    bucket.write(name, content + b"x")
     with pytest.raises(TeamError, match="was changed in the store"):
         ann.read()
 
