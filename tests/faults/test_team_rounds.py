@@ -348,7 +348,7 @@ def disk() -> Iterator[Path | None]:
 
 @pytest.fixture
 def scene(tmp_path: Path, disk: Path | None) -> Iterator[Scene]:
-    with serving(None, *SMALL_LOG, within=disk or Path("/tmp")) as server:
+    with serving(None, *SMALL_LOG, within=disk) as server:
         team = Team.on(server)
         team.query("SELECT hivepipe.set_policy('*', 'everything')")
         made = Scene(team, tmp_path, random.Random(SEED), disk)

@@ -102,9 +102,11 @@ def no_team(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def team(unused_team: Team, no_team: None) -> Team:
-    """A team in a new database."""
-    return unused_team.copied()
+def team(unused_team: Team, no_team: None) -> Iterator[Team]:
+    """A team in a new database, which is deleted afterwards, because it may be in memory."""
+    made = unused_team.copied()
+    yield made
+    made.server.psql(f"DROP DATABASE {made.database} WITH (FORCE)")
 
 
 @pytest.fixture
