@@ -75,3 +75,26 @@ COPILOT_STOP = {
 }
 COPILOT = [COPILOT_START, COPILOT_WRITE, COPILOT_FAILURE, COPILOT_STOP]
 CURSOR = {**COPILOT_START, "cursor_version": "2.0", "transcript_path": "/home/ana/t.jsonl"}
+
+# Cursor 3.21, by public tests of other hooks.
+_CURSOR: Payload = {
+    "conversation_id": "9c1f6a52-1111-4222-8333-944445555666",
+    "generation_id": "gen-1",
+    "cursor_version": "3.21.18",
+    "workspace_roots": ["/home/ana/shop"],
+    "user_email": None,
+    "transcript_path": None,
+}
+CURSOR_START = {**_CURSOR, "hook_event_name": "sessionStart"}
+CURSOR_PROMPT = {**_CURSOR, "hook_event_name": "beforeSubmitPrompt", "prompt": "please work"}
+CURSOR_CALL = {
+    **_CURSOR,
+    "hook_event_name": "postToolUse",
+    "tool_name": "Shell",
+    "tool_input": {"command": "ls", "working_directory": "/home/ana/shop"},
+    "tool_output": "a.txt",
+    "tool_use_id": "t1",
+    "duration": 10,
+}
+CURSOR_END = {**_CURSOR, "hook_event_name": "sessionEnd", "reason": "completed"}
+CURSOR_OWN = [CURSOR_START, CURSOR_PROMPT, CURSOR_CALL, CURSOR_END]

@@ -103,7 +103,27 @@ HOSTS = (
         tools={"bash": "Bash", "edit": "Edit"},  # the tools that have other names
         arguments={"path": "file_path"},
     ),
-    Host("cursor", _is_cursor),
+    Host(
+        "cursor",
+        _is_cursor,
+        fields={
+            "conversation_id": "session_id",
+            "generation_id": "prompt_id",
+            "tool_output": "tool_response",
+        },
+        events={
+            "beforeSubmitPrompt": "UserPromptSubmit",
+            "postToolUse": "PostToolUse",
+            "postToolUseFailure": "PostToolUseFailure",
+            "preCompact": "PreCompact",
+            "preToolUse": "PreToolUse",
+            "sessionEnd": "SessionEnd",
+            "sessionStart": "SessionStart",
+            "stop": "Stop",
+            "subagentStop": "SubagentStop",
+        },
+        tools={"Shell": "Bash"},
+    ),
 )
 
 

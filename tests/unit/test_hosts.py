@@ -50,6 +50,19 @@ def test_paths_and_results_of_copilot_are_read() -> None:
     assert stop.transcript_path == ""  # hivepipe cannot read it
 
 
+def test_the_own_names_of_cursor_are_read() -> None:
+    start, prompt, call, end = map(parsed, host_payloads.CURSOR_OWN)
+    assert {each.host for each in (start, prompt, call, end)} == {"cursor"}
+    session = host_payloads.CURSOR_START["conversation_id"]
+    assert {each.session_id for each in (start, prompt, call, end)} == {session}
+    assert isinstance(start, SessionStart)
+    assert isinstance(prompt, UserPromptSubmit)
+    assert (prompt.prompt, prompt.prompt_id) == ("please work", "gen-1")
+    assert isinstance(call, PostToolUse)
+    assert (call.tool, call.command, call.tool_use_id) == ("Bash", "ls", "t1")
+    assert end.name == "SessionEnd"
+
+
 def test_a_session_carries_the_name_of_its_host() -> None:
     def planned(payload: host_payloads.Payload) -> dict[str, object]:
         context = job_plan.Context(
