@@ -7,6 +7,7 @@ concurrent `up` commands give one stack, and no surviving Redis blocks the appen
 import errno
 import math
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -52,6 +53,7 @@ ANSWER_SECS = 2
 DEAF_SECS = 5
 ENDING_SECS = 0.5  # a supervisor that starts or ends has no socket for less than this
 KILL_SECS = 10
+FEWEST_FILES = 64  # Redis keeps 32 for itself
 REDIS_LISTENS_SECS = 1  # Redis listens within this time after its start
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
 # The longest orderly shutdown: one program after the other, plus supervisord's own interval.
@@ -88,7 +90,9 @@ def start(stack: Stack) -> None:
         else:
             try:
                 if started:
-                    raise StackError(f"supervisord ended at once: {_last_words(started)}")
+                    raise StackError(
+                        f"supervisord ended at once: {_last_words(started)}{_file_limit()}"
+                    )
                 _end_survivors(stack)
                 started = _launch(stack, lock)
             finally:
@@ -97,7 +101,7 @@ def start(stack: Stack) -> None:
             deadline = time.monotonic() + READY_SECS
         if time.monotonic() > deadline:
             raise StackError(
-                f"not ready after {READY_SECS} s: {why_not_ready(stack)}; "
+                f"not ready after {READY_SECS} s: {why_not_ready(stack)}{_file_limit()}; "
                 "the stack keeps trying until `hivepipe down`"
             )
         time.sleep(RETRY_SECS)
@@ -284,6 +288,13 @@ def _last_words(errors: IO[bytes]) -> str:
     lines = errors.read().decode(errors="replace").splitlines()
     messages = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
     return next(iter(messages or lines[-1:]), "see `hivepipe logs supervisord`")
+
+
+def _file_limit() -> str:
+    """Return a text that names the limit of open files, or "" if Redis can run within it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    is_small = hard != resource.RLIM_INFINITY and hard < FEWEST_FILES
+    return f"; a process may open no more than {hard} files (ulimit -n)" if is_small else ""
 
 
 def _refuse_special_files(home: Path) -> None:
