@@ -182,6 +182,7 @@ def test_invalid_invites_are_reported(run: Run) -> None:
     for word in ("hivepipe-", "hivepipe-abc", "hivepipe-e30"):
         assert "not an invite" in run("team", "join", word, "--yes", code=1).stderr
     assert "address" in run("team", "join", "https://x", "--yes", code=1).stderr
+    assert "neither an invite" in run("team", "join", "x", "--yes", code=1).stderr
     assert "required" in run("team", "join", code=64).stderr
     assert "team init" in run("team", "members", code=1).stderr
 

@@ -55,6 +55,11 @@ def join(code: str | None, share: str | None, machine: str | None) -> None:
         raise click.UsageError(
             "an invite is required: as an argument, on stdin or in HIVEPIPE_TEAM"
         )
+    if not invites.is_code(given) and "://" not in given:
+        raise TeamError(
+            "this is neither an invite of `hivepipe team invite` nor the address of a machine's "
+            "login, postgresql://HOST/DATABASE"
+        )
     read_credentials()  # an unreadable file fails before the invite is used up
     if invites.is_code(given):
         joined, policies = _by_invite(given, share, machine)
