@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hivepipe.home import make_folders
 from hivepipe.stack import registration
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import membership
+from hivepipe.web.folders import STATIC
+from tests.browser_scene import running_chromium
 from tests.team_readers import Members, made_members, members, own_members
 from tests.web_scene import HOSTILE, client_of
 
@@ -106,6 +109,18 @@ def test_the_views_use_the_prices_and_rules_of_the_home_where_the_page_was_start
     assert client.get("/costs.json?team=1&all=1").json() == before
     for each in client.get("/now.json?team=1&all=1").json()["sessions"]:
         assert client.get(f"/session/{each['home']}/{each['id']}?team=1").status_code == 200
+
+
+def test_the_tables_of_costs_stand_apart(members: Members) -> None:
+    members.use("bob/desk")
+    text = client_of(".").get("/costs?team=1&all=1").text
+    with running_chromium() as browser:
+        page = browser.new_page()
+        page.set_content(text)
+        page.add_style_tag(content=(STATIC / "page.css").read_text())
+        boxes = [table.bounding_box() for table in page.locator(".wide").all()]
+    assert len(boxes) > 3
+    assert all(under["y"] > over["y"] + over["height"] + 10 for over, under in pairwise(boxes))
 
 
 def test_a_missing_team_is_reported(members: Members) -> None:
