@@ -88,19 +88,21 @@ def test_every_text_arrives_with_any_server_settings(unusual_team: Team, tmp_pat
 def test_no_variable_of_the_shell_changes_host_dates_or_texts(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {
+    variables = {
         "PGHOSTADDR": "192.0.2.1",
         "PGCLIENTENCODING": "LATIN1",
         "PGDATESTYLE": "German",
         "PGTZ": "America/New_York",
         "PGREQUIREPEER": "nobody-of-this-name",
         "PGSSLNEGOTIATION": "direct",
-    }.items():
-        monkeypatch.setenv(name, value)
-    with connected(team.admin._replace(host="127.0.0.1")) as connection:
-        assert one(connection, "SELECT '🦊'") == "🦊"
-        assert one(connection, "SELECT now()").utcoffset() == timedelta(0)
-        assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"
+    }
+    with monkeypatch.context() as shell:
+        for name, value in variables.items():
+            shell.setenv(name, value)
+        with connected(team.admin._replace(host="127.0.0.1")) as connection:
+            assert one(connection, "SELECT '🦊'") == "🦊"
+            assert one(connection, "SELECT now()").utcoffset() == timedelta(0)
+            assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"
 
 
 def test_a_name_has_letters_of_any_language_under_the_locale_c(team: Team) -> None:
