@@ -21,7 +21,7 @@ from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import AS_USER, Installation, User, changed
 from tests.native import BUILT
 from tests.rounds import ASKED_ROUNDS
-from tests.wheels import INSTALL_SECS, copy_of_the_clone
+from tests.wheels import INSTALL_SECS, Wheels, copy_of_the_clone
 
 README = ROOT / "README.md"
 # Pages with a test of their own: several folders (test_moving.py), a stand-in for claude
@@ -44,7 +44,7 @@ NOT_RUN = {
     "claude mcp add ": "needs Claude Code; the server: test_mcp.py",
     "hivepipe web": "runs until Ctrl-C: test_web_browser.py",
     "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
-    "python -I workers/": "runs until Ctrl-C: test_stock_workers.py",
+    'python -I "$(hivepipe root)/': "runs until Ctrl-C: test_stock_workers.py",
     "rq worker": "runs until Ctrl-C: test_rq_tools.py",
     "systemctl": "needs systemd",
     "loginctl": "needs systemd",
@@ -96,6 +96,13 @@ STEPS = in_order()
 def test_every_exception_is_a_command_of_a_page() -> None:
     for start in (*NOT_RUN, *ANSWERS, *EXITS, *OUTPUTS):
         assert any(step.startswith(start) for step in STEPS), start
+
+
+def test_the_scripts_of_the_pages_are_in_the_wheel(wheels: Wheels) -> None:
+    scripts = [shlex.split(step)[2] for step in STEPS if step.startswith("python -I ")]
+    assert len(scripts) == 2
+    packed = ZipFile(wheels.built()).namelist()
+    assert {script.replace("$(hivepipe root)", "hivepipe") for script in scripts} <= {*packed}
 
 
 class Newcomer(User):
