@@ -13,7 +13,6 @@ from hivepipe.stack import registration
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import membership
 from hivepipe.web.folders import STATIC
-from tests.browser_scene import running_chromium
 from tests.team_readers import Members, made_members, members, own_members
 from tests.web_scene import HOSTILE, client_of
 
@@ -112,6 +111,8 @@ def test_the_views_use_the_prices_and_rules_of_the_home_where_the_page_was_start
 
 
 def test_the_tables_of_costs_stand_apart(members: Members) -> None:
+    from tests.browser_scene import running_chromium  # noqa: PLC0415  skips without playwright
+
     members.use("bob/desk")
     text = client_of(".").get("/costs?team=1&all=1").text
     with running_chromium() as browser:
