@@ -6,6 +6,7 @@ the worker's transcript, or one of its hooks reported the session to this home. 
 """
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -23,31 +24,34 @@ class ForeignProcesses:
 
     def __init__(self, home: str) -> None:
         self._home = home
-        self._by_session: dict[str, int] = {}
-        self._by_output: dict[tuple[int, int], int] = {}
+        self._by_session: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_output: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         for pid, arguments in _processes():
             for session in _sessions(arguments):
-                self._by_session.setdefault(session, pid)
+                self._by_session[session].append(pid)
             if output := _output(pid):
-                self._by_output.setdefault(output, pid)
+                self._by_output[output].append(pid)
         for pid, session in _reported(home):
-            self._by_session.setdefault(session, pid)
+            self._by_session[session].append(pid)
         self._by_session.pop("", None)  # the session of a worker may be unknown too
 
     def of(self, worker: Worker) -> int:
         """Return the pid of a process that uses a worker's session, or 0.
 
-        The process must still live: if it ended after the snapshot, it may have been the worker's.
+        It is one that still lives: if it ended after the snapshot, it may have been the worker's.
         """
-        pid = self._by_session.get(worker.card().session.lower()) or self._by_transcript(worker)
-        return pid if alive.lives(pid, "") else 0
+        pids = [*self._naming(worker), *self._writing(worker)]
+        return next((pid for pid in pids if alive.lives(pid, "")), 0)
 
-    def _by_transcript(self, worker: Worker) -> int:
+    def _naming(self, worker: Worker) -> list[int]:
+        return self._by_session.get(worker.card().session.lower(), [])
+
+    def _writing(self, worker: Worker) -> list[int]:
         try:
             file = os.lstat(worker.transcript)
         except OSError:
-            return 0
-        return self._by_output.get((file.st_dev, file.st_ino), 0)
+            return []
+        return self._by_output.get((file.st_dev, file.st_ino), [])
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:

@@ -1,6 +1,8 @@
 """Processes that use a worker's session and were not started by hivepipe."""
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE
 
@@ -48,30 +50,64 @@ def test_a_process_that_names_no_session_is_not_found(worker: Worker, place: str
 
 
 def test_a_process_that_ended_since_is_not_found(worker: Worker) -> None:
-    with subprocess.Popen(
-        ["claude", "-s", "--", "--resume", SESSION], executable="/bin/sh", stdin=PIPE, stdout=PIPE
-    ) as running:
-        assert running.stdin
-        assert running.stdout
-        running.stdin.write(b"echo\nread _\n")
-        running.stdin.flush()
-        running.stdout.readline()
+    with running(NAMING["in two words"]) as process:
         found = ForeignProcesses(str(worker.state))
-        assert found.of(worker) == running.pid
-        running.stdin.close()
+        assert found.of(worker) == process.pid
     assert found.of(worker) == 0
+
+
+@pytest.mark.parametrize("last_ends", [False, True])
+def test_a_process_is_found_beside_one_that_ended_since(worker: Worker, last_ends: bool) -> None:
+    words = NAMING["in two words"]
+    with running(words) as first, running(words) as last:
+        found = ForeignProcesses(str(worker.state))
+        ends, stays = (last, first) if last_ends else (first, last)
+        end(ends)
+        assert found.of(worker) == stays.pid
+
+
+def test_a_process_that_writes_the_transcript_is_found_beside_one_that_ended_since(
+    worker: Worker,
+) -> None:
+    words = ["/bin/sh", "-c", "echo >&2; read _"]
+    with (
+        worker.transcript.open("wb") as output,
+        running(NAMING["in two words"]) as named,
+        subprocess.Popen(words, stdin=PIPE, stdout=output, stderr=PIPE) as writing,
+    ):
+        assert writing.stderr
+        writing.stderr.readline()
+        found = ForeignProcesses(str(worker.state))
+        end(named)
+        assert found.of(worker) == writing.pid
+        end(writing)
+        assert found.of(worker) == 0
 
 
 def is_found(worker: Worker, words: list[str | bytes]) -> bool:
     """Return whether a process with these words in its command line is found."""
-    command = [words[0], *(["-s", "--"] if words[1:] else []), *words[1:]]
-    with subprocess.Popen(command, executable="/bin/sh", stdin=PIPE, stdout=PIPE) as running:
-        assert running.stdin
-        assert running.stdout
-        running.stdin.write(b"echo\nread _\n")
-        running.stdin.flush()
-        running.stdout.readline()  # the kernel shows no command line until the program runs
+    with running(words) as process:
         found = ForeignProcesses(str(worker.state)).of(worker)
-        running.stdin.close()
-    assert found in (0, running.pid)
+    assert found in (0, process.pid)
     return found != 0
+
+
+@contextmanager
+def running(words: list[str | bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a shell with these words in its command line."""
+    command = [words[0], *(["-s", "--"] if words[1:] else []), *words[1:]]
+    with subprocess.Popen(command, executable="/bin/sh", stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"echo\nread _\n")
+        process.stdin.flush()
+        process.stdout.readline()  # the kernel shows no command line until the program runs
+        yield process
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Close the input of a shell and wait for it."""
+    assert process.stdin
+    process.stdin.close()
+    process.wait()
