@@ -56,6 +56,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 # credentials and no PYTHON*.
 _INHERITED = ("PATH", "HOME", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
 _LOCALES = (b"LANG", b"LC_")
+_C_LOCALES = (b"C", b"POSIX")  # Python uses UTF-8 in them
 _INHERITED_OURS = (
     "HIVEPIPE_HOME",
     "HIVEPIPE_DB",
@@ -173,7 +174,7 @@ def inherited() -> dict[bytes, bytes]:
         for name, value in sender.environment().items()
         if name.decode("utf-8", "replace") in _INHERITED
         or name.startswith(b"XDG_")
-        or (name.startswith(_LOCALES) and b"utf" in value.lower())
+        or (name.startswith(_LOCALES) and (value in _C_LOCALES or b"utf" in value.lower()))
     }
     path = absolute_entries(kept.pop(b"PATH", b"").decode("utf-8", "surrogateescape"))
     if path:
