@@ -130,7 +130,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
     override = variable("HIVEPIPE_HOME")
     project = main_checkout(real_path("."))  # hooks in a linked git worktree look here
     home = absolute(override) if override else registration.own_home(project, adopt=adopt)
-    registration.refuse_broken_line(home if override else project)
+    registration.refuse_broken_line(home if override else project, home)
     registration.refuse_predecessor(home if override else project, home)
     if not is_in_project(home):
         make_private(home)  # `real_path` resolves links only in a path that exists

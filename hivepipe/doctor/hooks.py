@@ -20,7 +20,7 @@ from hivepipe.install.known_entries import form_of, is_old, launcher_of, old_pat
 from hivepipe.programs import find_program, run_to_end
 from hivepipe.stack import hook_copy
 from hivepipe.stack.hook_bundle import MODULES, source_of
-from hivepipe.stack.registration import refuse_broken_line
+from hivepipe.stack.registration import own_home, refuse_broken_line
 
 _START_SECS = 20
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -29,7 +29,8 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def registered(facts: Facts) -> Iterator[Finding]:
     """Find that neither a settings file nor the plugin contains hivepipe's hooks."""
     try:
-        refuse_broken_line(facts.place.project)
+        project, home = facts.place.project, facts.place.home
+        refuse_broken_line(project, home, own_home(project))
     except RegistrationError as error:
         yield Finding(str(error))
         return

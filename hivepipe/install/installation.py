@@ -89,7 +89,7 @@ def plan(
         _refuse_home_folder(here)
         _refuse_link_outside(path, here)
     project, home = _project_and_home(scope, here, adopt=adopt)
-    registration.refuse_broken_line(project)
+    registration.refuse_broken_line(project, home)
     tree = _tree(scope, project, home, in_tree=in_tree)
     claude = claude_code.version()
     form = _form(scope)

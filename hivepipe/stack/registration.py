@@ -115,13 +115,14 @@ def _take_names(home: str, tree: str) -> None:
     claim_names(kept_folder(home), manifest, NAMES)
 
 
-def refuse_broken_line(project: str) -> None:
-    """Raise RegistrationError if the path has a line break: a record has one field per line."""
-    if project.splitlines() != [project]:
-        raise RegistrationError(
-            f"{project!r} cannot be registered, because its path has a line break: "
-            "rename the folder"
-        )
+def refuse_broken_line(*paths: str) -> None:
+    """Raise RegistrationError if a path has a line break: a record has one field per line."""
+    for path in paths:
+        if path.splitlines() != [path]:
+            raise RegistrationError(
+                f"{path!r} cannot be registered, because its path has a line break: "
+                "rename the folder"
+            )
 
 
 def _is_of_one_project(home: str) -> bool:
@@ -329,9 +330,7 @@ def _remove_record(folder: str) -> None:
 
 
 def _text(record: dict[str, str]) -> str:
-    for name, value in record.items():
-        if value.splitlines() != [value]:
-            raise RegistrationError(f"{name} must be one line, and is {value!r}")
+    refuse_broken_line(*record.values())
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
         raise RegistrationError(f"too long for a record: {record['home']}")

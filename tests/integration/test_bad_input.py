@@ -98,6 +98,21 @@ def test_a_project_path_with_a_line_break_is_refused_in_one_line(user: User, nam
     assert changed(before, user.files()) == {}
 
 
+@pytest.mark.parametrize("variable", ["HOME", "XDG_DATA_HOME", "HIVEPIPE_HOME"])
+def test_a_home_path_with_a_line_break_is_refused_with_what_to_do(
+    user: User, variable: str
+) -> None:
+    user.env[variable] = str(user.home / "my\nfiles")
+    before = user.files()
+    for words in (("init",), ("init", "--dry-run"), ("up", "-d"), ("doctor",)):
+        done = user.do("hivepipe", *words)
+        said = done.stdout + done.stderr
+        assert "has a line break: rename the folder" in said, words
+        assert "hivepipe init" not in said, words
+        assert done.returncode == 1, words
+    assert changed(before, user.files()) == {}
+
+
 def test_a_backup_of_a_read_only_home_names_the_home(user: User) -> None:
     user.hivepipe("init")
     user.recorded.chmod(0o500)
