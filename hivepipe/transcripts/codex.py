@@ -57,6 +57,7 @@ def _session(payload: Fields) -> Fields:
     return {
         "type": "session_meta",
         "sessionId": payload.get("id"),
+        "threadParent": payload.get("forked_from_id"),
         "cwd": payload.get("cwd"),
         "version": payload.get("cli_version"),
         "gitBranch": git.get("branch") if isinstance(git, dict) else None,
@@ -64,7 +65,8 @@ def _session(payload: Fields) -> Fields:
 
 
 def _turn(payload: Fields) -> Fields:
-    return {"type": "turn_context", "cwd": payload.get("cwd"), "model": payload.get("model")}
+    given = {"cwd": payload.get("cwd"), "model": payload.get("model")}
+    return {"type": "turn_context", "threadTurn": payload.get("turn_id"), **given}
 
 
 def _message(payload: Fields) -> Fields:
@@ -162,6 +164,8 @@ def _event(payload: Fields) -> Fields:
     info = payload.get("info")
     if payload.get("type") == "token_count" and isinstance(info, dict):
         return _usage(info, "last_token_usage", of_thread="total_token_usage")
+    if payload.get("type") == "task_started":
+        return {"type": "event_msg", "threadTurn": payload.get("turn_id")}
     if payload.get("type") != "turn_aborted":
         return {"type": "event_msg"}
     return {"type": "user", "message": {"role": "user", "content": INTERRUPTED}}

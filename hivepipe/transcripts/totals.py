@@ -42,7 +42,7 @@ from hivepipe.transcripts.usage import (
     usage_of,
 )
 
-VERSION = 5
+VERSION = 6
 OPEN_CALLS = 200
 MOST_AGENTS = 1000
 RECENT_LINES = 500  # a summary may name one of these lines
@@ -79,6 +79,7 @@ class Totals:
     claude_version: str = ""
     model: str = ""  # the current model, if only the start of a turn names it
     thread_tokens: int = 0  # sum of a thread of Codex CLI
+    is_copy: bool = False  # the current lines are copies with which a fork of Codex CLI begins
     messages: int = 0
     compactions: int = 0
     outcome: str = "unknown"
@@ -134,7 +135,7 @@ class Totals:
             return
         self._note_line(_mark_of_line(line))
         self._note_model(line)
-        if self._is_counted_again(line):
+        if self._is_counted_again(line) or self._is_of_parent(line):
             return
         usage = usage_of(line)
         if usage:
@@ -225,6 +226,20 @@ class Totals:
         is_known = tokens == self.thread_tokens
         self.thread_tokens = tokens
         return is_known
+
+    def _is_of_parent(self, line: Fields) -> bool:
+        """Tell whether a fork of Codex CLI copied the line from its parent, with a new time.
+
+        The copy ends at the first turn of the fork itself. The ids of sessions and turns ascend
+        with time, so the turns of the parent have lower ids than the fork. Without ids of turns, no
+        line is taken for a copy.
+        """
+        if "threadParent" in line and not self.session:
+            self.is_copy = bool(text(line, "threadParent"))
+            return False
+        if "threadTurn" in line:
+            self.is_copy &= "" < text(line, "threadTurn") < self.session
+        return self.is_copy
 
     def _feed_title(self, kind: str, line: Fields) -> None:
         if kind in _TITLES and text(line, _TITLES[kind]):

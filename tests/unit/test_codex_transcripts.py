@@ -119,6 +119,36 @@ def test_tokens_that_are_reported_without_an_id_count_once() -> None:
     assert (counted.input, counted.cache_read, counted.output) == (2800, 1200, 200)
 
 
+def test_lines_that_a_fork_copied_do_not_count() -> None:
+    """Codex CLI copies them with new times; the ids of turns and sessions ascend with time."""
+    fork, by_parent, own = (
+        f"01a21cbe-{n}-73b2-8e05-0e1b5d4f6a70" for n in ("6963", "5dff", "69e6")
+    )
+    parent = [
+        line("session_meta", {"id": SESSION}),
+        line("event_msg", {"type": "task_started", "turn_id": by_parent}),
+        message("user", "please work"),
+        *(token_count(answers) for answers in (1, 1, 2)),
+    ]
+    mine = [
+        line("event_msg", {"type": "task_started", "turn_id": own}),
+        line("turn_context", {"turn_id": own, "model": "gpt-5.5"}),
+        message("user", "own work"),
+        *(token_count(answers) for answers in (2, 3, 3)),
+    ]
+    opened = line("session_meta", {"id": fork, "forked_from_id": SESSION, "cwd": "/home/ana/shop"})
+    for copied in (parent, parent[2:], [opened, *parent]):
+        found = totals([opened, *copied, *mine])
+        assert [each.tokens.output for each in found.take_usages()] == [50]
+        assert (found.session, found.cwd, found.messages) == (fork, "/home/ana/shop", 1)
+
+
+def test_a_fork_without_ids_of_turns_counts() -> None:
+    opened = line("session_meta", {"id": SESSION, "forked_from_id": "another"})
+    turn = line("turn_context", {"model": "gpt-5.5"})
+    assert len(totals([opened, turn, token_count(1)]).take_usages()) == 1
+
+
 def test_texts_that_codex_writes_as_the_user_are_no_messages() -> None:
     skill = "<skill>\n<name>x</name>"
     assert totals([message("user", skill), message("user", "use $x")]).messages == 1
