@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -84,6 +85,27 @@ def test_an_interpreter_whose_path_the_kernel_refuses_is_started_by_a_shell(
     assert hook_copy.interpreter_of(hook_copy.launcher()) == [str(python)]
     done = run(entry(EVENTS[3], Form.EXEC, hook_copy.launcher())["hooks"][0])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(("length", "is_direct"), [(115, True), (116, False)])
+def test_the_first_line_fits_into_what_older_kernels_read(
+    length: int, is_direct: bool, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They cut it after 127 bytes. The count is of bytes: the path may contain an umlaut."""
+    with TemporaryDirectory(prefix="ü", dir="/tmp") as folder:
+        python = Path(folder, "p" * (length - len(os.fsencode(folder)) - 1))
+        python.write_text(f'#!/bin/sh\nexec {os.path.realpath(sys.executable)} "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(python))
+        monkeypatch.setenv("HIVEPIPE_HOOK", "python")
+        hook_copy.write()
+        program = Path(hook_copy.launcher())
+        line = program.read_bytes().splitlines(keepends=True)[0]
+        assert line.startswith(b"#!" + os.fsencode(python) + b" -") == is_direct
+        assert len(line) == (127 if is_direct else len("#!/bin/sh\n"))
+        assert hook_copy.interpreter_of(str(program)) == [str(python)]
+        done = run(entry(EVENTS[3], Form.EXEC, str(program))["hooks"][0])
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("event", [EVENTS[0], EVENTS[3]])
