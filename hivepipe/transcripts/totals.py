@@ -79,6 +79,7 @@ class Totals:
     claude_version: str = ""
     model: str = ""  # the current model, if only the start of a turn names it
     thread_tokens: int = 0  # sum of a thread of Codex CLI
+    has_answer_ids: bool = False  # Codex CLI reported an answer of the current turn with its id
     is_copy: bool = False  # the current lines are copies with which a fork of Codex CLI begins
     messages: int = 0
     compactions: int = 0
@@ -134,7 +135,7 @@ class Totals:
             self.broken_lines += 1
             return
         self._note_line(_mark_of_line(line))
-        self._note_model(line)
+        self._note_turn(line)
         if self._is_counted_again(line) or self._is_of_parent(line):
             return
         usage = usage_of(line)
@@ -205,10 +206,10 @@ class Totals:
         if mark in self.summaries:
             self.titles["summary"] = self.summaries.pop(mark)
 
-    def _note_model(self, line: Fields) -> None:
-        """Store the model of a turn, because Codex CLI names it only at the start of the turn."""
+    def _note_turn(self, line: Fields) -> None:
+        """Note the start of a turn of Codex CLI; only there does it name the model."""
         if text(line, "type") == "turn_context":
-            self.model = text(line, "model")
+            self.model, self.has_answer_ids = text(line, "model"), False
         elif self.model:
             part(line, "message").setdefault("model", self.model)
 
@@ -216,16 +217,19 @@ class Totals:
         """Tell whether Codex CLI reports the tokens of an answer again, and add what it leaves out.
 
         Each answer raises the sum of its thread. Its reports before 0.154 have no id; a later
-        version writes a report with an id first.
+        version writes a report with an id first, after which the others of its turn do not count.
         """
-        tokens = count(line, "threadTokens")
-        if not tokens:
+        if "threadTokens" not in line:
             return False
+        message, tokens = part(line, "message"), count(line, "threadTokens")
+        is_known = 0 < tokens == self.thread_tokens
+        self.thread_tokens = tokens or self.thread_tokens
         line.setdefault("sessionId", self.session)
-        part(line, "message").setdefault("id", f"{moment(line)} {tokens}")
-        is_known = tokens == self.thread_tokens
-        self.thread_tokens = tokens
-        return is_known
+        if text(message, "id"):
+            self.has_answer_ids = True
+            return is_known
+        message["id"] = f"{moment(line)} {tokens}"
+        return is_known or self.has_answer_ids or not tokens
 
     def _is_of_parent(self, line: Fields) -> bool:
         """Tell whether a fork of Codex CLI copied the line from its parent, with a new time.

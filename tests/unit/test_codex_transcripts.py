@@ -119,6 +119,20 @@ def test_tokens_that_are_reported_without_an_id_count_once() -> None:
     assert (counted.input, counted.cache_read, counted.output) == (2800, 1200, 200)
 
 
+def test_a_report_with_an_id_stands_for_the_reports_without() -> None:
+    """Even if it does not name the sum of the thread, or comes before the report of another."""
+    records = [
+        line("token_usage_record", {"response_id": name, "usage": USAGE}) for name in ("a", "b")
+    ]
+    counts = [token_count(1), token_count(2)]
+    turn = line("turn_context", {"model": "gpt-5.5"})
+    for new in ([*records, *counts], [records[0], counts[0], records[1], counts[1]]):
+        usages = totals([turn, *new, turn, token_count(2)]).take_usages()
+        assert [each.message_id for each in usages] == ["a", "b"]
+        usages = totals([turn, *new, turn, token_count(3)]).take_usages()
+        assert len(usages) == 3  # an earlier version continues the file
+
+
 def test_lines_that_a_fork_copied_do_not_count() -> None:
     """Codex CLI copies them with new times; the ids of turns and sessions ascend with time."""
     fork, by_parent, own = (
