@@ -44,7 +44,6 @@ class Database:
         the number even if an earlier one was deleted at this moment.
         """
         self.path = path
-        self._log_path = Path(f"{path}-wal")
         refuse_tracked(path)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,7 +56,7 @@ class Database:
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA foreign_keys=ON")
             migrate(self._connection, path.parent / "backups")
-            self._file, self._log = _file_at(path), _file_at(self._log_path)
+            self._file = _file_at(path)
         except BaseException as error:
             self._connection.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
@@ -122,22 +121,11 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Run the block in one transaction; the write lock is taken at its start.
 
-        Also raise sqlite3.OperationalError as `check_files` does.
+        Also raise sqlite3.OperationalError if the file was removed or replaced meanwhile, because
+        no other process can open the file that has the commit.
         """
         with transaction(self._connection):
             yield
-        self.check_files()
-
-    def check_files(self) -> None:
-        """Raise sqlite3.OperationalError if a file of the database was removed or replaced.
-
-        No other process can open the file that has the commits. Those of a removed write-ahead log
-        are copied into the database first, because this connection still reads it.
-        """
-        if _file_at(self._log_path) != self._log:
-            (busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            reader = ", and the database is busy" if busy else ""
-            raise sqlite3.OperationalError(f"the write-ahead log was removed or replaced{reader}")
         if _file_at(self.path) != self._file:
             raise sqlite3.OperationalError("the database file was removed or replaced")
 
@@ -163,7 +151,8 @@ class Database:
 
     def log_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes."""
-        return self._log_path.stat().st_size if self._log_path.exists() else 0
+        log = Path(f"{self.path}-wal")
+        return log.stat().st_size if log.exists() else 0
 
     def shrink(self) -> None:
         """Free empty pages of the file and truncate the write-ahead log.

@@ -141,8 +141,6 @@ class Writer(ClaimingWorker):
             self._stop_requested = ask_to_shut_down(self._stack)
         if self._stack.url:
             other_redis.restore_owner_key(self.connection, self._home)
-        if self._db is not None:
-            self._db.check_files()
 
     def _on_clock_set_back(self, secs: float) -> None:
         # The step is only known with this precision.

@@ -1,7 +1,6 @@
 """The database is locked, read-only or full, or lacks a row: each case decides which jobs wait."""
 
 import resource
-import signal
 import threading
 import time
 from pathlib import Path
@@ -227,18 +226,4 @@ def test_store_trouble_dates_from_the_first_failure(bench: Bench) -> None:
     resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, free)
     bench.settle(writer)
     assert not bench.redis.exists("hivepipe:trouble")
-    bench.assert_tables(events)
-
-
-@pytest.mark.parametrize("names", [("-wal",), ("-wal", "-shm")], ids=["log", "log and index"])
-def test_a_removed_log_loses_no_row(bench: Bench, names: tuple[str, ...]) -> None:
-    """The writer still has the log open, and copies its rows into the database."""
-    events = many_edits(20)
-    writer, _ = begun(bench)
-    for name in names:
-        bench.home.database.with_name(f"hive.db{name}").unlink()
-    until(lambda: "write-ahead log was removed" in writer.text, "the writer does not notice", 15)
-    push_after(bench, events)
-    until(lambda: bench.accounts["done"] == oracle.job_count(events), "not all are done")
-    writer.end(signal.SIGKILL)
     bench.assert_tables(events)
