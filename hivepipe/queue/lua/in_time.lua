@@ -1,6 +1,6 @@
 -- Tell whether the hook may still wait for the reply. A hook that has stopped waiting has kept its
--- note on disk: a Redis that was suspended must not execute the note a second time. A hook sends it
--- before the guard's script, which is executed if `in_time` is true.
+-- note on disk: a Redis that was suspended for a second or more must not execute it a second time.
+-- A hook sends this before the guard's script, which is executed if `in_time` is true.
 -- KEYS       none
 -- ARGV[1]    number of the arguments of the scripts before `push`
 -- ARGV[n]    the last but one of these arguments: the end of the wait in ms, or '' for no end
