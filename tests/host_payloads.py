@@ -76,7 +76,7 @@ COPILOT_STOP = {
 COPILOT = [COPILOT_START, COPILOT_WRITE, COPILOT_FAILURE, COPILOT_STOP]
 CURSOR = {**COPILOT_START, "cursor_version": "2.0", "transcript_path": "/home/ana/t.jsonl"}
 
-# Cursor 3.21, by public tests of other hooks.
+# Cursor 3.21, by its documentation and public tests of other hooks.
 _CURSOR: Payload = {
     "conversation_id": "9c1f6a52-1111-4222-8333-944445555666",
     "generation_id": "gen-1",
@@ -96,5 +96,16 @@ CURSOR_CALL = {
     "tool_use_id": "t1",
     "duration": 10,
 }
+CURSOR_FAILURE = {
+    **_CURSOR,
+    "hook_event_name": "postToolUseFailure",
+    "tool_name": "Shell",
+    "tool_input": {"command": "npm test"},
+    "tool_use_id": "t2",
+    "error_message": "Command timed out after 30s",
+    "failure_type": "timeout",
+    "duration": 5000,
+    "is_interrupt": False,
+}
 CURSOR_END = {**_CURSOR, "hook_event_name": "sessionEnd", "reason": "completed"}
-CURSOR_OWN = [CURSOR_START, CURSOR_PROMPT, CURSOR_CALL, CURSOR_END]
+CURSOR_OWN = [CURSOR_START, CURSOR_PROMPT, CURSOR_CALL, CURSOR_FAILURE, CURSOR_END]

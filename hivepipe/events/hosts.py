@@ -108,6 +108,8 @@ HOSTS = (
         _is_cursor,
         fields={
             "conversation_id": "session_id",
+            "duration": "duration_ms",
+            "error_message": "error",
             "generation_id": "prompt_id",
             "tool_output": "tool_response",
         },

@@ -5,6 +5,7 @@ from hivepipe.events import parse_event as parse
 from hivepipe.events.claude_code import (
     Event,
     PostToolUse,
+    PostToolUseFailure,
     PreToolUse,
     SessionStart,
     UserPromptSubmit,
@@ -51,15 +52,18 @@ def test_paths_and_results_of_copilot_are_read() -> None:
 
 
 def test_the_own_names_of_cursor_are_read() -> None:
-    start, prompt, call, end = map(parsed, host_payloads.CURSOR_OWN)
-    assert {each.host for each in (start, prompt, call, end)} == {"cursor"}
+    events = start, prompt, call, failure, end = [*map(parsed, host_payloads.CURSOR_OWN)]
+    assert {each.host for each in events} == {"cursor"}
     session = host_payloads.CURSOR_START["conversation_id"]
-    assert {each.session_id for each in (start, prompt, call, end)} == {session}
+    assert {each.session_id for each in events} == {session}
     assert isinstance(start, SessionStart)
     assert isinstance(prompt, UserPromptSubmit)
     assert (prompt.prompt, prompt.prompt_id) == ("please work", "gen-1")
     assert isinstance(call, PostToolUse)
     assert (call.tool, call.command, call.tool_use_id) == ("Bash", "ls", "t1")
+    assert call.duration_ms == 10
+    assert isinstance(failure, PostToolUseFailure)
+    assert (failure.error, failure.duration_ms) == ("Command timed out after 30s", 5000)
     assert end.name == "SessionEnd"
 
 
