@@ -26,11 +26,11 @@ def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
 
     Beyond `most_skipped` rows there is no next page.
     """
-    lines = [] if skip or not answer.facts else [_line(answer.facts)]
+    lines = [] if skip or not answer.facts else [line_of(answer.facts)]
     shown = chars = 0
     has_more = False
     for row in islice(answer.rows, skip, None):
-        line = _line(row)
+        line = line_of(row)
         has_more = shown == answer.most_rows or (shown > 0 and chars + len(line) > MOST_CHARS)
         if has_more:
             break
@@ -42,7 +42,7 @@ def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
         end["more"] = "left out: no further page can be read"
     elif has_more:
         end["next"] = {"skip": skip + shown}
-    return "\n".join((MARK.format(title), *lines, _line(end)))
+    return "\n".join((MARK.format(title), *lines, line_of(end)))
 
 
 def short(text: object, most: int) -> str:
@@ -57,6 +57,7 @@ def filled(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
-def _line(row: Row) -> str:
+def line_of(row: Row) -> str:
+    """Return a row as one line of JSON."""
     text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=str)
     return printable_json(text)

@@ -393,6 +393,24 @@ def test_a_short_timeline_shows_the_hit(tools: Tools) -> None:
         assert any(piece.get("is_hit") for piece in shown)
 
 
+def test_a_timeline_of_long_pieces_shows_the_hit(own_home: Home) -> None:
+    other = "5e7c0d2a-9a1b-4a52-8f5e-0c7d3b1f9e44"
+    edit = {"file_path": "/shop/cart.py", "old_string": '"' * 500, "new_string": "x"}
+    lines = b"".join(
+        transcript_line(own_home, each, "assistant", call(f"e{each}", "Edit", **edit))
+        for each in range(30)
+    ) + transcript_line(own_home, 30, "user", text("Mend the quokka"))
+    transcript = own_home.root / ".claude" / "projects" / "-shop" / f"{other}.jsonl"
+    transcript.write_bytes(lines.replace(SESSION.encode(), other.encode()))
+    command(own_home, "archive", "sweep")
+    with connected(parameters(own_home)) as tools:
+        hit = tools.rows("search", query="quokka")[1]
+        _, *shown, end = tools.rows("timeline", session=other, offset=hit["offset"], limit=40)
+    assert len(json.dumps(shown[0])) > 1000
+    assert len(shown) > 5
+    assert shown[-1].get("is_hit"), end
+
+
 def test_a_timeline_agrees_with_session_show(home: Home, tools: Tools) -> None:
     printed = objects(home, "session", "show", SESSION)
     facts, *events, _ = tools.rows("timeline", session=SESSION[:8])

@@ -1,9 +1,9 @@
 """Tool `timeline`: the pieces around a hit, or the newest events of a session."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from hivepipe.mcp_server.answer import Answer, Row, filled, short
+from hivepipe.mcp_server.answer import MOST_CHARS as MOST_OF_PAGE
+from hivepipe.mcp_server.answer import Answer, Row, filled, line_of, short
 from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.homes import settings_of
@@ -27,18 +27,24 @@ def answer(call: ToolCall) -> Answer:
         with settings_of(known.home):
             found = conversation(home, start, call.number("offset"))
         facts = filled(session=found.session, agent=found.agent, agent_type=found.agent_type)
-        return Answer(map(_piece, _with_hit(found.pieces, limit)), facts, limit)
+        return Answer(_with_hit([*map(_piece, found.pieces)], limit), facts, limit)
     with known.store() as store:
         full_id = session_in(home, store, start)
         line = time_line(home, store, full_id, call.number("skip") + limit + 1)
     return Answer(map(_event, reversed(line.events)), _facts(full_id, line), limit)
 
 
-def _with_hit(pieces: Iterable[Piece], limit: int) -> list[Piece]:
-    """Leave out the first pieces if the hit would not be among `limit` pieces."""
-    found = [*pieces]
-    hit = next(place for place, piece in enumerate(found) if piece.is_hit)
-    return found[max(hit - limit // 2, 0) :]
+def _with_hit(rows: list[Row], limit: int) -> list[Row]:
+    """Leave out the first rows, so that the first page has the hit.
+
+    At most half of `limit` rows come before the hit, and they and the hit fill half of the page.
+    """
+    hit = next(place for place, row in enumerate(rows) if row.get("is_hit"))
+    start = max(hit - limit // 2, 0)
+    sizes = [len(line_of(row)) for row in rows[: hit + 1]]
+    while start < hit and sum(sizes[start:]) > MOST_OF_PAGE // 2:
+        start += 1
+    return rows[start:]
 
 
 def _piece(piece: Piece) -> Row:
