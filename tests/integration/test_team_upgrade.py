@@ -1,27 +1,29 @@
 """A team's server after an upgrade from Debian's PostgreSQL 15 to a later version."""
 
+import re
 import subprocess
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
-from hivepipe.errors import TeamRefusedError
-from hivepipe.team import invites
+from hivepipe.errors import TeamError, TeamRefusedError
+from hivepipe.team import invites, schema_steps
 from hivepipe.team.connection import connected
+from tests.conftest import ROOT
 from tests.postgres import ADMIN, Server, debians_folder, serving, wheels_folder
 from tests.team_scene import HomeOfTeam, Team, same_rows
 
 
 def upgrade(old: Server, new: Server) -> None:
     """Copy roles and databases with the new version's programs, as pg_upgrade does."""
+    run(new.programs / "psql", new, "postgres", given=run(new.programs / "pg_dumpall", old))
 
-    def run(program: str, server: Server, given: bytes = b"") -> bytes:
-        place = ["-h", server.folder, "-p", str(server.port), "-U", ADMIN]
-        words = [new.programs / program, *place]
-        words += ["postgres"] if program == "psql" else []
-        return subprocess.run(words, input=given, stdout=subprocess.PIPE, check=True).stdout
 
-    run("psql", new, run("pg_dumpall", old))
+def run(program: Path, server: Server, *words: str, given: bytes = b"") -> bytes:
+    place = ["-h", server.folder, "-p", str(server.port), "-U", ADMIN]
+    done = subprocess.run([program, *place, *words], input=given, stdout=PIPE, check=True)
+    return done.stdout
 
 
 @pytest.mark.usefixtures("team")  # no team of the user that runs the tests
@@ -50,3 +52,31 @@ def test_an_upgraded_server_still_invites_and_revokes(tmp_path: Path) -> None:
             with pytest.raises(TeamRefusedError), connected(each):
                 pass
         assert "PostgreSQL 15" not in new.psql("SELECT version()")
+
+
+@pytest.mark.usefixtures("team")
+def test_a_superuser_mends_a_server_that_was_upgraded_without_team_init(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    programs = debians_folder()
+    if programs is None or wheels_folder() is None:
+        pytest.skip("needs Debian's postgresql and the wheel")
+    _, _, advice = (ROOT / "docs" / "team.md").read_text().partition("- **PostgreSQL 15**")
+    statements = re.findall(r"^      (.+\n)", advice.partition("\n- ")[0], re.MULTILINE)
+    with serving(programs) as old, serving() as new:
+        with monkeypatch.context() as older:
+            names = [name for name in schema_steps.step_names() if name < "021"]
+            older.setattr(schema_steps, "step_names", lambda: names)
+            before = Team.on(old)
+        before.joined("ann")
+        upgrade(old, new)
+        team = Team(new, before.database)
+        with connected(team.admin) as connection:
+            schema_steps.apply(connection)
+        with pytest.raises(TeamError):
+            team.joined("bob")
+        with pytest.raises(TeamError):
+            team.query("SELECT hivepipe.revoke('ann/laptop')")
+        run(new.programs / "psql", new, "postgres", given="".join(statements).encode())
+        assert team.joined("bob").machine == "laptop"
+        team.query("SELECT hivepipe.revoke('ann/laptop'), hivepipe.revoke('bob/laptop')")
