@@ -147,11 +147,17 @@ def test_a_broken_installation_denies_copilot_nothing(person: Person, hook: str)
     settings = json.loads((person.project / ".claude" / "settings.local.json").read_text())
     program = Path(settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"])
     program.with_name("hook_path").unlink()
-    if hook == "python":
-        text = program.read_text()
-        root = "words = '"  # the folder of the package follows
-        assert root in text
-        program.write_text(text.replace(root, f"{root}/no/such"))
+    # Without a stack the native hook leaves the event to the Python hook.
+    in_python = program.with_name("hook.py") if hook == "native" else program
+    text = in_python.read_text()
+    root = "words = '"  # the folder of the package follows
+    assert root in text
+    in_python.write_text(text.replace(root, f"{root}/no/such"))
+    done = subprocess.run(
+        [program, "stop"], cwd=person.project, env=person.env, input=b"{}", capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert b"hivepipe records nothing" in done.stderr
     by_copilot(person)
     assert (person.project / "note.txt").exists()
 
