@@ -21,7 +21,7 @@ def upgrade(old: Server, new: Server) -> None:
 
 
 def run(program: Path, server: Server, *words: str, given: bytes = b"") -> bytes:
-    place = ["-h", server.folder, "-p", str(server.port), "-U", ADMIN]
+    place = ["-h", str(server.folder), "-p", str(server.port), "-U", ADMIN]
     done = subprocess.run([program, *place, *words], input=given, stdout=PIPE, check=True)
     return done.stdout
 
