@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from hivepipe.cli.stack import down
+from hivepipe.cli.main import main
 from hivepipe.errors import StackError
 from hivepipe.home import locate, record_path
 from hivepipe.reading.homes import KnownHome
@@ -90,7 +90,7 @@ def test_down_all_reads_the_processes_and_the_records_once(
 ) -> None:
     scans = counted(psutil, "process_iter", monkeypatch)
     reads = counted(registration, "read_small", monkeypatch)
-    done = CliRunner().invoke(down, ["--all"])
+    done = CliRunner().invoke(main, ["down", "--all"])
     assert done.output.split() == six_homes
     assert {each["state"] for each in records()} == {"down"}
     assert len(scans) == 1
@@ -100,7 +100,7 @@ def test_down_all_reads_the_processes_and_the_records_once(
 def test_down_all_stops_the_other_homes_beside_a_bad_record(six_homes: list[str]) -> None:
     bad = six_homes[2]
     Path(record_path(bad)).write_text(f"home={bad}\nstate=on\njunk={'x' * 4096}\n")
-    done = CliRunner().invoke(down, ["--all"])
+    done = CliRunner().invoke(main, ["down", "--all"])
     assert done.exit_code == 1
     assert f"{bad}: too long for a record" in done.output
     assert {each["state"] for each in records() if each["home"] != bad} == {"down"}
@@ -112,7 +112,7 @@ def test_a_stack_that_another_process_locks_is_not_recorded_as_down(
     running = Stack.of(locate(six_homes[2]))
     monkeypatch.setattr(lifecycle, "TURN_SECS", 0)
     with started(running, "redis"), locked_folder(running.home, 0):  # as `up` does
-        done = CliRunner().invoke(down, ["--all"])
+        done = CliRunner().invoke(main, ["down", "--all"])
     assert done.exit_code == 1
     assert f"{running.home} is held by another process" in done.output
     assert {each["home"] for each in records() if each["state"] == "on"} == {running.home}
