@@ -11,13 +11,14 @@ from hivepipe.errors import TreeError
 from hivepipe.programs import find_program, run_to_end
 
 ANSWER_SECS = 10.0
-# With these, a repository's settings start no program, and a folder in a work tree that looks like
-# a bare repository is not used as one.
+# With these and `_VARIABLES`, a repository's settings start no program, a missing object is not
+# fetched, and a folder in a work tree that looks like a bare repository is not used as one.
 _OPTIONS = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false"),
     *("-c", "safe.bareRepository=explicit"),
 )
+_VARIABLES = {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_ALLOW_PROTOCOL": b"", b"LC_ALL": b"C"}
 
 Variables = Mapping[bytes, bytes]
 NONE: Variables = MappingProxyType({})
@@ -33,7 +34,7 @@ def ask(folder: str, *words: str, variables: Variables = NONE) -> CompletedProce
     if git is None:
         return None
     # This excludes GIT_DIR and similar variables, which git sets for its hooks, and prompts.
-    env = settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C", **variables}
+    env = settings.inherited() | _VARIABLES | dict(variables)
     return run_to_end([git, *_OPTIONS, "-C", folder, *words], ANSWER_SECS, env)
 
 

@@ -94,6 +94,33 @@ def test_a_program_named_by_a_repository_is_not_run(tmp_path: Path) -> None:
     assert not proof.exists()
 
 
+def test_a_missing_object_is_not_fetched_by_the_program_of_a_repository(tmp_path: Path) -> None:
+    """`check-ignore` reads a `.gitignore` that is left out of the work tree from the objects."""
+    clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
+    program(clone / "fetch", proof)
+    (clone / ".gitignore").write_text("x")
+
+    def run_git(*words: str) -> str:
+        command = ["git", "-C", str(clone), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    run_git("add", ".gitignore")
+    name = run_git("rev-parse", ":.gitignore")
+    run_git("update-index", "--skip-worktree", ".gitignore")
+    (clone / ".gitignore").unlink()
+    (clone / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    settings = {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": "a@b:c",
+        "core.sshCommand": str(clone / "fetch"),
+    }
+    for key, value in settings.items():
+        run_git("config", key, value)
+    git_exclude.is_ignored(str(clone / ".claude" / "settings.local.json"))
+    assert not proof.exists()
+
+
 def test_a_folder_that_looks_like_a_bare_repository_runs_nothing(tmp_path: Path) -> None:
     """The folder of a profile in a clone contains HEAD, config, objects and refs."""
     clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
