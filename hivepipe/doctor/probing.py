@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,12 +31,13 @@ from hivepipe.events.claude_code import PROBE
 from hivepipe.files.file_size import with_limit
 from hivepipe.files.regular_file import read_bytes, read_text
 from hivepipe.home import real_path
-from hivepipe.install.known_entries import is_old, old_paths
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.known_entries import is_old, launcher_of, old_paths
 from hivepipe.programs import end_group
 from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import everything, means_no, means_yes, on_ephemeral_machine, variable
-from hivepipe.stack import supervisor
+from hivepipe.stack import hook_copy, supervisor
 from hivepipe.stack.processes import hooks_folder
 
 LONGEST_HOOK_SECS = 10.0
@@ -121,8 +123,15 @@ def _common_trouble(facts: Facts) -> str:
 
 
 def _checked(found: Probe, reason: str) -> Probe:
-    """Set the reason not to run a hook: version 1.0.0 would record the event as a session."""
-    if not reason and is_old(found.handler) and not _is_of_this_package(found.handler):
+    """Set the reason not to run a hook.
+
+    Version 1.0.0 would record the event as a session. A settings file of a clone could name a
+    program of the clone.
+    """
+    launcher = launcher_of(found.handler)
+    if not reason and launcher and not hook_copy.is_in_place(launcher):
+        reason = f"{launcher} is not a hook program of yours"
+    elif not reason and is_old(found.handler) and not _is_of_this_package(found.handler):
         reason = "it belongs to another, older installation"
     elif not reason and found.plugin and not _has_probe(found.plugin):
         reason = "the plugin has an older version"
@@ -135,16 +144,27 @@ def _has_probe(plugin: str) -> bool:
 
 def _is_of_this_package(handler: dict[str, Any]) -> bool:
     paths = old_paths(handler)
-    return not paths or os.path.dirname(paths[-1]) == str(hooks_folder())
+    return not paths or (paths[0], os.path.dirname(paths[-1])) == (
+        sys.executable,
+        str(hooks_folder()),
+    )
 
 
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
-    """Return a hook's environment: the shell's, `env` of the settings, and Claude Code's own."""
+    """Return a hook's environment: the shell's, `env` of the settings, and Claude Code's own.
+
+    Of files in the project only hivepipe's variables count: others could run a program of a clone.
+    """
     found = everything()
     for file in reversed(facts.settings_files):  # the file with the highest precedence comes last
         variables = file.settings.get("env")
         if isinstance(variables, dict):
-            found |= {name: value for name, value in variables.items() if isinstance(value, str)}
+            prefix = "" if file.scope is Scope.USER else "HIVEPIPE_"
+            found |= {
+                name: value
+                for name, value in variables.items()
+                if isinstance(value, str) and name.startswith(prefix)
+            }
     found |= {
         "CLAUDE_PROJECT_DIR": real_path("."),
         "CLAUDECODE": "1",

@@ -42,9 +42,11 @@ def form_of(handler: object) -> Form | None:
     if args is None and command in _BY_NAME:
         return Form.SHARED
     words = [command, *args] if args is not None else _split(command)
-    if len(words) == 2 and _LAUNCHER.fullmatch(words[0]) and words[1] in _SCRIPTS:
-        return Form.SHELL if args is None else Form.EXEC
-    return None
+    if len(words) != 2 or not _LAUNCHER.fullmatch(words[0]) or words[1] not in _SCRIPTS:
+        return None
+    if args is not None:
+        return Form.EXEC
+    return Form.SHELL if command == shlex.join(words) else None  # unquoted, `$(...)` would run
 
 
 def is_old(handler: object) -> bool:

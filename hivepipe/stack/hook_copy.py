@@ -76,6 +76,11 @@ def default_launcher() -> str:
     return f"{_folder()}/default/hook"
 
 
+def is_in_place(launcher: str) -> bool:
+    """Tell whether a program is in the folder where this user's installations make theirs."""
+    return os.path.dirname(os.path.dirname(launcher)) == _folder()
+
+
 def _folder() -> str:
     return f"{state_folder()}/hooks"
 

@@ -134,6 +134,18 @@ def test_a_path_that_a_shell_would_split_is_quoted() -> None:
         assert shlex.split(made["command"]) == [odd, "session_start"]
 
 
+def test_a_command_that_a_shell_would_change_is_not_an_entry_of_hivepipe() -> None:
+    program = "hivepipe/hooks/0123456789abcdef/hook"
+    for command in (
+        f"/$(touch x)/{program} stop",
+        f"/a/{program} stop # b",
+        f"/a;b/{program} stop",
+    ):
+        assert not is_ours({"type": "command", "command": command})
+        assert not is_ours({"type": "command", "command": command.replace(" ", "${IFS}", 1)})
+    assert is_ours({"type": "command", "command": f"'/a b/{program}' stop"})
+
+
 def test_only_the_user_can_read_the_hook_program(state: Path) -> None:
     folder = Path(hook_copy.launcher()).parent
     before = os.umask(0)
