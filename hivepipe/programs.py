@@ -9,6 +9,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -28,6 +29,11 @@ def find_program(name: str) -> str | None:
         return shutil.which(os.path.abspath(name))  # noqa: TID251  the only caller
     path = settings.absolute_entries(settings.environment("PATH") or "")
     return shutil.which(name, path=path)  # noqa: TID251
+
+
+def module(name: str, *arguments: object) -> list[str]:
+    """Return the command line of a module in this Python: isolated, and in UTF-8 in any locale."""
+    return [sys.executable, "-I", "-X", "utf8", "-m", name, *map(str, arguments)]
 
 
 def run_to_end(

@@ -27,6 +27,7 @@ from hivepipe.db.memory_ratings import LLM, rated_by
 from hivepipe.errors import CredentialsError, StoreError
 from hivepipe.files import core_dumps
 from hivepipe.home import read_small, write_small
+from hivepipe.programs import module
 from hivepipe.settings import of_files, variable
 from hivepipe.summaries.providers import MEMORY_SERVER_KEY, read_credentials
 
@@ -77,7 +78,7 @@ def _send(server: str, key: str, agent: str, events: list[dict[str, object]]) ->
     if key and is_the_users:
         headers["Authorization"] = f"Bearer {key}"
     request = {"url": f"{server}/api/memory/rate", "said": {"events": events}, "headers": headers}
-    words = [sys.executable, "-I", "-m", "hivepipe.agents.memory_server"]
+    words = module("hivepipe.agents.memory_server")
     problem = notify.run_with_input(words, json.dumps(request)).removeprefix("exit code 1: ")
     if problem.startswith("HTTP 401") and "Authorization" not in headers:
         problem += f" (no key was sent: `hivepipe credentials set {MEMORY_SERVER_KEY}`)"

@@ -19,7 +19,7 @@ from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from hivepipe.files import core_dumps
-from hivepipe.programs import running
+from hivepipe.programs import module, running
 from hivepipe.redact import redact_text
 from hivepipe.text.urls import is_local
 
@@ -42,7 +42,7 @@ def run(command: str, alert: Mapping[str, str]) -> str:
 
 def post(url: str, data: Mapping[str, object]) -> str:
     """POST JSON to the user's webhook; return an error or ""."""
-    words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
+    words = module("hivepipe.alerts.notify")
     # The names of these keys are fixed: after an upgrade the child may be newer than this process
     return run_with_input(words, json.dumps({"url": url, "said": data})).removeprefix(
         "exit code 1: "

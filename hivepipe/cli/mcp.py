@@ -31,5 +31,7 @@ def _answer_by_new_version(raw: bytes) -> None:
     """Let a new process answer: after an upgrade, modules of two versions would be mixed here."""
     import subprocess  # noqa: PLC0415  a fast start
 
-    words = [sys.executable, "-I", "-X", "utf8", "-m", "hivepipe.cli.main", "mcp"]
+    from hivepipe.programs import module  # noqa: PLC0415
+
+    words = module("hivepipe.cli.main", "mcp")
     subprocess.run(words, input=raw or b"\n", check=False)

@@ -1,7 +1,6 @@
 """Run operations of installed packages: the jobs that an event causes, and their handler."""
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,7 @@ from hivepipe.operations.custom import EVENTS, Declaration, installed_names
 from hivepipe.operations.families.custom import RunCustom
 from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
-from hivepipe.programs import Child, running
+from hivepipe.programs import Child, module, running
 from hivepipe.redact import redact_text
 from hivepipe.redact.fields import redact_fields
 from hivepipe.settings import inherited
@@ -59,7 +58,7 @@ def _run(name: str, event: dict[str, Any] | None, check_stop: Callable[[], None]
 
     `check_stop` raises an exception when the run must end.
     """
-    words = [sys.executable, "-I", "-m", "hivepipe.operations.custom_child"]
+    words = module("hivepipe.operations.custom_child")
     request = json.dumps({"name": name, "event": event}).encode()
     declaration: Declaration | None = None
     limit_secs, started = LOAD_SECS, time.monotonic()

@@ -21,6 +21,7 @@ from hivepipe.orchestrator.plain_file import open_regular
 from hivepipe.orchestrator.recorded_process import group_lives
 from hivepipe.orchestrator.run import Run, read_run
 from hivepipe.orchestrator.worker import Worker
+from hivepipe.programs import module
 from hivepipe.times import now
 
 CANNOT_START = 127
@@ -49,9 +50,8 @@ def main() -> None:
     ended.trouble = trouble
     ended.left_behind = not trouble and group_lives(pid)
     worker.write_run(ended)
-    module = "hivepipe.orchestrator.after_run"
-    folders = (str(worker.folder), str(worker.state))
-    os.execv(sys.executable, [sys.executable, "-I", "-X", "utf8", "-m", module, *folders])
+    words = module("hivepipe.orchestrator.after_run", worker.folder, worker.state)
+    os.execv(words[0], words)
 
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:

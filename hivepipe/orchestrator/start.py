@@ -7,7 +7,6 @@ running, the session has no process.
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,6 +22,7 @@ from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Card, Worker
 from hivepipe.orchestrator.worker_state import has_final_status
+from hivepipe.programs import module
 from hivepipe.stack.lock import acquire_lock
 
 ENDING_SECS = 30.0
@@ -115,12 +115,9 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
     reader, writer = os.pipe()
     with open(worker.state / "runner.log", "ab", opener=open_regular) as log:
         subprocess.run(  # the runner forks; its child is adopted by init and leaves no zombie
-            [
-                sys.executable,
-                *("-I", "-X", "utf8", "-m"),
-                "hivepipe.orchestrator.runner",
-                *map(str, (worker.folder, worker.state, number, lock, writer)),
-            ],
+            module(
+                "hivepipe.orchestrator.runner", worker.folder, worker.state, number, lock, writer
+            ),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -10,7 +10,6 @@ with the environment of the event's hook.
 import fcntl
 import os
 import subprocess
-import sys
 from collections.abc import Container
 from contextlib import suppress
 from itertools import islice
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import orjson
 
+from hivepipe.programs import module
 from hivepipe.queue.spooled import raw_events
 
 _MODULE = "hivepipe.hook.convert_spool"
@@ -51,7 +51,7 @@ def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
     free = (path for path in raw_events(home) if path not in without and not _is_held(path))
     tried = list(islice(free, _AT_ONCE))
     if tried:
-        command = [sys.executable, "-I", "-m", _MODULE, *map(str, tried)]
+        command = module(_MODULE, *tried)
         with suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
     return tried

@@ -11,13 +11,13 @@ calls it every five seconds. If no process listens at one of these sockets:
 import os
 import signal
 import subprocess
-import sys
 from typing import Any
 
 from supervisor import events
 from supervisor.process import Subprocess
 from supervisor.states import SupervisorStates
 
+from hivepipe.programs import module
 from hivepipe.settings import inherited
 from hivepipe.stack.listening import listens
 
@@ -78,7 +78,7 @@ class _Watch:
 def _restart_stack(folder: str) -> None:
     """Run the starter, which survives the end of this process."""
     subprocess.Popen(
-        [sys.executable, "-I", "-m", "hivepipe.stack.starter", f"{folder}/starting"],
+        module("hivepipe.stack.starter", f"{folder}/starting"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -6,14 +6,13 @@ the time limit, after too much output, and when this process is told to stop.
 """
 
 import json
-import sys
 import textwrap
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hivepipe.errors import AnswerError
-from hivepipe.programs import running
+from hivepipe.programs import module, running
 from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
@@ -136,7 +135,7 @@ class _Output(NamedTuple):
 def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> _Output:
     """Run the process and return its output."""
     deadline = time.monotonic() + timeout_secs
-    words = [sys.executable, "-I", "-m", "hivepipe.summaries.asker"]
+    words = module("hivepipe.summaries.asker")
     with running(words, data, env=inherited()) as child:
         while not child.has_ended():
             if should_stop():

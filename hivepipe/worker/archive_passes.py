@@ -5,9 +5,9 @@ Turns of a session follow each other. A pass per turn would write the archive's 
 
 import logging
 import subprocess
-import sys
 import time
 
+from hivepipe.programs import module
 from hivepipe.times import backoff_secs
 
 NOTHING_TO_DO = 3  # exit code of a pass if the team does not store archives
@@ -43,7 +43,7 @@ class ArchivePasses:
                 self._ended(code, now)
         elif now >= max(self._due, self._not_before):
             self._due = float("inf")
-            words = [sys.executable, "-I", "-m", "hivepipe.worker.archive_pass"]
+            words = module("hivepipe.worker.archive_pass")
             try:
                 self._child = subprocess.Popen(words, stdin=subprocess.DEVNULL)
             except OSError as error:

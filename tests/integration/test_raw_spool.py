@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -210,3 +211,21 @@ def test_forget_deletes_raw_events_of_the_session(hook_home: HookHome, words: li
     hook_home.home.command("drain")
     rows = hook_home.home.rows("SELECT id FROM sessions")
     assert [row["id"] for row in rows] == [OTHER]
+
+
+def test_a_raw_event_is_converted_in_any_locale(
+    hook_home: HookHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "de_DE.ISO-8859-1"
+    locale = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / name)]
+    if not shutil.which("localedef") or subprocess.run(locale, capture_output=True).returncode:
+        pytest.skip("no localedef or no sources of locales")
+    monkeypatch.setenv("LOCPATH", str(tmp_path))
+    monkeypatch.setenv("LC_ALL", name)
+    home = tmp_path / "größe"
+    home.mkdir(mode=0o700)
+    hook_home.register(home=str(home))
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    assert list((home / "spool").glob("*.raw"))
+    raw_spool.convert_all(str(home))
+    assert [path.suffix for path in (home / "spool").iterdir()] == [".json"]
