@@ -29,6 +29,14 @@ _SCHEMES = ("redis", "rediss", "unix")
 _FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 _OPTIONS = ("db", *_FILES, "ssl_password", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ciphers")
 _TRY_WRITE = script("try_write")
+# More commands of hooks and workers. They change nothing, because the key does not exist.
+_NO_CHANGE = """
+EXPIRE key 1/PERSIST key/SCAN 0/TIME/TYPE key/SET key 1 XX/SREM key 1/SUNIONSTORE key key
+HDEL key 1/HEXISTS key 1/HGET key 1/HGETALL key/HMGET key 1/LINDEX key 0/LLEN key/LPOS key 1
+LRANGE key 0 0/LREM key 1 1/LTRIM key 0 0/XADD key NOMKSTREAM * 1 1/XREVRANGE key + -
+ZADD key XX 1 1/ZCARD key/ZCOUNT key 0 1/ZRANGE key 0 0/ZRANGEBYSCORE key 0 1/ZREM key 1
+ZREMRANGEBYSCORE key 0 1/ZREVRANGE key 0 0/ZSCORE key 1
+"""
 # What Redis 6.2, Redis 7 and redis-py add to an error in a script or a transaction.
 _ADDED = re.compile(
     r".*@user_script: ?\d+: -?| script: [0-9a-f]+, on @user_script:.*|.* of pipeline caused error: "
@@ -110,6 +118,8 @@ def _try_commands(connection: redis.Redis) -> None:
     connection.evalsha(connection.script_load(_TRY_WRITE), 0)
     with unless_full(), connection.pipeline() as transaction:
         transaction.blpop(["hivepipe:none"], 0.01)  # in a transaction BLPOP does not block
+        for command in re.split("[/\n]", _NO_CHANGE.strip()):
+            transaction.execute_command(*command.replace("key", "hivepipe:none").split())
         transaction.execute()
 
 

@@ -286,6 +286,7 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
         "no permissions": ("ACL SETUSER hive -eval", "ACL SETUSER hive +eval"),
         "'blpop' command": ("ACL SETUSER hive -blpop", "ACL SETUSER hive +blpop"),
         "'evalsha' command": ("ACL SETUSER hive -evalsha", "ACL SETUSER hive +evalsha"),
+        "'scan' command": ("ACL SETUSER hive -scan", "ACL SETUSER hive +scan"),
         "MULTI": ("ACL SETUSER hive -multi", "ACL SETUSER hive +multi"),
         "access": (  # "can't access ... the keys", "No permissions to access a key"
             "ACL SETUSER hive resetkeys ~rq:*",
