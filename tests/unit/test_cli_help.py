@@ -67,7 +67,10 @@ def test_every_example_parses(monkeypatch: pytest.MonkeyPatch) -> None:
         program, *names = f"hivepipe {path}".split()
         assert words[: len(names) + 1] == [program, *names]
         parent = click.Context(main, **main.context_settings)
-        CALLABLE[path].make_context(path, words[len(names) + 1 :], parent=parent)
+        try:
+            CALLABLE[path].make_context(path, words[len(names) + 1 :], parent=parent)
+        except click.ClickException as error:
+            pytest.fail(f"`{example}` of hivepipe/cli/examples.py: {error.format_message()}")
 
 
 # ---- the lists of commands
