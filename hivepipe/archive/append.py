@@ -105,9 +105,10 @@ def _refuse_edited(
     redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines | None,
 ) -> None:
-    """Raise EditedArchiveError unless the lines are as committed or left by a killed process.
+    """Raise EditedArchiveError if another program changed the lines.
 
-    If `removed_lines` is None, the lines after the checkpoint are kept and not checked.
+    Lines that a killed process left after the checkpoint are no change. If `removed_lines` is
+    None, all lines after it are accepted.
     """
     if kept.lines_status() is None or kept.is_untouched(offsets):
         return

@@ -147,7 +147,7 @@ def _lines(changes: Mapping[str, Entry | None]) -> bytes:
 def _is_in(made: Mapping[str, str], entry: Entry) -> bool:
     """Tell whether the manifest lists an archive, by the path of its uncompressed lines.
 
-    The entry then uses the manifest's string of the path, which saves memory.
+    The entry then shares the manifest's string object, which saves memory.
     """
     path = entry["path"]
     listed = made.get(path.removesuffix(".gz"))

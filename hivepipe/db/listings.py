@@ -322,7 +322,7 @@ class Listings:
     def each(
         self, sql: str, parameters: Mapping[str, object] | Sequence[object]
     ) -> Generator[sqlite3.Row, None, None]:
-        """Yield the rows of a long query. Until it ends, it delays checkpoints of the log."""
+        """Yield the rows of a long query; until it ends, SQLite's log cannot be shortened."""
         yield from self._connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Entry | None:

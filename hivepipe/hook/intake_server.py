@@ -62,7 +62,7 @@ class Reader:
     __slots__ = ("connection", "data", "since", "size")
 
     def __init__(self, connection: int) -> None:
-        """Start without data; `connection` is a descriptor."""
+        """`connection` is a descriptor; nothing was read from it yet."""
         self.connection = connection
         self.data = b""
         self.size = 0

@@ -186,7 +186,7 @@ def _prices(home: str, _period: float) -> PriceTable:
 
 
 def _warn(context: JobContext, job: Origin, what: str, is_settled: bool) -> None:
-    """Log a warning once per event; the job without a delay logs none, as it may be too early."""
+    """Log a warning in the later of an event's two jobs: at first, lines may still be missing."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

@@ -73,7 +73,7 @@ class Stream:
     """A parser that gets the lines of a transcript one by one."""
 
     def __init__(self) -> None:
-        """Start without results."""
+        """Create a stream of which nothing was read."""
         self._results: list[Result] = []
         self._may_be_new_run = False
         self._version: tuple[int, ...] = ()

@@ -25,7 +25,7 @@ class Windows:
     """A redactor of a text that is added line by line."""
 
     def __init__(self, find: Callable[[bytes], list[Edit]]) -> None:
-        """Start without lines. `find` returns the edits of a text, in order."""
+        """Create windows without lines. `find` returns the edits of a text, in order."""
         self._find = find
         self._written = b""  # the end of the text that was already written
         self._lines: list[bytes] = []

@@ -61,7 +61,7 @@ class Runner:
     """The replacement of supervisord's `execve`."""
 
     def __init__(self, execve: Callable[[str, list[str], dict[str, str]], object]) -> None:
-        """Set up; `execve` runs programs that are not our scripts."""
+        """`execve` runs programs that are not our scripts."""
         self._execve = execve
         self._version = installed()
         usual = (entry for entry in PROCESSES if entry.options == USUAL_OPTIONS)
