@@ -1,5 +1,7 @@
 """The user's tasks. For state, progress and session the newest event counts."""
 
+from collections.abc import Mapping
+
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings, prefix_bounds
 
@@ -23,42 +25,32 @@ def set_task_state(
     db: Database, task: str, status: str, time: str, time_ns: int, reason: str = ""
 ) -> None:
     """Set a task to open, done or cancelled, unless a newer state is stored."""
-    sql = """
-        UPDATE tasks SET status = :status, reason = :reason, state_time_ns = :time_ns,
-          finished_at = CASE WHEN :status = 'open' THEN NULL ELSE :time END,
-          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
-        WHERE id = :id AND state_time_ns < :time_ns
-    """
-    parameters = {
-        "id": task,
-        "status": status,
-        "reason": reason or None,
-        "time": time,
-        "time_ns": time_ns,
-    }
-    db.execute(sql, parameters)
+    finished_at = None if status == "open" else time
+    columns = {"status": status, "reason": reason or None, "finished_at": finished_at}
+    _set_newer(db, task, "state_time_ns", columns, time, time_ns)
 
 
 def set_task_progress(db: Database, task: str, progress: str, time: str, time_ns: int) -> None:
     """Set the progress of a task, unless a newer one is stored."""
-    sql = """
-        UPDATE tasks SET progress = :progress, progress_at = :time, progress_time_ns = :time_ns,
-          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
-        WHERE id = :id AND progress_time_ns < :time_ns
-    """
-    parameters = {"id": task, "progress": progress, "time": time, "time_ns": time_ns}
-    db.execute(sql, parameters)
+    columns = {"progress": progress, "progress_at": time}
+    _set_newer(db, task, "progress_time_ns", columns, time, time_ns)
 
 
 def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) -> None:
     """Record the session that works on a task; the newest event counts."""
-    sql = """
-        UPDATE tasks SET session_id = :session, assigned_time_ns = :time_ns,
+    _set_newer(db, task, "assigned_time_ns", {"session_id": session}, time, time_ns)
+
+
+def _set_newer(
+    db: Database, task: str, order: str, columns: Mapping[str, str | None], time: str, time_ns: int
+) -> None:
+    """Set columns of a task, unless the column `order` has the time of a newer event."""
+    sql = f"""
+        UPDATE tasks SET {", ".join(f"{name} = :{name}" for name in columns)}, {order} = :time_ns,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
-        WHERE id = :id AND assigned_time_ns < :time_ns
+        WHERE id = :id AND {order} < :time_ns
     """
-    parameters = {"id": task, "session": session, "time": time, "time_ns": time_ns}
-    db.execute(sql, parameters)
+    db.execute(sql, {**columns, "id": task, "time": time, "time_ns": time_ns})
 
 
 def has_text(db: Database, task: str) -> bool:
