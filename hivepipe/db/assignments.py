@@ -1,5 +1,6 @@
 """The session of each instance: the one of its newest event, until session or process ends."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hivepipe.db.database import Database
@@ -67,21 +68,32 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
 
 def detach_instance(db: Database, job: Origin) -> None:
     """Record that the instance left the session. Raise MissingParentError if it never entered."""
-    sql = """
-        UPDATE instance_sessions SET
-          detached_time_ns = max(detached_time_ns, :time_ns),
+    changes = "detached_time_ns = max(detached_time_ns, :time_ns)"
+    _update(db, job, changes, {"time_ns": job.event_time_ns})
+    choose_session(db, job.instance)
+
+
+def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -> None:
+    """Raise the instance's totals in this session to those of the job.
+
+    Raise MissingParentError if the instance is not in the session yet.
+    """
+    changes = """
+        operation_count = max(operation_count, :operations),
+        checkpoint_count = max(checkpoint_count, :checkpoints)
+    """
+    _update(db, job, changes, {"operations": operations, "checkpoints": checkpoints})
+
+
+def _update(db: Database, job: Origin, changes: str, values: Mapping[str, int]) -> None:
+    sql = f"""
+        UPDATE instance_sessions SET {changes},
           last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
         WHERE instance_id = :instance AND session_id = :session
     """
-    parameters = {
-        "instance": job.instance,
-        "session": job.session,
-        "time": job.time,
-        "time_ns": job.event_time_ns,
-    }
-    if not db.execute(sql, parameters):
+    who = {"instance": job.instance, "session": job.session, "time": job.time}
+    if not db.execute(sql, {**who, **values}):
         raise MissingParentError(f"instance {job.instance} is not in session {job.session}")
-    choose_session(db, job.instance)
 
 
 def end_is_stored(db: Database, job: Origin) -> bool:

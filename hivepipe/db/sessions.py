@@ -264,26 +264,3 @@ def _operations(db: Database, session: str) -> int:
     """
     row = db.row(sql, {"session": session})
     return int(row["total"]) if row else 0
-
-
-def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -> None:
-    """Raise the instance's totals in this session to those of the job.
-
-    Raise MissingParentError if the instance is not in the session yet.
-    """
-    sql = """
-        UPDATE instance_sessions SET
-          operation_count = max(operation_count, :operations),
-          checkpoint_count = max(checkpoint_count, :checkpoints),
-          last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
-        WHERE instance_id = :instance AND session_id = :session
-    """
-    parameters = {
-        "instance": job.instance,
-        "session": job.session,
-        "operations": operations,
-        "checkpoints": checkpoints,
-        "time": job.time,
-    }
-    if not db.execute(sql, parameters):
-        raise MissingParentError(f"instance {job.instance} is not in session {job.session}")

@@ -92,7 +92,7 @@ def update_instance(db: Database, job: Origin, args: UpdateInstance) -> None:
 
 
 def _raise_totals(db: Database, job: Origin, args: Checkpoint) -> None:
-    sessions.raise_totals(db, job, args.op_count or 0, args.checkpoint_count or 0)
+    assignments.raise_totals(db, job, args.op_count or 0, args.checkpoint_count or 0)
 
 
 def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hivepipe import redact
 from hivepipe.db.agents import AgentSignal, record_signal
 from hivepipe.db.applied import is_applied, mark_applied
-from hivepipe.db.assignments import note_instance
+from hivepipe.db.assignments import note_instance, raise_totals
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten, remove_rows
 from hivepipe.db.history import insert_prompt
@@ -21,7 +21,6 @@ from hivepipe.db.profiles import add_profile, change_profile
 from hivepipe.db.session_state import note_signal
 from hivepipe.db.sessions import (
     Start,
-    raise_totals,
     save_checkpoint,
     session_exists,
     upsert_session,
