@@ -14,19 +14,9 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
     _insert(db, job, "prompts", {"prompt_id": prompt_id or None, "prompt": prompt})
 
 
-def insert_skill_use(
-    db: Database,
-    job: Origin,
-    *,
-    skill: str,
-    kind: str,
-    arguments: str,
-    success: bool,
-    prompt_id: str,
-) -> None:
-    """Insert one use of a skill or of a typed command; `kind` is tool or command."""
-    use = {"skill": skill, "kind": kind, "arguments": arguments, "success": success}
-    _insert(db, job, "skill_uses", {**use, "prompt_id": prompt_id or None})
+def insert_skill_use(db: Database, job: Origin, use: dict[str, object]) -> None:
+    """Insert one use of a skill or of a typed command; its `kind` is tool or command."""
+    _insert(db, job, "skill_uses", use)
 
 
 def _insert(db: Database, job: Origin, table: str, row: dict[str, object]) -> None:

@@ -56,12 +56,6 @@ def record_skill(db: Database, job: Origin, args: RecordSkill) -> None:
     """Store one use of a skill, which also shows that the session is active."""
     if sessions.require_session(db, job):
         note_event(db, job)
-    history.insert_skill_use(
-        db,
-        job,
-        skill=args.skill,
-        kind=args.source,
-        arguments=args.arguments,
-        success=args.success,
-        prompt_id=args.prompt_id,
-    )
+    use: dict[str, object] = {"skill": args.skill, "kind": args.source, "arguments": args.arguments}
+    use |= {"success": args.success, "prompt_id": args.prompt_id or None}
+    history.insert_skill_use(db, job, use)
