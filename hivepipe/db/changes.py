@@ -198,15 +198,6 @@ def collect(db: Database) -> bool:
     return True
 
 
-def _new_version(table: str) -> str:
-    """Return SQL that sets the version of key :key to the next one, at least the current time."""
-    return f"""
-        INSERT INTO team_changes (version, tbl, key)
-        SELECT {_NEXT}, '{table}', CAST(:key AS TEXT) WHERE true
-        ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version
-    """
-
-
 def mark_all_changed(db: Database) -> None:
     """Give every row a new version, in short transactions, so that all rows are sent again."""
     write_shortly(db, (partial(mark_changed, db, page) for page in _every_key(db)))
@@ -217,7 +208,12 @@ def mark_all_changed(db: Database) -> None:
 def mark_changed(db: Database, changed: Iterable[tuple[str, str]]) -> None:
     """Give these (table, key) pairs the next versions, within the caller's transaction."""
     for table, key in changed:
-        db.execute(_new_version(table), {"key": key.encode()})
+        sql = f"""
+            INSERT INTO team_changes (version, tbl, key)
+            SELECT {_NEXT}, '{table}', CAST(:key AS TEXT) WHERE true
+            ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version
+        """
+        db.execute(sql, {"key": key.encode()})
 
 
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:

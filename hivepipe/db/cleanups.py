@@ -26,6 +26,8 @@ def delete_agents(
     Status, outcome and error stay. An agent without an outcome gets the outcome `lost`.
     """
     gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.is_outdated]
+    if not gone:
+        return
     sql = """
         UPDATE agents SET deleted_at = :time, deleted_reason = :reason, deleted_by = :job,
           outcome = COALESCE(outcome, 'lost')
@@ -33,22 +35,10 @@ def delete_agents(
     """
     for agent, reason in gone:
         db.execute(sql, {"id": agent, "reason": reason, "time": time, "job": job_id})
-    if gone:
-        _record(db, job_id, trigger, time, judged)
-
-
-def _record(
-    db: Database, job_id: str, trigger: str, time: str, judged: list[tuple[str, Verdict]]
-) -> None:
     counts = Counter(verdict.reason for _, verdict in judged)
-    run = {
-        "job_id": job_id,
-        "cause": trigger,
-        "created_at": time,
-        **{reason: counts[reason] for reason in ("expired", "completed", "orphaned")},
-        "kept": sum(not verdict.is_outdated for _, verdict in judged),
-    }
-    db.insert("cleanups", run)
+    run = {reason: counts[reason] for reason in ("expired", "completed", "orphaned")}
+    run["kept"] = len(judged) - len(gone)
+    db.insert("cleanups", {"job_id": job_id, "cause": trigger, "created_at": time, **run})
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:

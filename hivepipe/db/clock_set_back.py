@@ -19,6 +19,7 @@ _ORDERING = {
     "identity_versions": ("time_ns",),
     "hive_workers": ("status_ns",),
 }
+_EARLIER = "CASE WHEN {0} > :now THEN {0} - :back ELSE {0} END"
 
 
 class ClockSteps:
@@ -52,11 +53,7 @@ def move_back(db: Database, now_ns: int, back_ns: int) -> None:
     """Move times in the future back by `back_ns`, in one transaction."""
     with db.transaction():
         for table, columns in _ORDERING.items():
-            earlier = ", ".join(f"{name} = {_earlier(name)}" for name in columns)
+            earlier = ", ".join(f"{name} = {_EARLIER.format(name)}" for name in columns)
             is_ahead = " OR ".join(f"{name} > :now" for name in columns)
             sql = f"UPDATE {table} SET {earlier} WHERE {is_ahead}"
             db.execute(sql, {"now": now_ns, "back": back_ns})
-
-
-def _earlier(column: str) -> str:
-    return f"CASE WHEN {column} > :now THEN {column} - :back ELSE {column} END"

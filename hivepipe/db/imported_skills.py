@@ -20,7 +20,8 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
     include the earlier ones, so the larger totals are kept. Otherwise its totals are added.
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
-    is_later = any(_is_known(db, use) for use in uses)
+    use_sql = "SELECT 1 FROM skill_uses WHERE job_id = :id"
+    is_later = any(db.row(use_sql, {"id": _id(use)}) for use in uses)
     stored = {"skill": redact_text(skill.skill)}
     known = db.row("SELECT * FROM imported_skills WHERE skill = :skill", stored)
     merged = _merged(known, skill, is_later) if known else skill
@@ -68,10 +69,6 @@ def _merged(known: Row, skill: ImportedSkill, is_later: bool) -> ImportedSkill:
         last_used=max(known["last_used"], skill.last_used),
         days={**days, **{day: merge(days.get(day, 0), n) for day, n in skill.days.items()}},
     )
-
-
-def _is_known(db: Database, use: SkillUse) -> bool:
-    return db.row("SELECT 1 FROM skill_uses WHERE job_id = :id", {"id": _id(use)}) is not None
 
 
 def _add_use(db: Database, use: SkillUse) -> None:

@@ -91,29 +91,14 @@ class Spending:
                 (caps.tokens - spent.tokens) // max(each.tokens, 1),
                 (caps.micro_usd - spent.micro_usd) // max(each.micro_usd, 1),
             )
-            id = 0
-            if granted > 0:
-                id = self._insert(subject, each, granted, provider, model, home)
-        return id, max(granted, 0)
-
-    def _insert(
-        self, subject: str, each: Amount, granted: int, provider: str, model: str, home: str
-    ) -> int:
-        row = {
-            "subject": subject,
-            "pid": os.getpid(),
-            "at": time.time(),
-            "provider": provider,
-            "model": model,
-            "home": home,
-            "state": "open",
-            "requests": granted * each.requests,
-            "tokens": granted * each.tokens,
-            "micro_usd": granted * each.micro_usd,
-        }
-        values = ", ".join(f":{name}" for name in row)
-        sql = f"INSERT INTO calls ({', '.join(row)}) VALUES ({values})"
-        return int(self._connection.execute(sql, row).lastrowid or 0)
+            if granted <= 0:
+                return 0, 0
+            call = {"subject": subject, "provider": provider, "model": model, "home": home}
+            amount = {name: granted * number for name, number in each._asdict().items()}
+            row = {**call, **amount, "state": "open", "pid": os.getpid(), "at": time.time()}
+            values = ", ".join(f":{name}" for name in row)
+            sql = f"INSERT INTO calls ({', '.join(row)}) VALUES ({values})"
+            return int(self._connection.execute(sql, row).lastrowid or 0), granted
 
     def settle(self, id: int, *, answered: bool, amount: Amount) -> None:
         """Record the result and the actual cost of a call."""
