@@ -1,7 +1,7 @@
 """The token counts of a message, and the rate that decides its price."""
 
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Prompts longer than one of these sizes may have different prices.
 BANDS = (100_000, 200_000)
@@ -16,6 +16,11 @@ class Tokens(NamedTuple):
     cache_write_5m: int = 0
     cache_write_1h: int = 0
     web_searches: int = 0
+
+    @classmethod
+    def of(cls, row: Any) -> "Tokens":
+        """Return the counts of a row, or sums with the same names."""
+        return cls(*(row[name] for name in cls._fields))
 
     @property
     def prompt(self) -> int:

@@ -15,7 +15,6 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings
 
-_COUNTS = Tokens._fields
 Used = dict[tuple[str, str], Tokens]  # key: the session and the plain name of the model
 
 
@@ -114,7 +113,7 @@ def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
     """Add one model's row to the counts."""
     key = (row["session_id"], row["started_ms"], row["duration_ms"])
     state = found.setdefault(key, State(*key, row["created_at"], {}))
-    state.models[row["model"]] = Tokens(*(row[name] for name in _COUNTS))
+    state.models[row["model"]] = Tokens.of(row)
 
 
 def _since_fork(session: str, states: list[State]) -> State:
@@ -137,7 +136,7 @@ def _is_before(one: State, other: State) -> bool:
 
 def _used(store: Listings, sessions: list[str]) -> Used:
     """Return the usage of these sessions' messages, by session and plain model name."""
-    sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
+    sums = ", ".join(f"SUM({name}) AS {name}" for name in Tokens._fields)
     sql = f"""
         SELECT session_id, model, {sums} FROM usage_sums
         WHERE session_id IN (SELECT value FROM json_each(:sessions)) GROUP BY session_id, model
@@ -151,8 +150,7 @@ def _used(store: Listings, sessions: list[str]) -> Used:
 def add_used(found: Used, row: Entry) -> None:
     """Add the sums of one model's messages."""
     key = (row["session_id"], plain_name(row["model"]))
-    tokens = Tokens(*(row[count] for count in _COUNTS))
-    found[key] = found.get(key, Tokens()).plus(tokens)
+    found[key] = found.get(key, Tokens()).plus(Tokens.of(row))
 
 
 def _less(one: Tokens, other: Tokens) -> Tokens:

@@ -53,7 +53,7 @@ def _began_earlier(db: Database, session: str, other: str) -> bool:
 
 
 def _usage_of(row: Row) -> Usage:
-    tokens = tokens_of(row)
+    tokens = Tokens.of(row)
     return Usage(
         message_id=row["message_id"],
         request_id=row["request_id"],
@@ -65,11 +65,6 @@ def _usage_of(row: Row) -> Usage:
         is_sidechain=bool(row["is_sidechain"]),
         is_replay=bool(row["is_replay"]),
     )
-
-
-def tokens_of(row: Row | Entry) -> Tokens:
-    """Return the tokens of a row, or of sums with the same names."""
-    return Tokens(*(row[name] for name in Tokens._fields))
 
 
 def rate_of(row: Row | Entry, band: int) -> Rate:
@@ -135,7 +130,7 @@ def charges(
             agent=row["agent_id"],
             agent_type=row["agent_type"] or "",
             rate=rate_of(row, row["band"]),
-            tokens=tokens_of(row),
+            tokens=Tokens.of(row),
             messages=row["messages"],
         )
     yield from map(charge_of, unseen(store, since, sessions))

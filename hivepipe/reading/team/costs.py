@@ -11,7 +11,7 @@ from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db.listings import Entry
 from hivepipe.db.unwritten_usage import State, Used, add_state, add_used, remaining
-from hivepipe.db.usage import Charge, charge_of, rate_of, tokens_of
+from hivepipe.db.usage import Charge, charge_of, rate_of
 from hivepipe.db.usage_sums import band
 from hivepipe.reading.costs import Bills, GroupCost, in_order, readers
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, in_range, local_day
@@ -112,7 +112,7 @@ def team_charges(
         rate=_RATE,
     )
     for row in source.rows(sql, values):
-        tokens = tokens_of(row)
+        tokens = Tokens.of(row)
         charge = Charge(
             time=row["created_at"],
             session=row.get("session", ""),
