@@ -13,5 +13,10 @@ def stamp(path: str | os.PathLike[str]) -> Stamp:
         return ()
 
 
+def stamps_of_database(path: str | os.PathLike[str]) -> tuple[Stamp, Stamp]:
+    """Return the stamps of an SQLite database and of its write-ahead log."""
+    return stamp(path), stamp(f"{path}-wal")
+
+
 def stamp_of(status: os.stat_result | None) -> Stamp:
     return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()

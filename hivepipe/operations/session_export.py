@@ -11,7 +11,7 @@ from typing import Any
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
-from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.files.change_stamp import Stamp, stamps_of_database
 from hivepipe.files.folders import Folder, make_root
 from hivepipe.files.manifest import SESSION_FILE, Manifest
 from hivepipe.home import kept_folder, tree_of
@@ -37,8 +37,7 @@ class SessionExport:
         if now < self._next_look or not state_folder_of(self._home):
             return
         self._next_look = now + LOOK_EVERY_SECS
-        path = database_path(self._home)
-        stamps = (stamp(path), stamp(f"{path}-wal"))
+        stamps = stamps_of_database(database_path(self._home))
         if stamps != self._looked_at and self.finish():
             self._looked_at = stamps
 

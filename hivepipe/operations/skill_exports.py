@@ -12,7 +12,7 @@ from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.skills import last_skill_use, skill_statistics, skill_uses_since
 from hivepipe.errors import StoreError
-from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.files.change_stamp import Stamp, stamps_of_database
 from hivepipe.files.export_folder import locked
 from hivepipe.files.hook_log import log_line
 from hivepipe.files.manifest import Manifest
@@ -96,8 +96,7 @@ class SkillExports:
         self._exported = last
 
     def _is_due(self) -> bool:
-        path = database_path(self._home)
-        stamps = (stamp(path), stamp(f"{path}-wal"))
+        stamps = stamps_of_database(database_path(self._home))
         if stamps == self._looked_at:
             return False
         count, oldest = self._pending()

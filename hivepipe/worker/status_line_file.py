@@ -11,7 +11,7 @@ from hivepipe.db import alerts
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError, PricesError, StoreError
-from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.files.change_stamp import Stamp, stamps_of_database
 from hivepipe.home import project_of, short_hash, write_small
 from hivepipe.hook.status_line import FILE
 from hivepipe.reading.costs import bills
@@ -41,8 +41,7 @@ class StatusLineFile:
         if now - self._looked_at < LOOK_EVERY_SECS:
             return
         self._looked_at = now
-        path = database_path(self._home)
-        seen = (stamp(path), stamp(f"{path}-wal"))
+        seen = stamps_of_database(database_path(self._home))
         if seen == self._seen and now - self._tried_at < REWRITE_SECS:
             return
         self._seen, self._tried_at = seen, now
