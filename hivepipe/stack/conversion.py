@@ -27,7 +27,7 @@ from hivepipe.stack.copying import copy_file, sync, sync_folders
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import records, records_folder
-from hivepipe.stack.registration import claim_folders, clear_old_home, move_records
+from hivepipe.stack.registration import change_records, claim_folders, move_records
 from hivepipe.stack.runtime_folder import Stack, make_private, remove_runtime
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
@@ -92,7 +92,7 @@ def _finish(home: str) -> None:
         _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
         os.unlink(f"{kept_folder(old)}/{_HOOK_LOG}")
     claim_folders(tree_of(home), Manifest(home))
-    clear_old_home(home)
+    change_records({home}, was="")
 
 
 def _take(path: str, home: str, name: str) -> None:

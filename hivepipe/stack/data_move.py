@@ -23,7 +23,7 @@ from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, kept_in, read_small, tree_of, write_small
 from hivepipe.stack.copying import copy_file, sync, sync_folders
 from hivepipe.stack.project_records import records_folder
-from hivepipe.stack.registration import set_tree
+from hivepipe.stack.registration import change_records
 from hivepipe.stack.runtime_folder import make_private
 
 
@@ -53,7 +53,7 @@ class Move(NamedTuple):
             if os.path.isfile(old):
                 copy_file(old, new)
         sync_folders(self._files(self.target))
-        set_tree(self.home, self.target)
+        change_records({self.home}, tree=self.target)
         sync(records_folder())
         finish_interrupted_move(self.home)
 

@@ -18,7 +18,7 @@ from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.environment import record_environment
 from hivepipe.stack.idle_policy import keep_running
 from hivepipe.stack.lock import locked_folder
-from hivepipe.stack.registration import refuse_switched_off, set_state, update_sockets
+from hivepipe.stack.registration import change_records, refuse_switched_off
 from hivepipe.stack.runtime_folder import Stack, make_private, remove_runtime
 from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
@@ -34,7 +34,7 @@ def start_for_hook(stack: Stack) -> None:
         stack = converted(stack)
     with _turn(stack):
         if read_record(stack.home).get("state") == "on":
-            update_sockets(stack)
+            change_records({stack.home}, socket=stack.address, runtime=stack.folder)
             _start(stack)
         elif not (kernel.is_of_another_kernel(stack.home) or stack_processes(stack)):
             remove_runtime(stack)  # the hook made the folder again after `down` had removed it
@@ -71,7 +71,7 @@ def take_all_down(
 def _set_all_down(homes: set[str]) -> set[str]:
     """Return these homes if all of their records are changed, or none if one record is bad."""
     try:
-        set_state(homes, "down")
+        change_records(homes, state="down")
     except (HivepipeError, OSError):
         return set()
     return homes
@@ -82,7 +82,7 @@ def _record_and_end(stack: Stack, table: ProcessTable | None = None) -> None:
     text = f"{stack.home} was stopped, but the next event may start it, as no file can be written"
     try:
         with os_error_as(StackError, text):
-            set_state({stack.home}, "down")
+            change_records({stack.home}, state="down")
     finally:
         _end(stack, table)
 
@@ -145,7 +145,7 @@ def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) ->
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
-        set_state({stack.home}, "on")
+        change_records({stack.home}, state="on")
         record_environment(stack.home)
         before(stack)
         _start(stack)

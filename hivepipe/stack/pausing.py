@@ -6,7 +6,7 @@ from hivepipe.errors import StackError
 from hivepipe.home import Place, environment_of
 from hivepipe.stack import lifecycle
 from hivepipe.stack.ping import answers
-from hivepipe.stack.registration import set_state
+from hivepipe.stack.registration import change_records
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.starter import read_starting
 
@@ -26,7 +26,7 @@ def resume(place: Place) -> None:
     if place.state != "down" or not place.python:
         raise StackError("the stack is not stopped by `hivepipe down`: nothing to resume")
     stack = Stack.of(place)
-    set_state({place.home}, "on")
+    change_records({place.home}, state="on")
     command = [place.python, "-I", "-m", "hivepipe.stack.starter", f"{stack.folder}/starting"]
     try:
         subprocess.run(

@@ -216,11 +216,6 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
                 logs.replace(".gitignore", IGNORE_ALL.encode())
 
 
-def set_state(homes: Collection[str], state: str) -> None:
-    """Set the state of the stacks (on, down) in every record of the homes that is not off."""
-    _change(homes, state=state)
-
-
 def switch_off(project: str) -> None:
     """Switch a project off. It need not be registered."""
     with _locked_records():
@@ -244,11 +239,6 @@ def owner_id(home: str) -> str:
     return read_record(home).get("owner") or token_hex(16)
 
 
-def update_sockets(stack: Stack) -> None:
-    """Update the paths of sockets in every record of a home."""
-    _change({stack.home}, socket=stack.address, runtime=stack.folder)
-
-
 def move_records(old: str, stack: Stack, tree: str) -> None:
     """Change every record of a home to another home. `tree` is the project with its data."""
     now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
@@ -261,17 +251,8 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
         _write(old, _text({**own, **now, "alias": "yes"}))  # for commands that name the old home
 
 
-def set_tree(home: str, tree: str) -> None:
-    """Set the tree that holds the data in every record of a home."""
-    _change({home}, tree=tree)
-
-
-def clear_old_home(home: str) -> None:
-    """Clear the old home in the records, after its last file was removed."""
-    _change({home}, was="")
-
-
-def _change(of_homes: Collection[str], /, **now: str) -> None:
+def change_records(of_homes: Collection[str], /, **now: str) -> None:
+    """Set fields in every record of the homes; "" removes one. The state `off` stays."""
     if record_files():
         with _locked_records():
             _change_locked(of_homes, now)

@@ -327,13 +327,13 @@ def test_a_killed_move_deletes_nothing_if_another_project_adopts_the_home(
     (other / ".claude-state" / "logs").mkdir(parents=True)
     (other / ".claude-state" / "logs" / "skill-usage.json").write_text("a person's")
 
-    def killed_switch(home: str, tree: str) -> None:
+    def killed_switch(homes: set[str], tree: str) -> None:
         if is_switched:
-            registration.set_tree(home, tree)
+            registration.change_records(homes, tree=tree)
         os._exit(9)
 
     with monkeypatch.context() as patch:
-        patch.setattr(data_move, "set_tree", killed_switch)
+        patch.setattr(data_move, "change_records", killed_switch)
         assert not killed(0, lambda: move_home(str(project), Stack.prepared(home), str(project)))
     shutil.rmtree(project)
     before = {path: Path(path).read_bytes() for path in everywhere(other, home)}

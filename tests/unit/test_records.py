@@ -56,8 +56,12 @@ def test_what_a_person_switches_off_or_removes_meanwhile_stays_so(
         else:
             registration.switch_off(project)
 
+    def switch() -> None:
+        home, address, folder = moved.home, moved.address, moved.folder
+        registration.change_records({home}, socket=address, runtime=folder)
+
     person = threading.Thread(target=change)
-    change_while(person, lambda: registration.update_sockets(moved), monkeypatch)
+    change_while(person, switch, monkeypatch)
     if removes:
         assert not read_record(project)
         assert not read_record(stack.home)
@@ -73,13 +77,17 @@ def test_a_stack_that_is_stopped_while_its_data_is_moved_stays_stopped(
     project = str(tmp_path / "shop")
     old = stack._replace(home=f"{project}/.hive-mind")
     home = str(tmp_path / "new") if is_move else stack.home
-    person = threading.Thread(target=registration.set_state, args=(home, "down"))
+
+    def stop() -> None:
+        registration.change_records({home}, state="down")
+
+    person = threading.Thread(target=stop)
 
     def change() -> None:
         if is_move:
             registration.move_records(old.home, stack._replace(home=home), project)
         else:
-            registration.set_tree(home, project)
+            registration.change_records({home}, tree=project)
 
     if is_move:
         registration.register(project, old, "/usr/bin/python3", adopt=True)
@@ -144,7 +152,7 @@ def test_a_record_is_synced_before_it_replaces_another(
         synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
 
     monkeypatch.setattr(os, "fsync", noted)
-    registration.set_state({stack.home}, "down")
+    registration.change_records({stack.home}, state="down")
     assert f".{Path(record_path(stack.home)).name}.tmp" in synced
 
 
@@ -166,7 +174,7 @@ def test_a_file_that_a_hook_removes_meanwhile_leaves_no_folder_behind(
 def test_a_late_start_removes_no_files_of_another_kernels_stack(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, is_of_another: bool
 ) -> None:
-    registration.set_state({stack.home}, "down")
+    registration.change_records({stack.home}, state="down")
     Path(stack.folder).mkdir()
     Path(stack.socket).touch()
     monkeypatch.setattr(kernel, "is_of_another_kernel", lambda _home: is_of_another)
