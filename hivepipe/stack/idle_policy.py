@@ -4,15 +4,14 @@
 """
 
 import os
-import socket
 
 from hivepipe.errors import LockHeldError
 from hivepipe.home import read_small, write_small
 from hivepipe.stack import kernel
+from hivepipe.stack.listening import ask
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.runtime_folder import Stack
 
-ANSWER_SECS = 2
 _CALL = (
     b"<?xml version='1.0'?><methodCall><methodName>supervisor.shutdown</methodName></methodCall>"
 )
@@ -47,11 +46,4 @@ def ask_to_shut_down(stack: Stack) -> bool:
 
     The request is a constant, because the module xmlrpc would cost a worker 4 MB of memory.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(ANSWER_SECS)
-        try:
-            connection.connect(stack.supervisor_socket)
-            connection.sendall(_REQUEST)
-            return b" 200 " in connection.recv(64)
-        except OSError:
-            return False
+    return b" 200 " in ask(stack.supervisor_socket, _REQUEST, 64)

@@ -1,8 +1,10 @@
-"""Tell whether a process listens at a socket, without loading redis-py."""
+"""Ask the process that listens at a unix socket, without loading redis-py."""
 
 import os
 import socket
 import stat
+
+ANSWER_SECS = 2
 
 
 def listens(path: str) -> bool:
@@ -18,3 +20,15 @@ def listens(path: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def ask(path: str, request: bytes, most: int) -> bytes:
+    """Send a request; return up to `most` bytes of the answer, or b"" if there is none."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_SECS)
+        try:
+            connection.connect(path)
+            connection.sendall(request)
+            return connection.recv(most)
+        except OSError:
+            return b""

@@ -21,7 +21,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.queue.full_memory import unless_full
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
-from hivepipe.stack.ping import ANSWER_SECS
+from hivepipe.stack.listening import ANSWER_SECS
 from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"

@@ -1,12 +1,9 @@
 """Tell whether a Redis server answers."""
 
-import socket
-
 import redis
 
 from hivepipe.queue.connection import connect
-
-ANSWER_SECS = 2
+from hivepipe.stack.listening import ANSWER_SECS, ask
 
 
 def answers(address: str) -> bool:
@@ -21,14 +18,7 @@ def answers(address: str) -> bool:
 
 def ping(path: str) -> bytes:
     """Return a server's answer to PING at this socket, or b"" if there is none."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(ANSWER_SECS)
-        try:
-            connection.connect(path)
-            connection.sendall(b"PING\r\n")
-            return connection.recv(256)
-        except OSError:
-            return b""
+    return ask(path, b"PING\r\n", 256)
 
 
 def _answers_at_url(url: str) -> bool:
