@@ -45,16 +45,9 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
     which = "--resume" if resume else "--session-id"
     settings = worker.state / "settings.json"
     return [
-        claude(),
-        "-p",
-        which,
-        card.session,
-        "--output-format",
-        "stream-json",
-        "--verbose",
-        "--add-dir",
-        str(worker.folder),
-        str(learnings),
+        *(claude(), "-p", which, card.session),
+        *("--output-format", "stream-json", "--verbose"),
+        *("--add-dir", str(worker.folder), str(learnings)),
         *(["--settings", str(settings)] if settings.exists() else []),
         *card.flags,
     ]

@@ -48,7 +48,15 @@ def _is_enqueued(place: Place, worker: Worker, status: Status) -> bool:
 
 
 def _message(place: Place, worker: Worker, status: Status) -> Message:
-    job = _args(worker, status).job(worker.id)
+    args = RecordStatus(
+        worker_id=worker.id,
+        status=status.word,
+        sha256=status.digest,
+        changed_ns=status.changed_ns,
+        changed_at=stored_time(status.changed_ns),
+        content=records.content_of(status),
+    )
+    job = args.job(worker.id)
     text = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
     id = blake2b(text.encode(), digest_size=16).hexdigest()
     origin = Origin(
@@ -59,14 +67,3 @@ def _message(place: Place, worker: Worker, status: Status) -> Message:
         project=place.project,
     )
     return compose(id, job, status.changed_ns, parent=origin)
-
-
-def _args(worker: Worker, status: Status) -> RecordStatus:
-    return RecordStatus(
-        worker_id=worker.id,
-        status=status.word,
-        sha256=status.digest,
-        changed_ns=status.changed_ns,
-        changed_at=stored_time(status.changed_ns),
-        content=records.content_of(status),
-    )

@@ -24,16 +24,8 @@ DEEPEST = 50  # levels of lists and objects; limited, because readers recurse
 UNCOMMITTED = "done without a commit"
 
 _TEXTS = (
-    "progress",
-    "question",
-    "context",
-    "result",
-    "notes",
-    "error",
-    "attempted",
-    "suggestion",
-    "remaining",
-    "timestamp",
+    *("progress", "question", "context", "result", "notes"),
+    *("error", "attempted", "suggestion", "remaining", "timestamp"),
 )
 _LISTS = ("options", "files_changed")
 _SWITCHES = ("committed", "parked")

@@ -74,7 +74,7 @@ class Stream:
 
     def __init__(self) -> None:
         """Create a stream of which nothing was read."""
-        self._results: list[Result] = []
+        self.results: list[Result] = []  # the last result of each run that had one
         self._may_be_new_run = False
         self._version: tuple[int, ...] = ()
 
@@ -85,14 +85,14 @@ class Stream:
             return
         kind = line.get("type")
         if kind == "system" and line.get("subtype") == "init":
-            self._may_be_new_run = bool(self._results)
+            self._may_be_new_run = bool(self.results)
             self._version = _numbers(text(line, "claude_code_version"))
         elif kind == "result":
             result = _result(line, self._version)
-            if self._results and not (self._may_be_new_run and not part(line, "origin")):
-                self._results[-1] = result
+            if self.results and not (self._may_be_new_run and not part(line, "origin")):
+                self.results[-1] = result
             else:
-                self._results.append(result)
+                self.results.append(result)
             self._may_be_new_run = False
             yield Step("result", f"{result.outcome}, {result.total_usd} USD: {result.words}")
         else:
@@ -100,17 +100,12 @@ class Stream:
 
     @property
     def cost_usd(self) -> Decimal:
-        return sum(own_costs(self._results), Decimal(0))
-
-    @property
-    def results(self) -> list[Result]:
-        """Return the last result of each run that had one."""
-        return list(self._results)
+        return sum(own_costs(self.results), Decimal(0))
 
     @property
     def last(self) -> Result | None:
         """Return the last result of the last run, or None."""
-        return None if self._may_be_new_run or not self._results else self._results[-1]
+        return None if self._may_be_new_run or not self.results else self.results[-1]
 
 
 def own_costs(results: Iterable[Result]) -> list[Decimal]:

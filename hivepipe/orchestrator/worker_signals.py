@@ -20,17 +20,13 @@ class WorkerSignals:
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
         """Collect the processes, and the heartbeats of these workers."""
         self._home = home
-        self._foreign = ForeignProcesses(home)
+        self.foreign = ForeignProcesses(home)
         self._heartbeats: dict[str, str] = {}
         with suppress(StoreError), listings(database_path(home)) as store:
             sessions = {worker.id: worker.card().session for worker in workers}
             known = activities(store, sessions.values())
             for worker, session in sessions.items():
                 self._heartbeats[worker] = known.get(session, {}).get("last_active_at", "")
-
-    def foreign_pid(self, worker: Worker) -> int:
-        """Return the pid of a process on a worker's session that hivepipe did not start, or 0."""
-        return self._foreign.of(worker)
 
     def cancellation(self, worker: Worker) -> str:
         """Return a text that says that a worker's task was cancelled, and why, or ""."""

@@ -41,9 +41,10 @@ def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> C
     """Return the state of one worker without changing anything."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
-    foreign_pid = 0 if lives else signals.foreign_pid(worker)
+    foreign_pid = 0 if lives else signals.foreign.of(worker)
     last_active_ns = max(_last_active_ns(worker, status, run), signals.heartbeat_ns(worker))
-    is_silent = _silence_secs(last_active_ns) >= stale_secs
+    silent_secs = time.time() - last_active_ns / 1e9 if last_active_ns else 0
+    is_silent = silent_secs >= stale_secs
     if foreign_pid:
         state, note = _of_foreign_process(status, run, is_silent, foreign_pid)
         return CheckedWorker(worker, state, note, status, run, last_active_ns, True, foreign_pid)
@@ -60,10 +61,6 @@ def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
     """Return the latest time of its status, transcript and start."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.reported_ns, grown_ns, run.started_ns if run else 0)
-
-
-def _silence_secs(last_active_ns: int) -> float:
-    return time.time() - last_active_ns / 1e9 if last_active_ns else 0
 
 
 def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool) -> tuple[str, str]:

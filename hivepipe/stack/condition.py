@@ -17,13 +17,8 @@ from typing import NamedTuple
 from hivepipe.alerts.rules import Alert
 
 HEALTHY, DEGRADED, UNHEALTHY = "healthy", "degraded", "unhealthy"
-RESTING, STOPPED, OFF, UNREGISTERED, BROKEN = (
-    "resting",
-    "stopped",
-    "off",
-    "unregistered",
-    "broken",
-)
+RESTING, STOPPED, OFF = "resting", "stopped", "off"
+UNREGISTERED, BROKEN = "unregistered", "broken"
 FINE = (HEALTHY, DEGRADED, RESTING)  # no action is needed: exit code 0
 
 _BY_WORD = {"down": STOPPED, "off": OFF}  # states set by a user's command

@@ -50,7 +50,12 @@ def why_not_ours(home: str, name: str) -> str:
 
 def has_own_ignore(folder: str) -> bool:
     """Tell whether the folder's `.gitignore` ignores all files, and git does not track it."""
-    return read_small(f"{folder}/.gitignore") == "*\n" and not _is_tracked(folder, ".gitignore")
+    if read_small(f"{folder}/.gitignore") != "*\n":
+        return False
+    try:
+        return not git.tracked_files(folder, ".gitignore")
+    except TreeError:  # git cannot tell: leave the file to the user
+        return False
 
 
 def _is_of_named_instance(home: str, name: str) -> bool:
@@ -59,13 +64,6 @@ def _is_of_named_instance(home: str, name: str) -> bool:
     if not found:
         return False
     return read_small(f"{home}/instances/{found[1]}").startswith(f"id={found[1]}\n")
-
-
-def _is_tracked(home: str, name: str) -> bool:
-    try:
-        return bool(git.tracked_files(home, name))
-    except TreeError:  # git cannot tell: leave the file to the user
-        return True
 
 
 def _is_our_database(path: Path) -> bool:

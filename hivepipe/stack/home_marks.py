@@ -7,13 +7,8 @@ from hivepipe.db.foreign import is_own
 
 # Names that never occur in the predecessor's home.
 _MARKS = {
-    "appendonly.aof",
-    "appendonlydir",
-    "hives",
-    "kernel",
-    "manifest.db",
-    "redis.lock",
-    "spool",
+    *("appendonly.aof", "appendonlydir", "redis.lock"),
+    *("hives", "kernel", "manifest.db", "spool"),
 }
 
 

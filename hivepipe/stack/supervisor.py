@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -112,7 +111,8 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
 
     With an earlier `table`, processes are searched only if the stack ran then or started since.
     """
-    if table and not table.of(stack) and not any(map(_is_held, _locks(stack))):
+    # The locks are those of the supervisor and the programs. A Procfile has no supervisor.
+    if table and not table.of(stack) and not any(map(_is_held, Path(stack.folder).glob("*.lock"))):
         return
     found = stack_processes(stack)
     supervisors = found.get(SUPERVISOR, [])
@@ -138,14 +138,9 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         _end_survivors(stack)
 
 
-def _locks(stack: Stack) -> Iterator[str]:
-    """Yield the lock files of the supervisor and the programs. A Procfile has no supervisor."""
-    return map(str, Path(stack.folder).glob("*.lock"))
-
-
-def _is_held(lock: str) -> bool:
+def _is_held(lock: Path) -> bool:
     try:
-        with locked_file(lock, 0):
+        with locked_file(str(lock), 0):
             return False
     except LockHeldError:
         return True
