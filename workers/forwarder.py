@@ -5,7 +5,8 @@ HIVEPIPE_HOME names the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the h
 already.
 """
 
-from hivepipe.worker.forwarder import serve
+from hivepipe.worker.forwarder import Forwarder
+from hivepipe.worker.own_process import serve_alone
 
 if __name__ == "__main__":
-    serve()
+    serve_alone(Forwarder)

@@ -4,7 +4,8 @@ It runs while a team is joined. HIVEPIPE_HOME names the home. Exits 0 on SIGTERM
 75 if the home has an uplink already.
 """
 
-from hivepipe.worker.uplink import serve
+from hivepipe.worker.own_process import serve_alone
+from hivepipe.worker.uplink import Uplink
 
 if __name__ == "__main__":
-    serve()
+    serve_alone(Uplink)

@@ -14,7 +14,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.wake_up import WakeUp
-from hivepipe.worker.own_process import SoleProcess, serve_alone
+from hivepipe.worker.own_process import SoleProcess
 
 LONGEST_WAIT_SECS = 1.0  # this is also the longest delay of SIGTERM
 REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
@@ -48,8 +48,3 @@ class Forwarder(SoleProcess):
                 logger.warning("Redis is away (%s), again in %s s", error, wait)
                 time.sleep(wait)  # a wake-up datagram does not shorten this wait
         self._wake_up.close()
-
-
-def serve() -> None:
-    """Run the forwarder until SIGTERM. Exit with 75 if the home already has one."""
-    serve_alone(Forwarder)

@@ -26,7 +26,7 @@ from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
 from hivepipe.times import backoff_secs
 from hivepipe.worker.archive_passes import ArchivePasses
-from hivepipe.worker.own_process import SoleProcess, serve_alone
+from hivepipe.worker.own_process import SoleProcess
 
 LOOK_SECS = 0.25  # this is also the longest delay of SIGTERM
 GATHER_SECS = 0.5  # delay after a change, to send more changes in one batch
@@ -154,8 +154,3 @@ class Uplink(SoleProcess):
         status.state, status.error = state, error
         status.mark = status.mark if mark is None else mark
         write_status(self._home, status)
-
-
-def serve() -> None:
-    """Run the uplink until SIGTERM. Exit with 75 if the home already has one."""
-    serve_alone(Uplink)

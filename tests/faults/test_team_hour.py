@@ -16,7 +16,7 @@ from tests.team_scene import HomeOfTeam, Team
 
 UPLINK = """
 import time
-from hivepipe.worker import uplink
+from hivepipe.worker import own_process, uplink
 
 class Clock:
     ahead = 0.0
@@ -33,7 +33,7 @@ class Clock:
 
 uplink.time = Clock()
 uplink.LOOK_SECS = 10.0  # thousands of looks would only take time
-uplink.serve()
+own_process.serve_alone(uplink.Uplink)
 """
 
 

@@ -217,7 +217,7 @@ def test_a_forwarder_exits_after_an_upgrade(bench: Bench) -> None:
     code = (
         "import sys; from pathlib import Path; from hivepipe.worker import forwarder, own_process\n"
         "own_process.installed = Path(sys.argv[1]).read_text\n"
-        "forwarder.serve()"
+        "own_process.serve_alone(forwarder.Forwarder)"
     )
     command = [sys.executable, "-I", "-c", code, str(version)]
     forwarder = Process(command, bench.home.root / "forwarder.log", bench.home.env, bench.home.root)

@@ -18,9 +18,9 @@ from tests.team_scene import Team
 
 MINUTE = 60.0
 HASTY_UPLINK = """
-from hivepipe.worker import archive_passes, uplink
+from hivepipe.worker import archive_passes, own_process, uplink
 archive_passes.SETTLE_SECS = archive_passes.EVERY_SECS = 1.0
-uplink.serve()
+own_process.serve_alone(uplink.Uplink)
 """
 WORD = "zebrafinch"  # only in the forgotten session
 FORGOTTEN = "5e55104a-0000-4000-8000-00000000dead"
