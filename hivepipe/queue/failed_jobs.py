@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import orjson
@@ -109,23 +110,18 @@ class FailedJobs:
 
     def retry(self, jobs: list[FailedJob]) -> int:
         """Return jobs to the queues of their original priority; return the number of moved jobs."""
-        move, retried = self._connection.register_script(_RETRY), 0
-        for at in range(0, len(jobs), AT_A_TIME):
-            arguments: list[Any] = [utc(time.time_ns())]
-            for job in jobs[at : at + AT_A_TIME]:
-                arguments += (_bytes(job.id), job.queue, job.target)
-            retried += int(move(args=arguments))
-        return retried
+        each = [(_bytes(job.id), job.queue, job.target) for job in jobs]
+        return self._run(_RETRY, each, utc(time.time_ns()))
 
     def discard(self, jobs: list[FailedJob]) -> int:
         """Delete jobs; return the number of those that still existed."""
-        remove, discarded = self._connection.register_script(_DISCARD), 0
-        for at in range(0, len(jobs), AT_A_TIME):
-            arguments: list[Any] = []
-            for job in jobs[at : at + AT_A_TIME]:
-                arguments += (_bytes(job.id), job.queue)
-            discarded += int(remove(args=arguments))
-        return discarded
+        return self._run(_DISCARD, [(_bytes(job.id), job.queue) for job in jobs])
+
+    def _run(self, text: str, jobs: list[tuple[Any, ...]], *first: str) -> int:
+        """Run a script on some jobs at a time; return the sum of its results."""
+        run = self._connection.register_script(text)
+        parts = (jobs[at : at + AT_A_TIME] for at in range(0, len(jobs), AT_A_TIME))
+        return sum(int(run(args=[*first, *chain.from_iterable(part)])) for part in parts)
 
     def _ids(self) -> list[tuple[bytes, str]]:
         found: list[tuple[bytes, str]] = []
