@@ -9,12 +9,13 @@ from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, output_options, show_entries, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.db import profiles
+from hivepipe.db.home_database import opened
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.errors import ProfileError, os_error_as
 from hivepipe.events.claude_code import IDENTITY_FILES
 from hivepipe.files.regular_file import read_given
 from hivepipe.home import locate
-from hivepipe.operations.profiles import profile_book
+from hivepipe.operations import profiles as changes
 from hivepipe.text.plurals import counted
 
 _file = Choice(IDENTITY_FILES)
@@ -56,8 +57,8 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
 
     A session that starts with HIVEPIPE_AGENT_ID=ID uses this profile.
     """
-    with profile_book(locate(".").home) as book:
-        say(book.change(profile_id, role, write_claude_md))
+    with opened(locate(".").home) as db:
+        say(changes.change(db, profile_id, role, write_claude_md))
 
 
 @profile.command()
@@ -123,8 +124,9 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
     """
     with os_error_as(ProfileError, f"cannot read {path}"):
         data = read_given(path)
-    with profile_book(locate(".").home) as book:
-        is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
+    with opened(locate(".").home) as db:
+        source = "lead" if as_lead else "cli"
+        is_new = changes.put(db, changes.id_of(profile_id), name, data, source)
     say(f"{name} of {profile_id} {'is stored' if is_new else 'has this text already'}")
 
 
@@ -136,10 +138,13 @@ def remove(profile_id: str) -> None:
 
     Its sessions and the files in its folder stay. A session that names it adds it again.
     """
-    with profile_book(locate(".").home) as book:
-        versions = counted(book.versions(profile_id), "version")
+    with opened(locate(".").home) as db:
+        number = profiles.count_versions(db, profile_id)
+        if number is None:
+            raise ProfileError(f"no profile has the id {profile_id}")
+        versions = counted(number, "version")
         confirm_or_end(f"{profile_id} has {versions} of files. Remove for good?")
-        book.remove(profile_id)
+        changes.remove(db, profile_id)
     say(f"{profile_id} is removed")
 
 

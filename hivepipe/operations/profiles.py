@@ -9,14 +9,11 @@ replaces a newer edit.
 import hashlib
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from hivepipe.config.trust import untrusted
 from hivepipe.db import profiles
 from hivepipe.db.database import Database
 from hivepipe.db.history import insert_log
-from hivepipe.db.home_database import opened
 from hivepipe.errors import BadEnvelopeError, ProfileError
 from hivepipe.events.claude_code import IDENTITY_FILES, valid_id
 from hivepipe.home import locate
@@ -94,60 +91,40 @@ def digest_of(data: bytes) -> str:
 # ---- `hivepipe profile`
 
 
-class ProfileBook:
-    """Changes to the profiles of a home, which take effect at once."""
+def change(db: Database, named: str, role: str | None, write_claude_md: bool | None) -> str:
+    """Add a profile, or change the given values; return its id."""
+    profile, (at, _) = id_of(named), now()
+    with db.transaction():
+        profiles.add_profile(db, profile, at)
+        profiles.change_profile(db, profile, role, write_claude_md, at)
+    return profile
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
-    def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:
-        """Add a profile, or change the given values; return its id."""
-        profile = self.named(named)
-        at, _ = now()
-        with self._db.transaction():
-            profiles.add_profile(self._db, profile, at)
-            profiles.change_profile(self._db, profile, role, write_claude_md, at)
+def id_of(text: str) -> str:
+    """Return the id of a profile. Raise ProfileError if it is not valid."""
+    if profile := valid_id(text):
         return profile
-
-    def named(self, text: str) -> str:
-        """Return the id. Raise ProfileError if it is not valid."""
-        profile = valid_id(text)
-        if not profile:
-            raise ProfileError(f"{text!r} cannot be an id: letters, digits, '.', '_', '-'")
-        return profile
-
-    def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
-        """Make this text the current version of a file; return False if it already is."""
-        refusal = refusal_of(data)
-        if refusal:
-            raise ProfileError(f"{name} is not stored: {refusal}")
-        digest, time_ns = digest_of(data), time.time_ns()
-        change = Origin(id=f"{source}-{time_ns}", operation="sync_identity", event_time_ns=time_ns)
-        with self._db.transaction():
-            current = profiles.current_version(self._db, profile, name)
-            if current is not None and current["sha256"] == digest:
-                return False
-            profiles.add_profile(self._db, profile, change.time)
-            profiles.add_version(self._db, change, profile, name, digest, data.decode(), source)
-        return True
-
-    def versions(self, profile: str) -> int:
-        """Return the number of file versions. Raise ProfileError for an unknown profile."""
-        found = profiles.count_versions(self._db, profile)
-        if found is None:
-            raise ProfileError(f"no profile has the id {profile}")
-        return found
-
-    def remove(self, profile: str) -> None:
-        """Remove a profile. Raise ProfileError if an open session uses it."""
-        with self._db.transaction():
-            if sessions := profiles.open_sessions_of(self._db, profile):
-                raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")
-            profiles.remove_profile(self._db, profile)
+    raise ProfileError(f"{text!r} cannot be an id: letters, digits, '.', '_', '-'")
 
 
-@contextmanager
-def profile_book(home: str) -> Iterator[ProfileBook]:
-    """Open the profiles of a home. Raise StoreError if the database cannot be used."""
-    with opened(home) as db:
-        yield ProfileBook(db)
+def put(db: Database, profile: str, name: str, data: bytes, source: str) -> bool:
+    """Make this text the current version of a file; return False if it already is."""
+    if refusal := refusal_of(data):
+        raise ProfileError(f"{name} is not stored: {refusal}")
+    digest, time_ns = digest_of(data), time.time_ns()
+    origin = Origin(id=f"{source}-{time_ns}", operation="sync_identity", event_time_ns=time_ns)
+    with db.transaction():
+        current = profiles.current_version(db, profile, name)
+        if current is not None and current["sha256"] == digest:
+            return False
+        profiles.add_profile(db, profile, origin.time)
+        profiles.add_version(db, origin, profile, name, digest, data.decode(), source)
+    return True
+
+
+def remove(db: Database, profile: str) -> None:
+    """Remove a profile. Raise ProfileError if an open session uses it."""
+    with db.transaction():
+        if sessions := profiles.open_sessions_of(db, profile):
+            raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")
+        profiles.remove_profile(db, profile)

@@ -21,7 +21,7 @@ from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, S
 from hivepipe.operations.identity_files import replace, restore
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.process_end import finish_process, sync_profile
-from hivepipe.operations.profiles import profile_book, sync_identity
+from hivepipe.operations.profiles import change, put, sync_identity
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
@@ -174,9 +174,9 @@ class Session:
         self.end = changed(self.start, id="j2", operation="finish_process")
 
     def prepare(self) -> None:
-        with profile_book(self.folders.home) as book:
-            book.change("ada", None, True)
-            book.put("ada", "CLAUDE.md", OURS.encode(), "cli")
+        with closing(self.database()) as db:
+            change(db, "ada", None, True)
+            put(db, "ada", "CLAUDE.md", OURS.encode(), "cli")
         with closing(self.database()) as db, db.transaction():
             profiles.enter_profile(db, "ada", "s1", "s", self.folder, self.start.time)
 
