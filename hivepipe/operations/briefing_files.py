@@ -103,10 +103,11 @@ class BriefingFiles:
         for goal in briefing.open_goals(store, MOST_PARTS):
             own = by_id.get(goal["task_id"]) or by_session.get(goal["id"])
             yield f"goal-{goal['id']}", words.goal_part(own, goal["prompt"] or "")
+        left = [task for task in tasks if task["session_status"] == "ended"]
         last = briefing.last_sessions(store, PARTS_OF_A_KIND, MOST_PARTS)
         for project in self._projects:
             yield project_part(project), words.notes_part(_notes_of(self._home, project))
-            yield from _parts_of_a_kind("left", project, _left_behind(tasks), words.left_part)
+            yield from _parts_of_a_kind("left", project, left, words.left_part)
             yield from _parts_of_a_kind("last", project, last, words.last_part)
         yield from _profile_parts(store)
         yield from _lead_parts(store, tasks)
@@ -165,11 +166,6 @@ def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
             known |= {"task_id": task["id"], "text": task["text"], "progress": task["progress"]}
         found.append({**entry, **known})
     return found
-
-
-def _left_behind(tasks: list[Entry]) -> list[Entry]:
-    """Return the tasks whose session has ended, the most recently updated first."""
-    return [task for task in tasks if task["session_status"] == "ended"]
 
 
 def _notes_of(home: str, project: str) -> Iterator[Notes]:

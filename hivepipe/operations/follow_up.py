@@ -72,17 +72,13 @@ def _work(parent: Origin, job: Job) -> Work:
 
 
 def _are_stored(home: str, results: list[Message]) -> bool:
+    path = database_path(home)
     try:
-        _store(home, results)
+        if not path.exists():  # only the writer creates a store
+            raise StoreError(f"{path} is missing")
+        with open_database(home, SHORT_TIMEOUT_SECS) as db:
+            apply_results(db, results)
     except Exception as error:  # noqa: BLE001  the writer retries a result, or fails it
         logger.info("%d results go to the writer: %s", len(results), error)
         return False
     return True
-
-
-def _store(home: str, results: list[Message]) -> None:
-    path = database_path(home)
-    if not path.exists():  # only the writer creates a store
-        raise StoreError(f"{path} is missing")
-    with open_database(home, SHORT_TIMEOUT_SECS) as db:
-        apply_results(db, results)

@@ -46,7 +46,8 @@ def summarise_session(context: JobContext, job: Origin, args: SummariseSession) 
     if args.compacted:
         _keep_compaction(context, job, summary_input)
         return
-    if _is_stored(home, summary_input.session, summary_input.excerpt.state):
+    state = summary_input.excerpt.state
+    if read_store(home, lambda store: summaries.is_summarised(store, job.session, state), None):
         return
     keep = partial(keep_summary, context, job)
     result = Summariser(home, keep, context.stop_requested).summarise(summary_input)
@@ -129,12 +130,6 @@ def rate_memories(home: str, session: str, made: RecordSummary) -> str:
     if problem:
         logger.warning("the memory server did not take the ratings: %s", problem)
     return problem
-
-
-def _is_stored(home: str, session: str, state: str) -> bool:
-    return read_store(
-        home, lambda store: summaries.is_summarised(store, session, state), otherwise=False
-    )
 
 
 def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:

@@ -78,7 +78,8 @@ class TaskBoard:
         """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
-        known = {*session_ids(self._db), *_sessions_of_hooks(self._home)}
+        hooks_files = Path(self._home, "sessions").glob(".session_*")  # maybe not stored yet
+        known = {*session_ids(self._db), *(read_small(str(each)).strip() for each in hooks_files)}
         found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
         if len(found) > 1:
             raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
@@ -129,11 +130,6 @@ class TaskBoard:
         if found:
             raise TaskError(f"{len(found)} ids of a task begin with {prefix}")
         raise TaskError(_unknown_id("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
-
-
-def _sessions_of_hooks(home: str) -> list[str]:
-    """Return the sessions in the hooks' files; the store may not have them yet."""
-    return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
 
 
 def _unknown_id(kind: str, prefix: str, known: list[str]) -> str:

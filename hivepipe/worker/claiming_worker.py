@@ -23,7 +23,7 @@ from rq.worker import WorkerStatus
 
 from hivepipe.errors import LockHeldError
 from hivepipe.files.regular_file import is_open_as
-from hivepipe.home import Place, locate
+from hivepipe.home import locate
 from hivepipe.hook.autostart import start_stack
 from hivepipe.jobs.retry import is_store_error
 from hivepipe.queue import client
@@ -81,7 +81,9 @@ class ClaimingWorker(SimpleWorker):
         The settings are read once, here. Raise LockHeldError if the home already has a worker of
         this role.
         """
-        place = self._begin()
+        place, config = begin(self.role)  # the home's settings, also under RQ's command line
+        for problem in config.problems:
+            logger.warning("%s; left out", problem)
         # The connection of RQ's command line retries commands, so a claim might be made twice.
         self.connection = self._set_connection(connect(place.socket))
         runtime = runtime_for(place.home)
@@ -112,13 +114,6 @@ class ClaimingWorker(SimpleWorker):
             self._leave()
             self._close()
         return self._worked
-
-    def _begin(self) -> Place:
-        """Set up the process and apply the home's settings, also under RQ's command line."""
-        place, config = begin(self.role)
-        for problem in config.problems:
-            logger.warning("%s; left out", problem)
-        return place
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stop after the current job; RQ's own handler would raise an exception during the job."""
