@@ -11,10 +11,7 @@ from tests.conftest import ROOT
 
 SECRETS = {
     "compose.yaml": ("HIVEPIPE_REDIS_PASSWORD", "HIVEPIPE_WEB_TOKEN"),
-    "compose.team.yaml": (
-        *("POSTGRES_PASSWORD", "STORE_PASSWORD"),
-        *("PAGE_URL", "OIDC_ISSUER", "OIDC_CLIENT"),
-    ),
+    "compose.team.yaml": ("POSTGRES_PASSWORD", "STORE_PASSWORD"),
 }
 TEXTS = {name: (ROOT / name).read_text() for name in SECRETS}
 FILES = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
@@ -45,6 +42,16 @@ def test_the_schema_accepts_the_file_and_rejects_an_unknown_key(file: str) -> No
     assert set(PyCompose.from_yaml(yaml.safe_dump(merged)).service_names()) == services
     with pytest.raises(ValueError, match="comand"):
         PyCompose.from_yaml("services: {a: {image: b, comand: c}}")
+
+
+@each_file
+def test_a_profile_requires_no_variable_of_its_own(file: str) -> None:
+    """Docker compose requires the variables of a service also without its profile."""
+    required: dict[bool, set[str]] = {True: set(), False: set()}
+    for service in FILES[file]["services"].values():
+        required["profiles" in service] |= set(re.findall(r"\$\{(\w+):\?", str(service)))
+    assert required[False] == set(SECRETS[file])
+    assert required[True] <= required[False]
 
 
 @each_file
