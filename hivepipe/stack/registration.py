@@ -5,6 +5,7 @@ import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from itertools import chain, count
 from pathlib import Path
 from secrets import token_hex
 
@@ -138,7 +139,22 @@ def own_home(project: str, *, adopt: bool = False) -> str:
     recorded = read_record(project).get("home", "")
     if recorded == old or (adopt and is_whole(old)):
         return old
-    return recorded if _is_of_one_project(recorded) else home_of_project(project)
+    return recorded if _is_of_one_project(recorded) else _new_home(project)
+
+
+def _new_home(project: str) -> str:
+    """Return the home named by a project's path, or one beside it.
+
+    A project that had this path before it was renamed keeps the home.
+    """
+    first = real_path(home_of_project(project))
+    homes = chain([first], (f"{first}-{number}" for number in count(2)))
+    return next(home for home in homes if _is_free(home, project))
+
+
+def _is_free(home: str, project: str) -> bool:
+    owner = project_of(home)
+    return owner in ("", project) or read_record(owner).get("home") != home
 
 
 def refuse_predecessor(project: str, home: str) -> None:

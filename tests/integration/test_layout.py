@@ -365,6 +365,20 @@ def test_a_renamed_project_keeps_its_home(user: User) -> None:
     assert not home.exists()
 
 
+def test_a_new_project_at_the_old_path_of_a_renamed_one_has_a_home_of_its_own(user: User) -> None:
+    user.hivepipe("init")
+    home, old = user.recorded, rename_project(user)
+    user.hivepipe("move-home", "--from", str(old))
+    old.mkdir()
+    user.own(old)
+    for _ in range(2):
+        user.hivepipe("init", cwd=old)
+        assert user.hivepipe("home", cwd=old).strip() == f"{home}-2"
+    user.hivepipe("uninstall", "--purge", "--yes", cwd=old)
+    assert user.hivepipe("home").strip() == str(home)
+    assert home.is_dir()
+
+
 def test_a_renamed_project_stays_off_or_stopped(user: User) -> None:
     user.hivepipe("init")
     for state in ("off", "on", "down"):
