@@ -119,7 +119,8 @@ def _try_commands(connection: redis.Redis) -> None:
     with unless_full(), connection.pipeline() as transaction:
         transaction.blpop(["hivepipe:none"], 0.01)  # in a transaction BLPOP does not block
         for command in re.split("[/\n]", _NO_CHANGE.strip()):
-            transaction.execute_command(*command.replace("key", "hivepipe:none").split())
+            words = command.replace("key", "hivepipe:none").split()
+            transaction.execute_command(*words)  # type: ignore[no-untyped-call]
         transaction.execute()
 
 
