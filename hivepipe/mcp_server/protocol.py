@@ -62,7 +62,8 @@ def answer_to(served: Served, raw: bytes) -> Fields | list[Fields] | None:
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
-        return _answer(None, error={"code": _NOT_JSON, "message": "not JSON"})
+        reason = "not JSON" if raw else f"longer than {LONGEST_MESSAGE} bytes"
+        return _answer(None, error={"code": _NOT_JSON, "message": reason})
     if not isinstance(message, list) or not message:
         return _answer_to(served, message)
     return [found for each in message if (found := _answer_to(served, each))] or None

@@ -228,6 +228,7 @@ def test_a_line_that_is_too_long_is_one_message(home: Home) -> None:
     assert [(each["id"], "error" in each) for each in answers] == [
         (None, True), (None, True), (3, False), (4, False)
     ]  # fmt: skip
+    assert answers[0]["error"]["message"] == "longer than 1048576 bytes"
 
 
 def test_a_request_with_an_invalid_id_or_method_is_answered(home: Home) -> None:
