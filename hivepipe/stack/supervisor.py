@@ -243,7 +243,7 @@ def _unregistered(stack: Stack) -> list[str]:
     """Return the workers that Redis does not list with the pid of their running process."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
-        with connect(stack.address) as client:
+        with connect(stack.address, limit_secs=ANSWER_SECS) as client:
             registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
     except RedisError:
         registered = set()

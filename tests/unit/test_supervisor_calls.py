@@ -10,6 +10,7 @@ from xmlrpc.client import Error as RpcError
 import pytest
 
 from hivepipe.stack import supervisor
+from hivepipe.stack.runtime_folder import Stack
 
 
 def test_a_supervisor_that_hangs_holds_up_no_other_thread(
@@ -37,6 +38,22 @@ def test_a_supervisor_that_hangs_holds_up_no_other_thread(
             supervisor._call(stack, "getState")
         server.join(10)
     assert seen == [None]
+
+
+def test_a_redis_that_hangs_after_its_answer_holds_up_no_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "ANSWER_SECS", 0.3)
+    monkeypatch.setattr(supervisor, "redis_trouble", lambda _stack: "")
+    stack = Stack(str(tmp_path), str(tmp_path))
+    seen: list[str] = []
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(stack.socket)
+        listening.listen()
+        caller = Thread(target=lambda: seen.append(supervisor.why_not_ready(stack)), daemon=True)
+        caller.start()
+        caller.join(20)
+    assert "no heartbeat" in str(seen)
 
 
 @pytest.mark.parametrize(
