@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from hivepipe.events.job_plan import Message
+from hivepipe.hook.hand_over import IN_TIME_SCRIPT
 from hivepipe.queue import client
 from hivepipe.queue.claims import Claims, accounts
 from hivepipe.queue.failed_jobs import failed_jobs
@@ -36,6 +37,13 @@ def push(server: Server, number: int) -> None:
 def fail_job(claims: Claims, reason: str = "no use") -> None:
     (job,) = claims.claim(1).jobs
     claims.bury([(job, reason, job.data, "an operation")])
+
+
+def test_a_hook_learns_that_it_was_too_late(redis_server: Server) -> None:
+    script = f"{IN_TIME_SCRIPT}if in_time then reply = 'in time' end\n"
+    assert client.push_with(redis_server.address, [], script, ["", ""]) == "in time"
+    with pytest.raises(client.RefusedError, match="too late"):
+        client.push_with(redis_server.address, [], script, ["1", ""])
 
 
 def test_expired_finished_jobs_are_removed(
