@@ -291,7 +291,8 @@ def signing_in(provider: Provider, claim: str = "preferred_username") -> Iterato
 @pytest.mark.usefixtures("page")
 def test_a_person_signs_in_and_out(provider: Provider) -> None:
     with signing_in(provider) as browser:
-        assert browser.get("/costs").url.path == "/now"  # the page to which every sign-in returns
+        asked = browser.get("/costs?model=a+b&all=1").url
+        assert asked.raw_path == b"/costs?model=a+b&all=1"
         shown = browser.get("/now?all=1")
         assert "ann, laptop" in shown.text
         assert "bob," not in shown.text
@@ -302,6 +303,14 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
         assert again.status_code == 401
         assert browser.get("/now.json", headers={"Accept": "*/*"}).status_code == 401
         assert not provider.refused
+
+
+@pytest.mark.usefixtures("page")
+def test_a_sign_in_leads_to_no_other_site(provider: Provider) -> None:
+    with signing_in(provider) as browser:
+        for site in ("//evil.example", "https://evil.example", "@evil.example", "\\evil.example"):
+            browser.cookies.clear()
+            assert browser.get("/login", params={"to": site}).url.host == browser.base_url.host
 
 
 def begin_sign_in(browser: httpx2.Client) -> httpx2.URL:

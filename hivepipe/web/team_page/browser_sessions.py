@@ -18,11 +18,15 @@ SIGNED_IN_SECS = 12 * 3600
 
 @dataclass
 class BrowserSession:
-    """A browser; `person` is "" during sign-in, `data` has a state for each tab that signs in."""
+    """A browser that signs in, while `person` is "", or is signed in.
+
+    For each tab that signs in, `data` has a state, and `asked` the path of the page asked for.
+    """
 
     until: float
     person: str = ""
     data: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)
 
 
 class BrowserSessions:

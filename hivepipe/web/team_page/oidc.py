@@ -5,9 +5,10 @@ that signatures are asymmetric, and encodes the client's secret.
 """
 
 import logging
+import secrets
 from base64 import b64encode
 from typing import Any, NamedTuple
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 from authlib.integrations.starlette_client import OAuth
 from starlette.requests import Request
@@ -23,6 +24,7 @@ LOGIN, CALLBACK, LOGOUT = "/login", "/callback", "/logout"
 DEFAULT_CLAIM = "email"
 _SECS = 10.0
 _MOST_TABS = 20  # sign-ins of one browser at the same time
+_LONGEST_PATH = 2_000
 _ASYMMETRIC = ("RS", "PS", "ES", "Ed")  # the first letters of signature algorithms
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _BASIC, _POST = "client_secret_basic", "client_secret_post"
@@ -66,7 +68,8 @@ class SignIn:
     def ask(self, request: Request) -> Response:
         """Redirect a browser to the sign-in; answer 401 to other clients."""
         if "text/html" in request.headers.get("Accept", ""):
-            return RedirectResponse(LOGIN, 302)
+            asked = f"{request.scope['path']}?{request.url.query}"
+            return RedirectResponse(f"{LOGIN}?{urlencode({'to': asked})}", 302)
         return PlainTextResponse("sign in first\n", 401)
 
     async def _login(self, request: Request) -> Response:
@@ -74,7 +77,8 @@ class SignIn:
             client = await self._checked_client()
             state: dict[str, Any] = {}
             request.scope["session"] = state
-            answer: Response = await client.authorize_redirect(request, f"{self._url}{CALLBACK}")
+            tab, back = secrets.token_urlsafe(32), f"{self._url}{CALLBACK}"
+            answer: Response = await client.authorize_redirect(request, back, state=tab)
         except Exception as error:  # noqa: BLE001  a provider may answer anything
             return self._failed(error, 502)
         session = self._sessions.of(request)
@@ -83,6 +87,7 @@ class SignIn:
             self._sessions.begin(answer, session)
         session.until = signing_in().until
         session.data |= state  # authlib itself would remove the state of other tabs
+        session.asked[tab] = request.query_params.get("to", "")[:_LONGEST_PATH]
         return answer
 
     async def _callback(self, request: Request) -> Response:
@@ -99,7 +104,8 @@ class SignIn:
         except Exception as error:  # noqa: BLE001  as above
             return self._failed(error, 403)
         self._sessions.end(request)
-        answer = RedirectResponse("/", 303)
+        asked = session.asked.get(request.query_params["state"], "").lstrip("/")
+        answer = RedirectResponse(f"{self._url}/{asked}", 303)  # never to another site
         self._sessions.begin(answer, signed_in(person))
         return answer
 
