@@ -29,7 +29,7 @@ from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.memory import release_memory
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.view_cache import Answer, ViewCache
-from hivepipe.web.view_content import content_of, damage_named, status_of
+from hivepipe.web.view_content import content_of, damage_named, status_of, status_with
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, ViewQuery
 from hivepipe.web.views import OF_STACKS, SESSION, UNKNOWN, VIEWS, WITH_TEAM, content_of_view
@@ -142,8 +142,9 @@ class _Page:
                 return Answer(refuse(error), status_of(error))
             finally:
                 release_memory()
-            status = 400 if content.get("error") else 200
-            return Answer(text, status, is_cacheable=not content.get("not_indexed_bytes"))
+            return Answer(
+                text, status_with(content), is_cacheable=not content.get("not_indexed_bytes")
+            )
 
         if name in OF_STACKS:
             return make()

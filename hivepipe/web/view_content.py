@@ -43,6 +43,11 @@ def status_of(error: HivepipeError) -> int:
     return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 404)
 
 
+def status_with(content: Content) -> int:
+    """Return the HTTP status of a view's content, which may have an error of the query."""
+    return 400 if content.get("error") else 200
+
+
 def _failure(view: Callable[[ViewQuery], Content], query: ViewQuery, known: KnownHome) -> str:
     """Return why a view cannot show one home, or ""."""
     try:

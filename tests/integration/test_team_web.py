@@ -200,6 +200,13 @@ def test_the_search_of_a_team_refuses_a_filter_that_it_does_not_know() -> None:
         assert f'id="{name}"' not in shown
 
 
+@pytest.mark.usefixtures("page")
+def test_a_search_without_words_is_a_bad_request() -> None:
+    for address in ('/search?q=""', '/search.json?q=""'):
+        answer = behind_proxy().get(address)
+        assert (answer.status_code, "nothing to search for" in answer.text) == (400, True)
+
+
 # ---- the header of a proxy
 
 

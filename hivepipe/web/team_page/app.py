@@ -25,7 +25,7 @@ from hivepipe.web.team_page.identity import Identity, IdentityError
 from hivepipe.web.team_page.oidc import LOGOUT
 from hivepipe.web.team_views import TEAM_VIEWS
 from hivepipe.web.templates import templates
-from hivepipe.web.view_content import content_of, status_of
+from hivepipe.web.view_content import content_of, status_of, status_with
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, ViewQuery
 from hivepipe.web.views import UNKNOWN
@@ -117,14 +117,16 @@ class _Page:
     def view(self, name: str, request: Request) -> Response:
         try:
             content = self._content(name, request)
-            return HTMLResponse(self._text(request, name, f"{name}.html", content))
+            text = self._text(request, name, f"{name}.html", content)
+            return HTMLResponse(text, status_with(content))
         except HivepipeError as error:
             content = {"error": str(error), "heading": "Nothing to show"}
             return HTMLResponse(self._text(request, name, "error.html", content), status_of(error))
 
     def json(self, name: str, request: Request) -> Response:
         try:
-            text, status = json_of(self._content(name, request)), 200
+            content = self._content(name, request)
+            text, status = json_of(content), status_with(content)
         except HivepipeError as error:
             text, status = json_of({"error": str(error)}), status_of(error)
         return Response(text, status, media_type="application/json")
