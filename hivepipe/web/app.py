@@ -37,7 +37,10 @@ from hivepipe.web.views import OF_STACKS, SESSION, UNKNOWN, VIEWS, WITH_TEAM, co
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-EVENT_STREAM = "text/event-stream"
+EVENT_STREAM = {
+    "Content-Type": "text/event-stream",
+    "X-Accel-Buffering": "no",  # nginx would hold the stream back until it has some kilobytes
+}
 
 
 def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) -> ASGIApp:
@@ -55,8 +58,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":  # the stream would never end
-            return Response(media_type=EVENT_STREAM)
-        return StreamingResponse(changes.follow(), media_type=EVENT_STREAM)
+            return Response(headers=EVENT_STREAM)
+        return StreamingResponse(changes.follow(), headers=EVENT_STREAM)
 
     async def root(_: Request) -> Response:
         return RedirectResponse("/now", 302)

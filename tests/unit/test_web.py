@@ -203,9 +203,13 @@ def test_a_project_whose_name_is_not_utf8_is_shown(
     assert client.get("/costs.json").json()["costs"][0]["project"] == project
 
 
-def test_empty_views_name_the_next_command(tmp_path: Path, client: TestClient, home: Path) -> None:
+def test_a_proxy_is_asked_not_to_hold_the_changes_back(client: TestClient) -> None:
     answer = client.head("/events")  # opens no stream
     assert answer.headers["Content-Type"].startswith("text/event-stream")
+    assert answer.headers["X-Accel-Buffering"] == "no"
+
+
+def test_empty_views_name_the_next_command(tmp_path: Path, client: TestClient, home: Path) -> None:
     (home / "hive.db").unlink()
     assert "hivepipe init" in client.get("/now").text
     for name in ("agents", "costs", "skills"):
