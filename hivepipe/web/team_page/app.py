@@ -88,7 +88,8 @@ class _Gate:
         if path == HEALTH:
             return None
         if self._host and request.headers.get("Host") != self._host:
-            return PlainTextResponse("call it by its own address\n", 403)
+            text = f"this page is {self._url}; a proxy before it must pass on the header Host\n"
+            return PlainTextResponse(text, 403)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or path != LOGOUT:
                 return PlainTextResponse("this address can only be read\n", 405)
