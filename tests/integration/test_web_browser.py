@@ -28,6 +28,14 @@ def test_each_view_loads_and_a_new_session_appears(
     assert browser.console == []
 
 
+def test_a_page_without_javascript_says_that_it_is_not_live(address: str, chromium: Any) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator("#live").inner_text() == "not live: JavaScript is off"
+    context.close()
+
+
 def test_more_pages_than_connections_of_one_browser_are_live_at_once(
     address: str, browser: Browser, private_home: Home, writer: Writer
 ) -> None:

@@ -117,7 +117,7 @@ const TYPING = "main :is(input:not([type=checkbox]), select)";
 const OUTDATED = "not up to date: the server";
 const TROUBLES = { 401: "server restarted: open the address that it printed" };
 const state = document.getElementById("live");
-let connection = state.textContent; // the state of the stream
+let connection = "connecting"; // the state of the stream
 let trouble = ""; // why the last load failed, or ""
 let stream = null; // shared by all pages (stream.js), or its own without SharedWorker
 
@@ -150,6 +150,7 @@ function listen() {
   };
 }
 
+show();
 listen();
 choose(document.getElementById("home"));
 addEventListener("pagehide", () => stream.close());
