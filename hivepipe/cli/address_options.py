@@ -24,6 +24,7 @@ class _Address(click.ParamType[str]):
 
 port_option = click.option(
     "--port",
+    metavar="N",
     type=click.IntRange(0, 65_535),
     help="TCP port (setting `web_port`); 0 picks a free one.",
 )

@@ -22,9 +22,9 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 @click.option(
     "--source", type=Choice(_SOURCES), default="startup", show_default=True, help="Kind of start."
 )
-@click.option("--session", default="", help="Full id of the session.")
-@click.option("--task", default="", help="Id of the session's task.")
-@click.option("--profile", default="", help="Id of the session's profile.")
+@click.option("--session", metavar="ID", default="", help="Full id of the session.")
+@click.option("--task", metavar="ID", default="", help="Id of the session's task.")
+@click.option("--profile", metavar="ID", default="", help="Id of the session's profile.")
 @click.option("--prompt", default="", help="Show the text that is added to this prompt instead.")
 @json_option
 def context(source: str, session: str, task: str, profile: str, prompt: str) -> None:

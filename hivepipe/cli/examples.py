@@ -113,7 +113,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "team page-login": ("hivepipe team page-login", "hivepipe team page-login --revoke"),
     "team page": (
         "hivepipe team page --header X-Forwarded-Email --proxy 10.0.0.7",
-        "hivepipe team page --oidc https://id.acme --client-id hivepipe --url https://hive.acme",
+        "hivepipe team page --oidc https://id.acme --client-id x --url https://hive",
     ),
     "team revoke": ("hivepipe team revoke laptop",),
     "team forget": ("hivepipe team forget 7b1f0c9e",),

@@ -15,6 +15,7 @@ from hivepipe.home import locate
 @click.option(
     "-n",
     "--lines",
+    metavar="N",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,

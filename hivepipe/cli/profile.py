@@ -65,7 +65,10 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
 @click.argument("profile_id", metavar="ID")
 @click.argument("name", metavar="[FILE]", type=_file, required=False)
 @click.option(
-    "--version", type=click.IntRange(1, 10**9), help="An earlier version (see `history`)."
+    "--version",
+    metavar="N",
+    type=click.IntRange(1, 10**9),
+    help="An earlier version (see `history`).",
 )
 @json_option
 def show(profile_id: str, name: str | None, version: int | None) -> None:

@@ -74,7 +74,7 @@ def search(
     Output of hivepipe's own commands is listed last. With --team, words are matched whole.
 
     A word also matches inside other words, and punctuation must match. Quote a phrase; put a *
-    behind the beginning of a word.
+    after the beginning of a word.
     """
     question = Question(
         query_of(words),

@@ -20,6 +20,7 @@ _SHOWN = 160  # characters of one event
 @click.option("--session", "session_id", default="", metavar="ID", help="Only this session.")
 @click.option(
     "--lines",
+    metavar="N",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,

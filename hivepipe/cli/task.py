@@ -29,8 +29,8 @@ def task() -> None:
 
 @task.command()
 @click.argument("text")
-@click.option("--id", "named", default="", help="Id of the task; default: a new one.")
-@click.option("--session", default="", help="Assign it to this session at once.")
+@click.option("--id", "named", metavar="ID", default="", help="Id of the task; default: a new one.")
+@click.option("--session", metavar="ID", default="", help="Assign it to this session at once.")
 @_unknown
 @json_option
 def add(text: str, named: str, session: str, unknown: bool) -> None:

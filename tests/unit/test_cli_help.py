@@ -52,6 +52,13 @@ def test_every_command_has_a_sentence_an_example_and_explained_options() -> None
                 assert option.help or is_self_explanatory, (path, option.opts)
 
 
+def test_every_help_fits_into_80_columns_and_names_the_values_of_options() -> None:
+    for path in CALLABLE:
+        text = CliRunner().invoke(main, [*path.split(), "--help"], terminal_width=80).output
+        assert [line for line in text.splitlines() if len(line) > 80] == [], path
+        assert not re.search(r"--\S+ (INTEGER|FILENAME)", text), f"`{path}` lacks a metavar"
+
+
 def test_every_example_parses(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (click.Path, click.File):  # files of an example need not exist
         monkeypatch.setattr(kind, "convert", lambda _self, value, *_: value)

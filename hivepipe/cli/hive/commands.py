@@ -60,14 +60,26 @@ def init(adopt: bool) -> None:
 @hive.command()
 @click.argument("project")
 @click.argument("task", default="")
-@click.option("--file", "path", type=click.File("rb"), help="File with the task; `-` is stdin.")
 @click.option(
-    "--session", default="", help="UUID of its session; a second spawn with it starts nothing."
+    "--file",
+    "path",
+    metavar="FILE",
+    type=click.File("rb"),
+    help="File with the task; `-` is stdin.",
 )
 @click.option(
-    "--task-id", default="", help="Id of its task (`hivepipe task`); default: a new task."
+    "--session",
+    metavar="UUID",
+    default="",
+    help="UUID of its session; a second spawn with it starts nothing.",
 )
-@click.option("--profile", default="", help="Id of its profile (HIVEPIPE_AGENT_ID).")
+@click.option(
+    "--task-id",
+    metavar="ID",
+    default="",
+    help="Id of its task (`hivepipe task`); default: a new task.",
+)
+@click.option("--profile", metavar="ID", default="", help="Id of its profile (HIVEPIPE_AGENT_ID).")
 @click.option(
     "--dangerously-skip-permissions",
     "skips",
@@ -132,7 +144,9 @@ def resume(start: str, text: str) -> None:
 @hive.command()
 @click.argument("start", metavar="ID")
 @click.argument("text", default="")
-@click.option("--option", type=click.IntRange(1), default=None, help="Number of the option.")
+@click.option(
+    "--option", metavar="N", type=click.IntRange(1), default=None, help="Number of the option."
+)
 def answer(start: str, text: str, option: int | None) -> None:
     """Answer a worker's question.
 

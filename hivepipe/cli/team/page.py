@@ -56,7 +56,7 @@ def _is_longer(parts: SplitResult) -> bool:
 def page_login(revoke: bool) -> None:
     """Create the login of `team page` and print its secret URL.
 
-    Anyone who knows this URL can read what any member can read. Store it by
+    Anyone who knows this URL can read what any member can read. Store it with
     `hivepipe credentials set HIVEPIPE_TEAM_PAGE` on the machine that serves the page.
     """
     with administrator() as connection:
@@ -73,7 +73,9 @@ def page_login(revoke: bool) -> None:
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True
+)
 @bind_option
 @click.option(
     "--url",
@@ -91,7 +93,13 @@ def page_login(revoke: bool) -> None:
 )
 @click.option("--oidc", metavar="ISSUER", help="Sign in at this OpenID Connect provider.")
 @click.option("--client-id", metavar="ID", help="With --oidc: this page's name there.")
-@click.option("--claim", default="email", show_default=True, help="With --oidc: names the member.")
+@click.option(
+    "--claim",
+    metavar="NAME",
+    default="email",
+    show_default=True,
+    help="With --oidc: names the member.",
+)
 def page(port: int, bind: str, url: str, **who: Any) -> None:
     """Serve the page of a team to its members.
 
