@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import QuietHandler
 
 SUMMARY = {
     "summary": "The parser was mended, and its tests are green again.",
@@ -19,7 +21,7 @@ INPUT_TOKENS, OUTPUT_TOKENS = 1_000, 100
 Answer = Callable[["Handler"], None]
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """One request, answered by the script."""
 
     protocol_version = "HTTP/1.1"
@@ -29,24 +31,11 @@ class Handler(BaseHTTPRequestHandler):
         """Store the request and answer it by the script."""
         server = self.server
         assert isinstance(server, Provider)
-        self.body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.body = json.loads(self.content())
         with server.lock:
             server.requests.append((self.path, dict(self.headers), self.body))
             answer = server.script.pop(0) if server.script else server.otherwise
         answer(self)
-
-    def send(self, status: int, body: bytes, **headers: str) -> None:
-        """Send a complete answer."""
-        self.send_response(status)
-        headers = {"content_type": "application/json", **headers}
-        self.send_header("content-length", str(len(body)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Suppress the log."""
 
 
 class Provider(ThreadingHTTPServer):

@@ -6,6 +6,26 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    """A request that is not logged."""
+
+    def content(self) -> bytes:
+        """Read what the client sends."""
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def send(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """Send a complete answer."""
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        for name, value in {"content_type": "application/json", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Suppress the log."""
+
+
 @contextmanager
 def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Serve requests while the context lasts; yield the address."""

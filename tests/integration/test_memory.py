@@ -6,7 +6,6 @@ import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, nullcontext, suppress
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +21,7 @@ from hivepipe.operations.memory import index_folders
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
-from tests.loopback import served
+from tests.loopback import QuietHandler, served
 from tests.payloads import SESSION, changed
 
 KEY = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8" * 6
@@ -280,27 +279,21 @@ def test_memories_rated_useful_come_first(scene: Scene) -> None:
     assert scene.found("tea") == ["b.md", "a.md"]
 
 
-class Endpoint(BaseHTTPRequestHandler):
+class Endpoint(QuietHandler):
     """An embeddings endpoint with three topics."""
 
     texts: list[str]
     works: bool
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = json.loads(self.content())
         assert self.path == "/v1/embeddings"
         type(self).texts += asked["input"]
         data = [
             {"index": n, "embedding": [1.0 if topic in text.lower() else 0.1 for topic in TOPICS]}
             for n, text in enumerate(asked["input"])
         ]
-        body = json.dumps({"data": data[::-1]}).encode()
-        self.send_response(200 if type(self).works else 503)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        self.send(200 if type(self).works else 503, json.dumps({"data": data[::-1]}).encode())
 
 
 @pytest.fixture

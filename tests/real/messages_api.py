@@ -9,11 +9,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any
 
-from tests.loopback import served
+from tests.loopback import QuietHandler, served
 from tests.real.script import AGENT_ID, CWD, Call, Cut, Refuse, Say, Script, Slow, Turn
 
 USAGE = {
@@ -86,20 +85,17 @@ class MessagesApi:
             yield self
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     fake: MessagesApi
-
-    def log_message(self, *_: object) -> None:
-        """Suppress the log."""
 
     def do_GET(self) -> None:
         self._answer(404, _error("not_found_error"))
 
-    do_HEAD = do_GET  # noqa: N815  The base class looks for this name.
+    do_HEAD = do_GET
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        raw = self.content()
         path = self.path.partition("?")[0]
         if path == "/v1/messages/count_tokens":
             self._answer(200, {"input_tokens": len(raw) // 4})

@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.loopback import served
+from tests.loopback import QuietHandler, served
 from tests.real.script import Call, Say
 
 USAGE = {
@@ -44,17 +43,14 @@ class ResponsesApi:
             yield self
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     fake: ResponsesApi
-
-    def log_message(self, *_: object) -> None:
-        """Suppress the log."""
 
     def do_GET(self) -> None:
         self.send_error(404)
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
+        body = json.loads(self.content())
         done = sum(str(each.get("type")).endswith("_output") for each in body["input"])
         self.fake.served += 1
         id = f"resp_{self.fake.served:06}"

@@ -2,35 +2,27 @@
 
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from hivepipe.summaries.providers import TEAM_STORE
 from hivepipe.team.archives import place
 from hivepipe.team.archives.stores import Bucket
-from tests.loopback import served
+from tests.loopback import QuietHandler, served
 from tests.object_store import KEY
 
 
-class Store(BaseHTTPRequestHandler):
+class Store(QuietHandler):
     """A store that notes the objects to delete, by request."""
 
     requests: list[list[str]]
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        names = re.findall("<Key>(.*?)</Key>", body)
+        names = re.findall("<Key>(.*?)</Key>", self.content().decode())
         self.requests.append(names)
         deleted = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names)
         answer = f"<DeleteResult>{deleted}</DeleteResult>".encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_words: object) -> None:
-        """Print nothing."""
+        self.send(200, answer)
 
 
 @pytest.fixture
