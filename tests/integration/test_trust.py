@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.installed import User
+from tests.integration.test_special_files import device, endless, pipe
 
 REQUEST = """
 checkpoint_interval = 0
@@ -286,23 +287,10 @@ def test_requests_of_projects_with_one_home_are_separate(clone: Clone) -> None:
     assert "".join(answers) == ""
 
 
-def device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
 def link_elsewhere(path: Path) -> None:
     target = path.parent.parent / "secret"
     target.write_text("guard = 'off'\n")
     path.symlink_to(target)
-
-
-def pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def endless(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
 
 
 def large(path: Path) -> None:
