@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from hivepipe.team import schema_steps
 from tests.conftest import ROOT, Home, folder_of_homes
@@ -107,6 +108,30 @@ def team(unused_team: Team, no_team: None) -> Iterator[Team]:
     made = unused_team.copied()
     yield made
     made.server.psql(f"DROP DATABASE {made.database} WITH (FORCE)")
+
+
+@pytest.fixture
+def client(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    """A connection to the Redis of the private home."""
+    with redis_server.client() as made:
+        yield made
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Any]:
+    """A hive. The modules about other things have a scene of their own."""
+    from tests.hive_scene import played  # noqa: PLC0415  few tests need it
+
+    yield from played(private_home)
+
+
+@pytest.fixture
+def llm() -> Iterator[Any]:
+    """A provider of language models."""
+    from tests.llm_server import provider  # noqa: PLC0415  few tests need it
+
+    with provider() as server:
+        yield server
 
 
 @pytest.fixture

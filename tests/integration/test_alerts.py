@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +26,11 @@ from hivepipe.queue.figures import SAMPLES_KEY
 from hivepipe.queue.latencies import latencies
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import LOCK_KEY, run_triggered, trigger
-from tests.conftest import CLI, COMMANDS, Home, Server, Writer, fire_all, until
-from tests.loopback import served
+from tests.conftest import CLI, COMMANDS, Home, Writer, fire_all, until
+from tests.loopback import QuietHandler, served
 from tests.payloads import SESSION_START, changed
 
 (ROW,) = [row for row in PERIODIC if row.operation == "raise_alerts"]
-
-
-@pytest.fixture
-def client(redis_server: Server) -> Iterator[redis.Redis]:
-    with redis_server.client() as made:
-        yield made
 
 
 @pytest.fixture
@@ -99,20 +92,15 @@ def recorded_alerts(home: Home) -> list[tuple[str, bool]]:
     return [(row["name"], row["ended_at"] is None) for row in rows]
 
 
-class Webhook(BaseHTTPRequestHandler):
+class Webhook(QuietHandler):
     """Stores the alerts that it receives."""
 
     received: list[dict[str, Any]]
     url: str
 
     def do_POST(self) -> None:
-        size = int(self.headers["Content-Length"])
-        self.received.append(json.loads(self.rfile.read(size)))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        self.received.append(json.loads(self.content()))
+        self.send(204)
 
 
 @pytest.fixture

@@ -3,18 +3,10 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator
-
-import pytest
 
 from hivepipe.cli.hive.commands import hive
-from tests.conftest import ROOT, Home, until
-from tests.hive_scene import DONE, Scene, played, script
-
-
-@pytest.fixture
-def scene(private_home: Home) -> Iterator[Scene]:
-    yield from played(private_home)
+from tests.conftest import ROOT, until
+from tests.hive_scene import DONE, Scene, script
 
 
 def test_a_spawned_worker_runs_its_task_to_the_end_and_is_stored(scene: Scene) -> None:

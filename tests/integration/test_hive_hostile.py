@@ -7,7 +7,6 @@ import resource
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,16 +25,11 @@ from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.retire import archive
 from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
-from tests.conftest import Home, until
+from tests.conftest import until
 from tests.faults.test_store_faults import mounted
-from tests.hive_scene import DONE, Scene, played, script, tick
+from tests.hive_scene import DONE, Scene, script, tick
 
 YEAR_NS = 370 * 86_400 * 10**9
-
-
-@pytest.fixture
-def scene(private_home: Home) -> Iterator[Scene]:
-    yield from played(private_home)
 
 
 def test_named_pipes_instead_of_files_block_nothing(scene: Scene) -> None:

@@ -3,27 +3,19 @@
 import json
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-
-import pytest
 
 from hivepipe.db.activity import record_activity
 from hivepipe.db.database import Database
 from hivepipe.events.job_plan import utc
 from hivepipe.orchestrator.respawn_policy import record_step
 from hivepipe.orchestrator.worker import Worker
-from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, played, script, tick
+from tests.conftest import until
+from tests.hive_scene import DONE, Scene, script, tick
 
 SHORT_TIMES = {"STALE_SECS": "0.2", "GRACE_SECS": "0.2"}
-
-
-@pytest.fixture
-def scene(private_home: Home) -> Iterator[Scene]:
-    yield from played(private_home)
 
 
 def steps(scene: Scene, worker: str) -> list[tuple[str, int]]:

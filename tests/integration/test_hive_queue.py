@@ -4,12 +4,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
@@ -17,15 +14,10 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import compose
 from hivepipe.monitor.snapshot import hive_states
 from hivepipe.queue import client
-from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
-from tests.hive_scene import DONE, Scene, played, script
+from tests.conftest import Process, Server, Writer, accepted, is_drained, until
+from tests.hive_scene import DONE, Scene, script
 
 WORKING = 'status {"status": "working", "progress": "read it all"}'
-
-
-@pytest.fixture
-def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
-    yield from played(private_home)
 
 
 def test_the_monitor_stores_each_status_once(

@@ -7,23 +7,17 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hivepipe.orchestrator.prompts import DEFAULTS
-from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, played, script
+from tests.conftest import until
+from tests.hive_scene import DONE, Scene, script
 
 UNCOMMITTED = 'status {"status": "done", "result": "so", "committed": false, "parked": true}'
 # prompts/worker.md as version 1.0.0 wrote it
 FORMER = Path(__file__).parent / "data" / "hive-worker-1.0.0.md"
-
-
-@pytest.fixture
-def scene(private_home: Home) -> Iterator[Scene]:
-    yield from played(private_home)
 
 
 def repository(scene: Scene) -> Path:

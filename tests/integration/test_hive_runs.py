@@ -21,19 +21,14 @@ from hivepipe.operations import hive as hive_operations
 from hivepipe.orchestrator import orchestrator
 from hivepipe.orchestrator.folder import Hive, running_workers
 from hivepipe.orchestrator.worker import Worker
-from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, played, script, tick
+from tests.conftest import until
+from tests.hive_scene import DONE, Scene, script, tick
 
 KEY = "uH7fJ2q" + "Zt9xB4m" * 3  # a secret without a recognisable form
 QUESTION = (
     'status {"status": "need_input", "question": "Which timeout?", "context": "auth.py:42", '
     '"options": ["30 minutes", "configurable"], "priority": "high"}'
 )
-
-
-@pytest.fixture
-def scene(private_home: Home) -> Iterator[Scene]:
-    yield from played(private_home)
 
 
 def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -14,15 +13,10 @@ from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.orchestrator.folder import find_hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
-from tests.conftest import Home, until
-from tests.hive_scene import Scene, played, script
+from tests.conftest import until
+from tests.hive_scene import Scene, script
 
 ERROR = 'status {"status": "error", "error": "no such file"}'
-
-
-@pytest.fixture
-def scene(private_home: Home) -> Iterator[Scene]:
-    yield from played(private_home)
 
 
 def tasks(scene: Scene) -> dict[str, tuple[str, str | None]]:

@@ -17,11 +17,6 @@ from tests.web_scene import client_of
 HELD_SECS = 0.3
 
 
-@pytest.fixture
-def client(redis_server: Server) -> redis.Redis:
-    return redis_server.client()
-
-
 def fire_late(event: str, home: Home) -> None:
     """Fire a hook whose event arrives late."""
     command = [sys.executable, "-I", "-S", str(hook_path(event))]

@@ -15,11 +15,6 @@ from tests.payloads import SESSION_START
 from tests.web_scene import client_of
 
 
-@pytest.fixture
-def client(redis_server: Server) -> redis.Redis:
-    return redis_server.client()
-
-
 def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> None:
     """Add a finished job, which stays for a minute."""
     ended = datetime.now(UTC)

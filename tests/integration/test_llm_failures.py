@@ -15,7 +15,7 @@ import pytest
 
 from tests import llm_server
 from tests.conftest import Home, Server, until
-from tests.llm_server import Answer, Handler, Provider, error, provider, success
+from tests.llm_server import Answer, Handler, Provider, error, success
 from tests.rounds import ASKED_ROUNDS
 from tests.summary_scene import CANARY, Scene, conversation, message_line, processes_with
 
@@ -64,12 +64,6 @@ def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
     made = Scene(private_home, redis_server)
     yield made
     made.close()
-
-
-@pytest.fixture
-def llm() -> Iterator[Provider]:
-    with provider() as server:
-        yield server
 
 
 def retry_waits(scene: Scene) -> dict[str, float]:

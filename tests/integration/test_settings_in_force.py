@@ -4,26 +4,19 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-import pytest
 import redis
 
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.ticks import run_triggered, trigger
-from tests.conftest import Home, Server, Writer, fire, until
+from tests.conftest import Home, Writer, fire, until
 from tests.payloads import SESSION_START, changed
 
 # The first one once read the settings in each run; the others open the database.
 OPERATIONS = ("raise_alerts", "reap_sessions", "cleanup_agents", "raise_alerts")
-
-
-@pytest.fixture
-def client(redis_server: Server) -> Iterator[redis.Redis]:
-    with redis_server.client() as made:
-        yield made
 
 
 def run_now(client: redis.Redis, operation: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from hivepipe.operations.declared import PERIODIC
 from tests.conftest import ROOT, Home, Server, hook_answer, until
-from tests.llm_server import SUMMARY, Provider, provider, success
+from tests.llm_server import SUMMARY, Provider, success
 from tests.payloads import SESSION_END, SESSION_START, STOP, changed
 from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, conversation, message_line
 
@@ -26,12 +26,6 @@ def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
     made = Scene(private_home, redis_server)
     yield made
     made.close()
-
-
-@pytest.fixture
-def llm() -> Iterator[Provider]:
-    with provider() as server:
-        yield server
 
 
 def test_with_a_damaged_ledger_a_session_gets_a_plain_summary(scene: Scene, llm: Provider) -> None:
