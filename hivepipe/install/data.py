@@ -27,18 +27,8 @@ _OURS_OF_HIVE = ("workers", "state", "archive")
 _NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}
 # Files that exist before the first event. Redis and the database are checked separately.
 _OF_AN_EMPTY_HOME = (
-    ".gitignore",
-    "environment",
-    "appendonly",
-    "hive.db",
-    "kernel",
-    "logs/",
-    "lost-events",
-    "manifest.db",
-    "redaction.key",
-    "redis.lock",
-    STATUS_LINE_FILE,
-    "stay",
+    *(".gitignore", "environment", "appendonly", "hive.db", "kernel", "logs/", "lost-events"),
+    *("manifest.db", "redaction.key", "redis.lock", STATUS_LINE_FILE, "stay"),
 )
 
 

@@ -21,7 +21,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -221,10 +221,8 @@ def missing_folders(path: str) -> list[str]:
 
 
 def remove_if_empty(folder: str) -> None:
-    try:
+    with suppress(OSError):
         os.rmdir(folder)
-    except OSError:
-        return
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:

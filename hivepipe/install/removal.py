@@ -148,7 +148,8 @@ def _restore_names(place: Place, own: list[str]) -> list[str]:
     """Give renamed files their names back, and remove them from `own`; return those that stay."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.renamed()
-    _restore_mode(os.path.dirname(kept), manifest)
+    if (mode := manifest.fact(STATE_MODE)) and os.path.isdir(os.path.dirname(kept)):
+        os.chmod(os.path.dirname(kept), int(mode, 8))
     if not os.path.isdir(kept) or os.path.islink(kept) or os.path.islink(os.path.dirname(kept)):
         return []
     if not own and ARCHIVE_INDEX in before:
@@ -173,12 +174,6 @@ def _clear_foreign_redis(place: Place, purge: bool) -> None:
             f"{endpoint.shown(stack.url)} does not answer, or has unfinished jobs "
             "(`hivepipe up -d` runs them, --purge drops them)"
         )
-
-
-def _restore_mode(folder: str, manifest: Manifest) -> None:
-    mode = manifest.fact(STATE_MODE)
-    if mode and os.path.isdir(folder):
-        os.chmod(folder, int(mode, 8))
 
 
 def _place(user: bool) -> Place:

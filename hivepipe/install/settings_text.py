@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
+from functools import reduce
+from operator import getitem, itemgetter
 from typing import Any
 
 from hivepipe.errors import SettingsError
@@ -64,7 +65,7 @@ def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]
         for emptied, container in ((path[:-1], group), (event, event), (hooks, hooks)):
-            if _value(text, emptied):
+            if reduce(getitem, emptied, json_text.parse(text)):
                 break
             text = json_text.remove(text, container)
     return text
@@ -99,10 +100,3 @@ def _entries(
                 if is_wanted(handler):
                     path = ("hooks", event, at, "hooks", number)
                     yield event, {**group, "hooks": [handler]}, path
-
-
-def _value(text: str, path: json_text.Path) -> Any:
-    value = json_text.parse(text)
-    for key in path:
-        value = value[key]
-    return value

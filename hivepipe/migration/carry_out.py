@@ -170,7 +170,8 @@ def _move_aside(plan: Plan, record: Record) -> Record:
     record = replace(record, moves=[*record.moves, *new], asides=asides, is_complete=False)
     with _stack_at_rest(plan):  # stopping may fail, so nothing is recorded before
         records.write(record)
-        _keep_out_of_git(plan.aside)
+        if edit := git_exclude.to_ignore(f"{plan.aside}/"):  # often only the old name is ignored
+            edits.make(edit)
         for move in plan.moves:
             _move(move, plan.aside)
     return record
@@ -191,13 +192,6 @@ def _move(move: Move, aside: str) -> None:
         make_private(os.path.dirname(move.target))
     with os_error_as(MigrationError, f"{move.source} cannot be moved"):
         os.rename(move.source, move.target)
-
-
-def _keep_out_of_git(aside: str) -> None:
-    """Make git ignore the new name of the old home, because often only the old name is ignored."""
-    edit = git_exclude.to_ignore(f"{aside}/")
-    if edit:
-        edits.make(edit)
 
 
 def _install(plan: Plan, record: Record) -> None:

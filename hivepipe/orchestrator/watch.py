@@ -53,7 +53,8 @@ class Watch:
             mark = _mark(worker.status_file)
             if mark and self._reported.get(worker.id) != mark:
                 status = worker.status()
-                if status.problems and not status.word and _is_young(status):
+                age_secs = time.time() - status.changed_ns / 1e9
+                if status.problems and not status.word and age_secs < _WHOLE_AFTER_SECS:
                     continue
                 yield Change(worker, status)
                 self._report(worker.id, mark)
@@ -108,7 +109,3 @@ def _mark(path: Path) -> str:
     except OSError:
         return ""
     return f"{status.st_mtime_ns} {status.st_ino} {status.st_size}"
-
-
-def _is_young(status: Status) -> bool:
-    return time.time() - status.changed_ns / 1e9 < _WHOLE_AFTER_SECS

@@ -58,23 +58,14 @@ def become_claude(program: str, request: Request) -> NoReturn:
 def claude_arguments(request: Request) -> list[str]:
     """Return the arguments of `claude`: no user settings, no tools, no transcript, a budget."""
     return [
-        "-p",
-        "--model",
-        request["model"],
-        "--output-format",
-        "json",
-        "--json-schema",
-        json.dumps(request["schema"]),
-        "--no-session-persistence",
-        "--setting-sources",
-        "",
-        "--settings",
-        '{"disableAllHooks": true}',
-        "--strict-mcp-config",
-        "--tools",
-        "",
-        "--max-budget-usd",
-        f"{request['dollars']:.4f}",
+        *("-p", "--no-session-persistence", "--strict-mcp-config"),
+        *("--model", request["model"]),
+        *("--output-format", "json"),
+        *("--json-schema", json.dumps(request["schema"])),
+        *("--setting-sources", ""),
+        *("--settings", '{"disableAllHooks": true}'),
+        *("--tools", ""),
+        *("--max-budget-usd", f"{request['dollars']:.4f}"),
     ]
 
 
