@@ -49,6 +49,7 @@ def test_the_services_differ_only_in_their_command_and_limits() -> None:
     assert common[0]["environment"] == {
         "HIVEPIPE_HOME": "/data/home",
         "XDG_STATE_HOME": "/data/state",
+        "XDG_DATA_HOME": "/data/share",
         "XDG_RUNTIME_DIR": "/run/hivepipe",
         "REDIS_URL": "redis://:${HIVEPIPE_REDIS_PASSWORD:?set it in .env}@redis:6379/0",
     }
