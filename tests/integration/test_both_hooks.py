@@ -201,7 +201,7 @@ def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
 ARM64 = shutil.which("qemu-aarch64-static") or ""
 
 
-@pytest.mark.long
+@pytest.mark.cross
 @pytest.mark.skipif(not (ARM64 and find_spec("ziglang")), reason="nothing runs a hook for arm64")
 def test_both_hooks_treat_events_alike_on_arm64(hook_home: HookHome, wheels: Wheels) -> None:
     program = program_in(wheels.built(TARGET="aarch64-linux-musl"))
