@@ -25,10 +25,19 @@ _ROUNDS = 20  # a process that cannot be killed must not hold up the caller
 
 def find_program(name: str) -> str | None:
     """Return the absolute path of a program, given by its name or its path, or None."""
+    return next(find_programs(name), None)
+
+
+def find_programs(name: str) -> Iterator[str]:
+    """Yield the absolute path of each program of a name in the order of PATH, or of one path."""
     if "/" in name:
-        return shutil.which(os.path.abspath(name))  # noqa: TID251  the only caller
-    path = settings.absolute_entries(settings.environment("PATH") or "")
-    return shutil.which(name, path=path)  # noqa: TID251
+        folders = [os.path.dirname(os.path.abspath(name))]
+    else:
+        folders = settings.absolute_entries(settings.environment("PATH") or "").split(":")
+    for folder in filter(None, folders):
+        path = shutil.which(os.path.basename(name), path=folder)  # noqa: TID251  the only caller
+        if path:
+            yield path
 
 
 def module(name: str, *arguments: object) -> list[str]:

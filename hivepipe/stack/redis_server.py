@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 
 from hivepipe.errors import NoRedisServerError
-from hivepipe.programs import find_program, run_to_end
+from hivepipe.programs import find_program, find_programs, run_to_end
 from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
@@ -45,15 +45,18 @@ def find_server(home: str = "") -> str:
     least = _FOLDER_SINCE if home and _needs_folder(home) else OLDEST
     configured = of_files("HIVEPIPE_REDIS_SERVER")
     # If a server is configured, no other server replaces it silently.
-    candidates = [configured] if configured else [*_NAMES]
-    paths = [*map(find_program, candidates), *([] if configured else [_packaged()])]
-    too_old: list[str] = []
-    for path in filter(None, paths):
-        version = version_of(path) or (0, 0, 0)
-        if version >= least:
-            return path
-        too_old += [path] if version >= OLDEST else []
-    raise NoRedisServerError(_why_none(configured, home, too_old))
+    found = [
+        path for name in ([configured] if configured else _NAMES) for path in find_programs(name)
+    ]
+    paths = found if configured else [*found, *filter(None, [_packaged()])]
+    versions = {path: version_of(path) or (0, 0, 0) for path in paths}
+    suitable = [path for path in paths if versions[path] >= least]
+    if not suitable:
+        raise NoRedisServerError(
+            _why_none(configured, home, [path for path in paths if versions[path] >= OLDEST])
+        )
+    # The old server of an active environment comes first on PATH, before the system's.
+    return next((path for path in suitable if versions[path] >= _FOLDER_SINCE), suitable[0])
 
 
 def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:

@@ -167,6 +167,21 @@ def test_an_older_server_is_refused_beside_newer_files(installed: Installed) -> 
     assert not installed.refusal(older, "appendonlydir/")
 
 
+def test_a_newer_server_later_on_path_is_used_by_every_shell(
+    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An active environment has the server of `hivepipe[embedded]` first on PATH."""
+    system = tmp_path / "redis-server"
+    system.write_text("#!/bin/sh\necho 'Redis server v=7.0.15 sha=0'\n")
+    system.chmod(0o755)
+    older, own = "Redis server v=6.2.14 sha=0", os.environ["PATH"]
+    for path in (own, f"{own}:{tmp_path}", str(tmp_path)):
+        monkeypatch.setenv("PATH", path)
+        assert installed.refusal(older) == ("" if path == own else str(system))
+        if path != own:
+            assert installed.refusal(older, "appendonlydir/1.incr.aof") == str(system)
+
+
 def test_a_server_is_accepted_from_6_2_on(installed: Installed) -> None:
     assert installed.refusal("Redis server v=6.0.16 sha=0")
     assert not installed.refusal("Redis server v=6.2.0 sha=0")
