@@ -281,7 +281,7 @@ def is_flushed():
 
 def is_open(made):
     """Return whether the interpreter would close this object, and perhaps write before."""
-    if isinstance(made, io.IOBase):
+    if isinstance(made, io.IOBase.__base__):  # the class in C; io.IOBase would check subclasses
         return not made.closed
     return isinstance(made, (sqlite3.Connection, socket.socket, subprocess.Popen))
 

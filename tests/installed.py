@@ -30,6 +30,7 @@ from tests.conftest import (
     until,
 )
 from tests.forked import Forker
+from tests.sandbox import command_lines
 
 UID = 65534 if os.geteuid() == 0 else os.geteuid()
 AS_USER = (
@@ -228,7 +229,7 @@ class User:
         start = ("hivepipe.stack.starter", str(self.run_folder))
 
         def is_over() -> bool:
-            lines = map(_command_of, psutil.process_iter())
+            lines = [line for _, line in command_lines()]
             return not any(all(word in line for word in start) for line in lines)
 
         until(is_over, "a hook's start of the stack is not over")
@@ -321,7 +322,13 @@ class User:
         return int(pid)
 
     def _running(self) -> list[psutil.Process]:
-        return [p for p in psutil.process_iter() if _folder_of(p).startswith(str(self.home))]
+        found = []
+        for pid, _ in command_lines():
+            # HOME is unreliable, because Redis overwrites it.
+            with suppress(OSError, psutil.NoSuchProcess):
+                if os.readlink(f"/proc/{pid}/cwd").startswith(str(self.home)):
+                    found.append(psutil.Process(pid))
+        return found
 
     def sockets(self) -> list[str]:
         """Return the sockets below the user's folders."""
@@ -341,14 +348,6 @@ def _command_of(process: psutil.Process) -> str:
     """Return the command line of a process, or "" if it has ended."""
     try:
         return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def _folder_of(process: psutil.Process) -> str:
-    """Return the working folder of a process; HOME is unreliable, because Redis overwrites it."""
-    try:
-        return "" if process.status() == psutil.STATUS_ZOMBIE else str(process.cwd())
     except psutil.Error:
         return ""
 

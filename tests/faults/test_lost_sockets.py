@@ -37,11 +37,6 @@ def fire_some(sandbox: Sandbox, fired: set[str]) -> None:
         fired.add(name)
 
 
-def put_a_file(path: Path) -> None:
-    path.unlink()
-    path.write_text("not a socket")
-
-
 def put_a_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -61,13 +56,11 @@ def remove_all(folder: Path, pattern: str = "*") -> None:
 # What happens to the runtime folder of a stack.
 FAULTS: dict[str, Callable[[Path], object]] = {
     "redis socket removed": lambda folder: (folder / "redis.sock").unlink(),
-    "redis socket replaced": lambda folder: put_a_file(folder / "redis.sock"),
     "redis socket is a folder": lambda folder: put_a_folder(folder / "redis.sock"),
     "redis socket leads elsewhere": lambda folder: put_a_link(folder / "redis.sock"),
     "supervisor socket removed": lambda folder: (folder / "supervisor.sock").unlink(),
     "both sockets removed": lambda folder: remove_all(folder, "*.sock"),
     "all files removed": remove_all,
-    "folder removed": shutil.rmtree,
     "folder and its parent removed": lambda folder: shutil.rmtree(folder.parent),
     "all locks removed": shutil.rmtree,  # and that of Redis beside its data
 }

@@ -23,7 +23,7 @@ def moved_to(project: Path, raw: bytes) -> bytes:
 
 @pytest.fixture
 def home(private_home: Home) -> Home:
-    command(private_home, "init", "--local")
+    command(private_home, "init", "--local", "--no-probe")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     agents = folder / SESSION / "subagents"
     agents.mkdir(parents=True)

@@ -19,7 +19,7 @@ OLD = "ffffffff-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def home(private_home: Home) -> Home:
-    command(private_home, "init", "--local")
+    command(private_home, "init", "--local", "--no-probe")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     for session in (SESSION, OLD):
@@ -99,7 +99,7 @@ def test_data_that_cannot_be_deleted_is_reported_in_one_line(private_home: Home)
 
 
 def test_a_bad_section_is_named(private_home: Home) -> None:
-    command(private_home, "init", "--local")
+    command(private_home, "init", "--local", "--no-probe")
     for section in ("spoon = 3", "spool = 0", "spool = 'long'", "logs = true"):
         configure(private_home, section)
         assert "[retention]" in command(private_home, "disk", "--prune", expect=1), section

@@ -55,7 +55,7 @@ def own_home(private_home: Home) -> Home:
 
 def record(home: Home) -> None:
     """Record a session with an archived transcript and a subagent, and an ended session."""
-    command(home, "init", "--local")
+    command(home, "init", "--local", "--no-probe")
     fire_all(DAY, home.with_env(CHECKPOINT_INTERVAL="0", AUTOSTART="0"))
     command(home, "drain")
     folder = home.root / ".claude" / "projects" / "-shop"

@@ -157,7 +157,7 @@ def old_archive(home: Home) -> Path:
     transcript = claude / "0ld.jsonl"
     line = {"sessionId": "0ld", "cwd": str(home.project), "timestamp": "2025-01-01T00:00:00Z"}
     transcript.write_bytes(old.message_line("word", **line))
-    home.command("init")
+    home.command("init", "--no-probe")
     home.command("archive", "sweep")
     (path,) = (home.kept).rglob("*_0ld.jsonl")
     for each in (path, transcript):

@@ -37,7 +37,7 @@ def shared() -> Iterator[Home]:
 
 def prepared(home: Home) -> Home:
     """Archive two sessions."""
-    command(home, "init", "--local")
+    command(home, "init", "--local", "--no-probe")
     folder = home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     (folder / f"{SESSION}.jsonl").write_bytes(

@@ -28,7 +28,7 @@ def session(number: int) -> str:
 @pytest.fixture
 def add_line(private_home: Home) -> AddLine:
     """Return a function that adds a line to a session's transcript and archives it."""
-    command(private_home, "init", "--local")
+    command(private_home, "init", "--local", "--no-probe")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
 

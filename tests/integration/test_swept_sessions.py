@@ -19,7 +19,7 @@ WORKFLOW = "wf_0215faa2-2b8"
 @pytest.fixture
 def folder(private_home: Home) -> Path:
     """Claude's folder of the project with a session, a subagent and a workflow's journal."""
-    command(private_home, "init", "--local")
+    command(private_home, "init", "--local", "--no-probe")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     beside = folder / SESSION / "subagents"
     (beside / "workflows" / WORKFLOW).mkdir(parents=True)

@@ -68,7 +68,7 @@ def shared() -> Iterator[Home]:
 
 def prepared(home: Home) -> Home:
     """Archive a session with an edit, a failure, and a subagent."""
-    command(home, "init", "--local")
+    command(home, "init", "--local", "--no-probe")
     folder = home.root / ".claude" / "projects" / "-shop"
     beside = folder / SESSION / "subagents"
     beside.mkdir(parents=True)
@@ -319,7 +319,7 @@ def test_invalid_arguments_are_errors(shared: Home) -> None:
 
 
 def test_without_archives_there_is_no_transcript(private_home: Home) -> None:
-    command(private_home, "init", "--local")
+    command(private_home, "init", "--local", "--no-probe")
     assert "nothing is archived" in command(private_home, "transcript", "last", expect=1)
 
 
