@@ -19,6 +19,7 @@ ALPHABETS = {
     "l": string.ascii_lowercase + string.digits,
     "u": string.ascii_uppercase + string.digits,
     "a": string.ascii_lowercase + "234567",
+    "c": string.ascii_uppercase + "234567",
     "h": "0123456789abcdef",
     "d": string.digits,
     "w": string.ascii_letters + string.digits + "_-",
@@ -105,7 +106,7 @@ def expand(form: str, chance: random.Random) -> str:
     def characters(found: re.Match[str]) -> str:
         return "".join(chance.choice(ALPHABETS[found[1]]) for _ in range(int(found[2])))
 
-    return re.sub(r"<([AaluhdwbB])(\d+)>", characters, form)
+    return re.sub(r"<([AacluhdwbB])(\d+)>", characters, form)
 
 
 # ---- wrappings: (name, secret, chance) -> a text as Claude Code sees it
