@@ -87,6 +87,12 @@ def status(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
     return COMMANDS.run(["status", *arguments], "", home.env, home.project, 60)
 
 
+def suspend(writer: Writer, home: Home) -> None:
+    """Suspend a writer, but not while it makes the database: it would lock out all readers."""
+    until(lambda: home.rows("SELECT 1 FROM sqlite_schema WHERE name = 'alerts'"), "no database")
+    writer.signal(signal.SIGSTOP)
+
+
 def recorded_alerts(home: Home) -> list[tuple[str, bool]]:
     rows = home.rows("SELECT name, ended_at FROM alerts ORDER BY id")
     return [(row["name"], row["ended_at"] is None) for row in rows]
@@ -252,7 +258,7 @@ def test_a_hanging_worker_is_reported_and_its_queues_as_unserved(
     key = f"rq:worker:{worker.name}"
     alerts = json.loads(status(private_home, "--json").stdout)["alerts"]
     assert alerts == []  # the stack has just started
-    writer.signal(signal.SIGSTOP)
+    suspend(writer, private_home)
     client.hset(key, mapping={"birth": "2026-01-01T00:00:00.000000Z"})
     client.hset(key, mapping={"last_heartbeat": "2026-01-01T00:00:00.000000Z"})
     report = json.loads(status(private_home, "--json").stdout)
@@ -272,7 +278,7 @@ def test_a_full_redis_is_reported_but_not_its_silent_workers(
 ) -> None:
     writer.start()
     (worker,) = until(lambda: rq_workers(client), "not registered")
-    writer.signal(signal.SIGSTOP)
+    suspend(writer, private_home)
     births = {
         "birth": "2026-01-01T00:00:00.000000Z",
         "last_heartbeat": "2026-01-01T00:00:00.000000Z",
