@@ -56,7 +56,9 @@ def find_server(home: str = "") -> str:
             _why_none(configured, home, [path for path in paths if versions[path] >= OLDEST])
         )
     # The old server of an active environment comes first on PATH, before the system's.
-    return next((path for path in suitable if versions[path] >= _FOLDER_SINCE), suitable[0])
+    is_newer = not (home and _has_both(home))
+    fits = (path for path in suitable if (versions[path] >= _FOLDER_SINCE) is is_newer)
+    return next(fits, suitable[0])
 
 
 def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
@@ -81,9 +83,17 @@ def _needs_folder(home: str) -> bool:
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """
+    return _has_folder(home) and not os.path.lexists(f"{home}/appendonly.aof")
+
+
+def _has_both(home: str) -> bool:
+    """Tell whether an older Redis wrote here after a newer one, which would ignore its file."""
+    return _has_folder(home) and os.path.lexists(f"{home}/appendonly.aof")
+
+
+def _has_folder(home: str) -> bool:
     folder = f"{home}/appendonlydir"
-    has_files = os.path.isdir(folder) and bool(os.listdir(folder))
-    return has_files and not os.path.lexists(f"{home}/appendonly.aof")
+    return os.path.isdir(folder) and bool(os.listdir(folder))
 
 
 def arguments(home: str, address: str) -> list[str]:

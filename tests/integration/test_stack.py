@@ -179,7 +179,10 @@ def test_a_newer_server_later_on_path_is_used_by_every_shell(
         monkeypatch.setenv("PATH", path)
         assert installed.refusal(older) == ("" if path == own else str(system))
         if path != own:
-            assert installed.refusal(older, "appendonlydir/1.incr.aof") == str(system)
+            parts = "appendonlydir/1.incr.aof"
+            assert installed.refusal(older, parts) == str(system)
+            beside = installed.refusal(older, parts, "appendonly.aof")
+            assert beside == (str(system) if path == str(tmp_path) else ""), "6.2 wrote last"
 
 
 def test_a_server_is_accepted_from_6_2_on(installed: Installed) -> None:
