@@ -264,7 +264,7 @@ def end(code):
     if isinstance(code, int | None):
         threading._shutdown()
         atexit._run_exitfuncs()
-        if is_flushed() and not any(map(is_open, gc.get_objects())):  # without frozen objects
+        if is_flushed() and all(map(is_closed, gc.get_objects())):  # without frozen objects
             os._exit((code or 0) & 0xFF)
     gc.unfreeze()  # Otherwise objects of global names would not be closed.
 
@@ -279,11 +279,20 @@ def is_flushed():
     return True
 
 
-def is_open(made):
-    """Return whether the interpreter would close this object, and perhaps write before."""
-    if isinstance(made, io.IOBase.__base__):  # the class in C; io.IOBase would check subclasses
-        return not made.closed
-    return isinstance(made, (sqlite3.Connection, socket.socket, subprocess.Popen))
+def is_closed(made):
+    """Close a database; return whether the end of the process closes this object.
+
+    Only the interpreter writes what a file buffers. The kernel closes sockets.
+    """
+    if isinstance(made, sqlite3.Connection):
+        try:
+            made.close()
+        except sqlite3.Error:  # another thread made it
+            return False
+    if isinstance(made, io.BytesIO | io.StringIO):
+        return True
+    # The class in C, because io.IOBase would check subclasses
+    return not isinstance(made, io.IOBase.__base__) or made.closed
 
 
 COMMAND, SUPERVISOR = "hivepipe.cli.main", "supervisor.supervisord"
