@@ -297,13 +297,12 @@ def _refuse_special_files(home: Path) -> None:
 
     A link would redirect a log, and a pipe would block its writer.
     """
-    logs = home / "logs"
-    files = (*logs.glob("*.log*"), home / "appendonly.aof", home / "redis.lock")
-    strange = [
-        path for path in files if path.is_symlink() or (path.exists() and not path.is_file())
-    ]
-    if logs.is_symlink() or strange:
-        raise StackError(f"{[logs, *strange][-1]} is not a plain file or folder: remove it")
+    folders = (home / "logs", home / "appendonlydir")
+    inside = (*home.glob("logs/*.log*"), *home.glob("appendonlydir/*"))
+    for path in (*folders, home / "appendonly.aof", home / "redis.lock", *inside):
+        is_plain = path.is_dir() if path in folders else path.is_file()
+        if path.is_symlink() or (path.exists() and not is_plain):
+            raise StackError(f"{path} is not a plain file or folder: remove it")
 
 
 def _state(stack: Stack) -> str:
