@@ -29,12 +29,12 @@ help:  ## this list
 demo: install  ## a day of work through real hooks and a real stack, whose processes are killed
 	$(BIN)/hivepipe demo
 
-test: install  ## the checks and all tests
+test: install  ## the checks and the tests; only .ci/run tests a hook for another machine
 	$(MAKE) --no-print-directory -j2 check tests
 
 # A test that fails on a loaded machine is run once more, alone and on the disk: a real fault fails again.
 # Exit code 1 means that tests failed; after any other code nothing is run again.
-tests: collect  ## all tests
+tests: collect  ## the tests alone
 	TEST_IN_MEMORY=1 $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 

@@ -101,6 +101,20 @@ def test_a_reason_is_redacted_and_deleted_with_its_job(
     assert connection.keys("rq:results:*") == []
 
 
+def test_failed_jobs_are_retried_and_discarded_some_at_a_time(
+    redis_server: Server, claims: Claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hivepipe.queue.failed_jobs.AT_A_TIME", 2)
+    for number in range(5):
+        push(redis_server, number)
+    with failed_jobs(redis_server.address) as failed:
+        for change in (failed.retry, failed.discard):
+            for _ in range(5):
+                fail_job(claims)
+            assert change(failed.jobs()) == 5
+            assert failed.jobs() == []
+
+
 def test_retries_far_in_the_future_are_due_after_recovery(
     redis_server: Server, connection: redis.Redis, claims: Claims
 ) -> None:
