@@ -317,9 +317,19 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
 @pytest.mark.usefixtures("page")
 def test_a_sign_in_leads_to_no_other_site(provider: Provider) -> None:
     with signing_in(provider) as browser:
-        for site in ("//evil.example", "https://evil.example", "@evil.example", "\\evil.example"):
+        for site in (
+            *("//evil.example", "/\\evil.example", "/%2fevil.example", "https://evil.example"),
+            *("@evil.example", "\\evil.example", "now\r\nLocation: //evil.example"),
+        ):
             browser.cookies.clear()
             assert browser.get("/login", params={"to": site}).url.host == browser.base_url.host
+
+
+def test_the_address_of_the_sign_in_fits_into_a_proxys_buffer(provider: Provider) -> None:
+    """Nginx passes on no more than 4 KiB of headers."""
+    with signing_in(provider) as browser:
+        answer = browser.get(f"/search?q={'%C3%A4' * 2_000}", follow_redirects=False)
+        assert len(answer.headers["Location"]) < 3_500
 
 
 def begin_sign_in(browser: httpx2.Client) -> httpx2.URL:

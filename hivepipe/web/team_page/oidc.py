@@ -68,7 +68,7 @@ class SignIn:
     def ask(self, request: Request) -> Response:
         """Redirect a browser to the sign-in; answer 401 to other clients."""
         if "text/html" in request.headers.get("Accept", ""):
-            asked = f"{request.scope['path']}?{request.url.query}"
+            asked = f"{request.scope['path']}?{request.url.query}"[:_LONGEST_PATH]
             return RedirectResponse(f"{LOGIN}?{urlencode({'to': asked})}", 302)
         return PlainTextResponse("sign in first\n", 401)
 
@@ -99,12 +99,12 @@ class SignIn:
         if session.person:  # another tab of the browser has signed in meanwhile
             return RedirectResponse("/", 303)
         request.scope["session"] = session.data
+        asked = session.asked.pop(request.query_params.get("state", ""), "").lstrip("/")
         try:
             person = await self._signed(request)  # authlib removes the state: it is valid once
         except Exception as error:  # noqa: BLE001  as above
             return self._failed(error, 403)
         self._sessions.end(request)
-        asked = session.asked.get(request.query_params["state"], "").lstrip("/")
         answer = RedirectResponse(f"{self._url}/{asked}", 303)  # never to another site
         self._sessions.begin(answer, signed_in(person))
         return answer
