@@ -31,13 +31,11 @@ def find_program(name: str) -> str | None:
 def find_programs(name: str) -> Iterator[str]:
     """Yield the absolute path of each program of a name in the order of PATH, or of one path."""
     if "/" in name:
-        folders = [os.path.dirname(os.path.abspath(name))]
+        names = [os.path.abspath(name)]
     else:
         folders = settings.absolute_entries(settings.environment("PATH") or "").split(":")
-    for folder in filter(None, folders):
-        path = shutil.which(os.path.basename(name), path=folder)  # noqa: TID251  the only caller
-        if path:
-            yield path
+        names = [os.path.join(folder, name) for folder in folders if folder]
+    yield from filter(None, map(shutil.which, names))  # noqa: TID251  the only caller
 
 
 def module(name: str, *arguments: object) -> list[str]:

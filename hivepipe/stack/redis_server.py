@@ -4,7 +4,10 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 from hivepipe.errors import NoRedisServerError
 from hivepipe.programs import find_program, find_programs, run_to_end
@@ -56,7 +59,7 @@ def find_server(home: str = "") -> str:
             _why_none(configured, home, [path for path in paths if versions[path] >= OLDEST])
         )
     # The old server of an active environment comes first on PATH, before the system's.
-    is_newer = not (home and _has_both(home))
+    is_newer = not (home and _older_wrote_last(home))
     fits = (path for path in suitable if (versions[path] >= _FOLDER_SINCE) is is_newer)
     return next(fits, suitable[0])
 
@@ -83,17 +86,28 @@ def _needs_folder(home: str) -> bool:
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """
-    return _has_folder(home) and not os.path.lexists(f"{home}/appendonly.aof")
+    folder, file = _last_writes(home)
+    return folder > file
 
 
-def _has_both(home: str) -> bool:
+def _older_wrote_last(home: str) -> bool:
     """Tell whether an older Redis wrote here after a newer one, which would ignore its file."""
-    return _has_folder(home) and os.path.lexists(f"{home}/appendonly.aof")
+    folder, file = _last_writes(home)
+    return 0 < folder <= file
 
 
-def _has_folder(home: str) -> bool:
-    folder = f"{home}/appendonlydir"
-    return os.path.isdir(folder) and bool(os.listdir(folder))
+def _last_writes(home: str) -> tuple[float, float]:
+    """Return when the folder of Redis 7 and the file of an older one were written, or 0."""
+    here = Path(home)
+    return _newest(here.glob("appendonlydir/*")), _newest([here / "appendonly.aof"])
+
+
+def _newest(paths: Iterable[Path]) -> float:
+    newest = 0.0
+    for path in paths:
+        with suppress(FileNotFoundError):  # a running server replaces its files
+            newest = max(newest, path.lstat().st_mtime)
+    return newest
 
 
 def arguments(home: str, address: str) -> list[str]:

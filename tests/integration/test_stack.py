@@ -142,9 +142,10 @@ class Installed:
         self.program.write_text(f"#!/bin/sh\necho '{output}'\n")
         self.program.chmod(0o755)
         home = next(self.homes)
-        for name in files:
+        for number, name in enumerate(files, 1):
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).mkdir() if name.endswith("/") else (home / name).touch()
+            os.utime(home / name, (number, number))  # the last one was written last
         try:
             found = redis_server.find_server(str(home))
         except NoRedisServerError as error:
@@ -183,6 +184,8 @@ def test_a_newer_server_later_on_path_is_used_by_every_shell(
             assert installed.refusal(older, parts) == str(system)
             beside = installed.refusal(older, parts, "appendonly.aof")
             assert beside == (str(system) if path == str(tmp_path) else ""), "6.2 wrote last"
+            again = installed.refusal(older, "appendonly.aof", parts)
+            assert again == str(system), "7 wrote last"
 
 
 def test_a_server_is_accepted_from_6_2_on(installed: Installed) -> None:

@@ -47,6 +47,11 @@ def test_relative_entries_of_path_are_ignored(shipped: Path, tmp_path: Path) -> 
     assert shipped.exists(), "the shell runs a shipped program"
     assert find_program("./claude") == f"{tmp_path}/clone/claude"
     assert find_program("./missing") is None
+    odd = tmp_path / "a:node_modules" / ".bin"  # a colon ends no entry of a path
+    odd.mkdir(parents=True)
+    assert find_program(f"{odd}/claude") is None
+    program(odd / "claude", shipped)
+    assert find_program(f"{odd}/claude") == f"{odd}/claude"
 
 
 def test_a_worker_is_not_started_with_the_clones_claude(
