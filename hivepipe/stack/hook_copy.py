@@ -21,7 +21,7 @@ from pathlib import Path
 from hivepipe import settings
 from hivepipe.errors import StackError, os_error_as
 from hivepipe.files.regular_file import read_bytes, regular
-from hivepipe.home import read_small, short_hash, state_folder
+from hivepipe.home import read_small, real_path, short_hash, state_folder
 from hivepipe.programs import run_to_end
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
 from hivepipe.stack.installed import installed
@@ -78,7 +78,7 @@ def default_launcher() -> str:
 
 def is_in_place(launcher: str) -> bool:
     """Tell whether a program is in the folder where this user's installations make theirs."""
-    return os.path.dirname(os.path.dirname(launcher)) == _folder()
+    return real_path(os.path.dirname(os.path.dirname(launcher))) == real_path(_folder())
 
 
 def _folder() -> str:

@@ -220,6 +220,16 @@ def test_hooks_of_an_older_installation_are_not_fired(user: User) -> None:
     assert set(found.values()) == RECORDED
 
 
+def test_hooks_are_fired_if_the_home_folder_has_another_name(user: User) -> None:
+    """Some systems have /home as a link to /var/home, and use both names."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    link = user.home.with_name("other-name")
+    link.symlink_to(user.home)
+    user.env["HOME"] = str(link)
+    assert {each["verdict"] for each in probed(user)} == RECORDED
+
+
 def test_no_program_of_a_clone_is_run(user: User) -> None:
     """Claude Code asks whether a new folder is trusted before it runs hooks; `init` comes first."""
     proof = user.home / "pwned"
