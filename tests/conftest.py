@@ -531,6 +531,20 @@ class Process:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
 
+def redis_files(home: Path) -> list[Path]:
+    """Return the append-only files in a home, with Redis 6 only one; the last is in use."""
+    return sorted(home.rglob("appendonly.aof*"), key=lambda path: (len(path.name), path.name))
+
+
+def redis_log(home: Path) -> bytes:
+    """Return the content of the append-only files, which a rewrite may replace meanwhile."""
+    found = b""
+    for path in redis_files(home):
+        with suppress(FileNotFoundError):
+            found += path.read_bytes()
+    return found
+
+
 class Server(Process):
     """A real Redis server with the product's options."""
 
@@ -538,6 +552,7 @@ class Server(Process):
         """Define the server; `address` is a socket path or a URL."""
         super().__init__([*options], home.root / "redis.log", home.env, home.root)
         self.address = address
+        self._home = home
 
     @property
     def url(self) -> str:
@@ -552,6 +567,13 @@ class Server(Process):
         """Start the server and wait until it answers and has loaded its file."""
         super().start()
         until(self._answers, "no Redis")
+
+    def restart_empty(self) -> None:
+        """Kill the server, delete its files and start it."""
+        self.end(signal.SIGKILL)
+        for path in redis_files(self._home.path):
+            path.unlink()
+        self.start()
 
     def _answers(self) -> bool:
         if not self.is_running:

@@ -16,11 +16,11 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.stack import hook_copy
-from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, until
+from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, redis_files, until
 
 BUILT = ROOT / "hivepipe" / "_native" / "hook"
 NOT_COMPARED = (
-    *("appendonly.aof", "calls-listed", "intake.log", "intake.slot", "redis.log", "redis.sock"),
+    *("calls-listed", "intake.log", "intake.slot", "redis.log", "redis.sock"),
     *("intake.lock", "starting"),
 )
 PIPE_BYTES = 1 << 16
@@ -135,7 +135,7 @@ class HookHome:
     def forget(self, server: Server | None) -> None:
         """Empty the home and Redis."""
         for path in [*self.home.path.iterdir(), self.home.root / "env-file"]:
-            if path.name != "appendonly.aof":
+            if not path.name.startswith("appendonly"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         (self.runtime / "starting").unlink(missing_ok=True)
         if server:
@@ -146,7 +146,7 @@ class HookHome:
         root = self.home.root
         files = {
             str(path.relative_to(root)): path.read_bytes()
-            for path in root.rglob("*")
+            for path in {*root.rglob("*")}.difference(redis_files(root))
             if path.is_file() and path.name not in NOT_COMPARED and "state/" not in str(path)
         }
         found: dict[str, list[bytes]] = {}

@@ -13,7 +13,7 @@ import pytest
 from hivepipe.guard.client import KEPT_CALLS
 from hivepipe.hook.hand_over import WAITED_MS
 from hivepipe.stack.ping import ping
-from tests.conftest import Process, fire, until
+from tests.conftest import Process, fire, redis_files, until
 from tests.faults.harness import Bench
 from tests.faults.test_stock_workers import StockStack
 from tests.payloads import POST_BASH, PRE_BASH, changed
@@ -118,8 +118,7 @@ def load_for_long(bench: Bench) -> Callable[[], None]:
     """Make Redis answer LOADING while it reads its file."""
     bench.server.end()
     bench.server.command += ["--key-load-delay", "1000"]
-    pad = bench.home.path / "appendonly.aof"
-    with pad.open("ab") as file:
+    with redis_files(bench.home.path)[-1].open("ab") as file:
         for number in range(4000):
             key = b"pad:%d" % number
             file.write(b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$2\r\nxx\r\n" % (len(key), key))

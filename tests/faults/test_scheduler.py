@@ -267,9 +267,7 @@ def empty(bench: Bench, _crew: list[Process]) -> None:
 
 
 def kill_and_lose_its_file(bench: Bench, _crew: list[Process]) -> None:
-    bench.server.end(signal.SIGKILL)
-    (bench.home.path / "appendonly.aof").unlink()
-    bench.server.start()
+    bench.server.restart_empty()
 
 
 def change_to_another(bench: Bench, crew: list[Process]) -> None:

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
+from tests.conftest import Home, Process, Server, Writer, fire, is_drained, redis_log, until
 from tests.payloads import ALL, POST_EDIT, SESSION_START, Payload, changed
 from tests.rounds import ASKED_ROUNDS
 
@@ -193,9 +193,8 @@ def settle(
     assert "REDACTED" in json.dumps(private_home.rows("SELECT * FROM prompts"))
 
     # The running writer rewrites the append-only file by itself.
-    aof = private_home.path / "appendonly.aof"
     until(
-        lambda: not any(needle in aof.read_bytes() for needle in wanted),
+        lambda: not any(needle in redis_log(private_home.path) for needle in wanted),
         "the secret is still in the append-only file",
         secs=TRANSIT_SECS,
     )

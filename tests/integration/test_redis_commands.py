@@ -10,7 +10,7 @@ import redis
 
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import arguments
-from tests.conftest import Home, find_server, until
+from tests.conftest import Home, find_server, redis_log, until
 from tests.installed import User
 
 REMOVED = (
@@ -80,7 +80,7 @@ def test_an_older_server_can_read_the_rewritten_file(private_home: Home) -> None
     finally:
         server.kill()
         server.wait()
-    found = b"".join(path.read_bytes() for path in folder.rglob("appendonly.aof*"))
+    found = redis_log(folder)
     assert b"value" in found
     assert b"redis-ver" not in found  # a field of the RDB format, which has versions
 

@@ -13,6 +13,7 @@ import pytest
 from hivepipe.home import record_path
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
+from tests.conftest import redis_files
 from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually, mode, new_sandbox
 
 
@@ -60,7 +61,7 @@ def test_all_files_are_private_with_any_umask(stack: Sandbox) -> None:
         client.set("something", "to log")
     runtime = Path(stack.socket).parent
     state = Path(stack.env["XDG_STATE_HOME"])
-    assert (stack.home / "appendonly.aof").exists() or (stack.home / "appendonlydir").exists()
+    assert redis_files(stack.home)
     assert (stack.home / "logs" / "redis.log").stat().st_size
     tops = (stack.home, runtime.parent, state)
     for top in tops:

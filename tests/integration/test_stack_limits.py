@@ -8,7 +8,7 @@ from secrets import token_hex
 import pytest
 
 from hivepipe.queue.connection import connect
-from tests.conftest import find_server, fire
+from tests.conftest import find_server, fire, redis_log
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 
@@ -114,21 +114,18 @@ def test_a_stack_stops_when_another_machine_uses_its_home(sandbox: Sandbox) -> N
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_down_removes_texts_of_finished_jobs_from_the_disk(sandbox: Sandbox, waits: bool) -> None:
-    texts = [token_hex(8) for _ in range(10)]  # random, so that Redis does not compress them
+    # random, so that Redis does not compress them
+    texts = [token_hex(8).encode() for _ in range(10)]
     sandbox.run("up", "-d")
     for text in texts:
-        payload = {"session_id": "s-1", "prompt": text, "cwd": str(sandbox.project)}
+        payload = {"session_id": "s-1", "prompt": text.decode(), "cwd": str(sandbox.project)}
         fire("UserPromptSubmit", payload, sandbox.env)
-    eventually(lambda: any(text in log_of_redis(sandbox) for text in texts))
+    eventually(lambda: any(text in redis_log(sandbox.home) for text in texts))
     eventually(lambda: is_quiet(sandbox))
     if waits:
         connect(sandbox.socket).zadd("rq:scheduled:low", {"tomorrow": time.time() + 86_400})
     sandbox.run("down")
-    assert not [text for text in texts if text in log_of_redis(sandbox)]
-
-
-def log_of_redis(sandbox: Sandbox) -> str:
-    return (sandbox.home / "appendonly.aof").read_text("latin-1")
+    assert not [text for text in texts if text in redis_log(sandbox.home)]
 
 
 def is_quiet(sandbox: Sandbox) -> bool:

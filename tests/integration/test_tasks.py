@@ -1,7 +1,6 @@
 """Tasks: a cancellation reaches the next tool call, with or without a stack."""
 
 import json
-import signal
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -137,9 +136,7 @@ def test_a_cancellation_needs_no_redis(
     assert is_denied(private_home, "direct", TASK_ID=task, USE_QUEUE="false")
     server = new_server(private_home)
     assert is_denied(private_home, "up", TASK_ID=task)
-    server.end(signal.SIGKILL)
-    (private_home.path / "appendonly.aof").unlink()
-    server.start()
+    server.restart_empty()
     assert is_denied(private_home, "lost", TASK_ID=task)
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 from hivepipe.queue.spool import write_spool
 from tests.archive_scene import line
-from tests.conftest import until
+from tests.conftest import redis_files, until
 from tests.faults import oracle
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.kills import handing_over
@@ -43,7 +43,7 @@ def _aof(arena: Arena, wave: Wave, rng: Random) -> bool:
     """Redis drops the record when it starts."""
     with handing_over(arena, wave, rng):
         arena.server.end(signal.SIGKILL)
-        (path,) = arena.home.path.rglob("*.aof")
+        path = redis_files(arena.home.path)[-1]
         with path.open("ab") as file:
             file.write(COMMAND[: rng.randrange(1, len(COMMAND) - 1)])
         size = path.stat().st_size
