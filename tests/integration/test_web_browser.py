@@ -1,5 +1,6 @@
 """`hivepipe web` in a browser: no view has an error, and a new session appears by itself."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,7 +11,14 @@ from tests.conftest import Home, Server, Writer, fire, until
 from tests.integration.test_cli_listings import command
 from tests.integration.test_failed import change, fail_agent_job
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
-from tests.web_scene import SESSION, call, prompt, result
+from tests.web_scene import (
+    SESSION,
+    archive_hostile_session,
+    call,
+    prompt,
+    record_hostile,
+    result,
+)
 
 
 def test_each_view_loads_and_a_new_session_appears(
@@ -180,3 +188,48 @@ def test_an_update_keeps_the_selection_and_open_details(
     page.wait_for_timeout(300)
     assert page.evaluate("getSelection().toString()") == "Mend the cart"
     assert page.locator("details.piece[open]").count() == 1
+
+
+UPDATES = 10
+
+
+def answer_alike(page: Any, address: str) -> None:
+    """Answer each request for a view with the same content, so that only a number changes."""
+    text, numbers = page.request.get(address).text(), count()
+
+    def answer(route: Any) -> None:
+        body = text.replace("<h1>", f"<h1 data-update='{next(numbers)}'>")
+        route.fulfill(body=body, content_type="text/html")
+
+    page.route(address, answer)
+
+
+def updated_nodes(page: Any, devtools: Any) -> int:
+    """Update a view some times; return how many DOM nodes the browser keeps then."""
+    before = page.locator("h1").get_attribute("data-update")
+    for _ in range(UPDATES):
+        page.evaluate("load()")
+    assert int(page.locator("h1").get_attribute("data-update")) >= int(before) + UPDATES
+    kept = []
+    for _ in range(3):  # a collection may leave what the last update has just replaced
+        devtools.send("HeapProfiler.collectGarbage")
+        metrics = devtools.send("Performance.getMetrics")["metrics"]
+        kept += [each["value"] for each in metrics if each["name"] == "Nodes"]
+    return min(kept)
+
+
+def test_updates_of_equal_size_leave_no_nodes_behind(
+    address: str, browser: Browser, private_home: Home
+) -> None:
+    record_hostile(private_home.database.parent)
+    archive_hostile_session(private_home.root)
+    page = browser.page(address)
+    base = address.partition("/?")[0]
+    home = page.request.get(f"{base}/now.json").json()["sessions"][0]["home"]
+    devtools = browser.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+    for view in [*VIEWS, f"session/{home}/{SESSION}", "search?q=cart"]:
+        answer_alike(page, f"{base}/{view}")
+        page.goto(f"{base}/{view}")
+        before = updated_nodes(page, devtools)
+        assert updated_nodes(page, devtools) < before + UPDATES, view
