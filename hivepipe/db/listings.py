@@ -13,6 +13,7 @@ from hivepipe.db.migrations import made_by_newer, made_by_older
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
 from hivepipe.jobs.agent_expiry import metadata_of
+from hivepipe.jobs.session_start import COLUMNS
 from hivepipe.transcripts.lines import part
 
 BUSY_TIMEOUT_SECS = 5.0
@@ -224,10 +225,9 @@ class Listings:
 
     def session(self, session: str) -> Entry | None:
         """Return one session with the numbers of its related rows, or None."""
-        sql = """
-            SELECT id, status, project, swarm_id, swarm_name, objective, model, effort,
-              source, COALESCE(client, 'claude-code') AS client,
-              transcript_path, created_at, updated_at, paused_at, ended_at, end_reason,
+        sql = f"""
+            SELECT id, status, project, swarm_id, swarm_name, {", ".join(COLUMNS)}, effort,
+              created_at, updated_at, paused_at, ended_at, end_reason,
               checkpoint_data,
               (SELECT COUNT(*) FROM agents WHERE session_id = :id) AS agents,
               (SELECT COUNT(*) FROM prompts WHERE session_id = :id) AS prompts,
@@ -235,7 +235,8 @@ class Listings:
               (SELECT COUNT(*) FROM session_logs WHERE session_id = :id) AS log_lines
             FROM sessions WHERE id = :id
         """
-        return self.row(sql, {"id": session})
+        row = self.row(sql, {"id": session})
+        return row and row | {"client": row["client"] or "claude-code"}
 
     def instances(self, session: str) -> list[Entry]:
         """Return the instances that are or were in a session."""

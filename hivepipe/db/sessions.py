@@ -1,6 +1,6 @@
 """Sessions, their swarms and their checkpoints. The status of a session is in `session_state`."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -8,25 +8,12 @@ from hivepipe.db.database import Database, new_values
 from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.origin import Origin
+from hivepipe.jobs.session_start import COLUMNS, Start
 
 LATEST_NS = (1 << 63) - 1  # SQLite's limit; a transcript may contain any time
 
 
-class Start(NamedTuple):
-    """The content of a start of a session; "" is unknown.
-
-    `source` is how the session began, or "" if the start was derived from another event.
-    """
-
-    swarm: str
-    title: str = ""
-    transcript_path: str = ""
-    model: str = ""
-    source: str = ""
-    client: str = ""
-
-
-def upsert_session(db: Database, job: Origin, start: Start) -> bool:
+def upsert_session(db: Database, job: Origin, swarm: str, start: Start) -> bool:
     """Insert the session, or merge this start into it; return False if it stays deleted.
 
     A new session creates its swarm. The swarm of an existing session is not created again, so that
@@ -37,15 +24,15 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
     elif is_deleted(db, job.session):
         return False
     if session_exists(db, job.session):
-        _touch_swarm(db, job, start.swarm)
+        _touch_swarm(db, job, swarm)
     else:
-        _insert_swarm(db, job, start.swarm)
+        _insert_swarm(db, job, swarm)
     state_ns = _signal_ns(job, start.source)
     known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
     merged = _merge_start(dict(known) if known else {}, job, start)
     row = {
         "id": job.session,
-        "swarm_id": start.swarm,
+        "swarm_id": swarm,
         "swarm_name": job.project.rsplit("/", 1)[-1],
         "project": job.project,
         "created_at": job.time,
@@ -82,8 +69,8 @@ def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[st
     so that any SessionStart takes precedence.
     """
     time_ns = job.event_time_ns if start.source else 0
-    row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
-    for column, field in _STARTS.items():
+    row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in COLUMNS}}
+    for column, field in COLUMNS.items():
         _set_newest(row, column, getattr(start, field), -time_ns if column == "source" else time_ns)
     return row
 
@@ -136,15 +123,6 @@ def describe_session(db: Database, session: str, column: str, value: str, order:
 
 
 CLAUDE_CODE = "claude-code"  # the client of a session without a client
-
-# column -> field of Start
-_STARTS = {
-    "objective": "title",
-    "transcript_path": "transcript_path",
-    "model": "model",
-    "source": "source",
-    "client": "client",
-}
 
 
 def _insert_swarm(db: Database, job: Origin, swarm: str) -> None:

@@ -26,8 +26,7 @@ _warned_of: set[str] = set()
 
 def start_session(db: Database, job: Origin, args: StartSession) -> None:
     """Create or reactivate the session, with its swarm, instance and assignment."""
-    start = sessions.Start(**{name: getattr(args, name) for name in sessions.Start._fields})
-    if not sessions.upsert_session(db, job, start):
+    if not sessions.upsert_session(db, job, args.swarm, args):
         count_effectless(db, "zero_rows", job)
     elif job.instance:
         process = assignments.Process(

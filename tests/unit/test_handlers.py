@@ -20,7 +20,6 @@ from hivepipe.db.legacy_rows import import_row
 from hivepipe.db.profiles import add_profile, change_profile
 from hivepipe.db.session_state import note_signal
 from hivepipe.db.sessions import (
-    Start,
     save_checkpoint,
     session_exists,
     upsert_session,
@@ -32,6 +31,7 @@ from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
+from hivepipe.jobs.session_start import Start
 from hivepipe.jobs.summary import RecordSummary
 from hivepipe.operations.declared import OPERATIONS, handler_of
 from hivepipe.operations.job_context import JobContext
@@ -125,7 +125,7 @@ def test_a_rule_that_matches_words_of_the_code_changes_no_state(
     monkeypatch.setattr("hivepipe.redact.fields.redact_text", lambda text: "***")
     time = "2026-01-01T00:00:00.000Z"
     job = Origin(id="1", operation="pause", event_time_ns=10**18, session="***", instance="***")
-    upsert_session(db, job, Start(swarm="***"))
+    upsert_session(db, job, "***", Start())
     note_instance(db, job)
     note_signal(db, job, "paused")
     record_signal(db, job, AgentSignal(agent_id="***", status="failed"))
@@ -161,11 +161,11 @@ def test_a_rule_of_the_user_changes_no_key_and_no_time(db: Database) -> None:
         session=session, instance="instance-1234567890"
     )  # fmt: skip
     transcript = f"/home/1234/{session}.jsonl"
-    started = Start("swarm-12345678", "ask 1234", transcript, model, "startup")
+    started = Start(title="ask 1234", transcript_path=transcript, model=model, source="startup")
     assert mark_applied(db, job)
     for step in range(3):
         later = replace(job, event_time_ns=job.event_time_ns + step)
-        assert upsert_session(db, later, started)
+        assert upsert_session(db, later, "swarm-12345678", started)
     note_instance(db, job)
     raise_totals(db, job, 5, 1)
     save_checkpoint(db, job, "auto", "1234")

@@ -13,8 +13,10 @@ from hivepipe.db import hive
 from hivepipe.db.database import Database
 from hivepipe.db.listings import _IDS, Listings, listings
 from hivepipe.errors import NothingRecordedError
+from hivepipe.jobs.session_start import COLUMNS
 from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.time_line import time_line
+from tests.store_scene import apply
 
 
 @pytest.mark.parametrize("sql", ["", "PRAGMA application_id = 7", "PRAGMA journal_mode = WAL"])
@@ -25,6 +27,16 @@ def test_nothing_is_recorded_in_a_database_without_tables(tmp_path: Path, sql: s
         db.execute(sql)
     with pytest.raises(NothingRecordedError), listings(path) as store:
         store.rows("SELECT * FROM sessions", {})
+
+
+def test_each_field_of_a_start_is_stored_and_shown(db: Database, tmp_path: Path) -> None:
+    apply(db, "start_session", **{field: f"a {field}" for field in COLUMNS.values()})
+    with listings(tmp_path / "hive.db") as store:
+        shown = store.session("s-1")
+    assert shown
+    assert {name: shown[name] for name in COLUMNS} == {
+        name: f"a {field}" for name, field in COLUMNS.items()
+    }
 
 
 class ExplainingListings(Listings):

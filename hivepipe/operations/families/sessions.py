@@ -2,22 +2,18 @@
 
 from hivepipe.jobs.args import HERE, Args
 from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRIGGER
+from hivepipe.jobs.session_start import Start
 
 
-class StartSession(Args, handler="sessions.start_session"):
+class StartSession(Start, handler="sessions.start_session"):
     """A session starts or continues in a process on a host."""
 
-    transcript_path: str = ""
     pid: int | None = None
     pid_started: str = ""
     host: str = ""
     boot: str = ""
     pid_space: str = ""
     swarm: str = ""
-    client: str = ""
-    source: str = ""  # "" if the start was derived from another event
-    model: str = ""
-    title: str = ""
 
 
 class ActivateSession(Args, handler="sessions.activate_session"):
