@@ -66,6 +66,7 @@ def start(stack: Stack) -> None:
     does not become ready.
     """
     kernel.refuse_another(stack.home)
+    _refuse_special_files(Path(stack.home))
     if stack.url:
         other_redis.claim(stack.url, stack.home, owner_id(stack.home))
     elif not is_ready(stack):
@@ -259,7 +260,6 @@ def _launch(stack: Stack, lock: int) -> IO[bytes]:
     """Start supervisord, detached from the caller, and return its stderr. It inherits the lock."""
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
-    _refuse_special_files(Path(stack.home))
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     errors = TemporaryFile(dir=stack.folder)  # noqa: SIM115  `start` reads it
     subprocess.Popen(
