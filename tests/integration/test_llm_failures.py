@@ -19,6 +19,8 @@ from tests.llm_server import Answer, Handler, Provider, error, success
 from tests.rounds import ASKED_ROUNDS
 from tests.summary_scene import CANARY, Scene, conversation, message_line, processes_with
 
+# The key in the environment of workers; other tests look for processes with CANARY there.
+IN_ENV = "sk-canary-" + "Xk4" * 16
 WRONG = {"summary": "It went well, and there is nothing more to say of it."}
 SLOW_DOWN = error(429, "rate_limit_error", "slow down", Retry_After="40")
 
@@ -40,7 +42,7 @@ CASES: dict[str, tuple[list[Answer], str, str, int, tuple[float, float] | None]]
     "429": ([SLOW_DOWN], "llm", "", 2, (40, 41)),
     "500": ([error(500, "api_error", "oops")], "llm", "", 2, (7, 23)),
     "quota": ([quota_exceeded], "plain", "quota: ", 1, None),
-    "bad key": ([error(401, "invalid_api_key", f"bad key {CANARY}")], "plain", "auth: ", 1, None),
+    "bad key": ([error(401, "invalid_api_key", f"bad key {IN_ENV}")], "plain", "auth: ", 1, None),
     "malformed": ([llm_server.raw(b"{")], "plain", "answer: ", 1, None),
     "30 MB": ([llm_server.flood], "plain", "too large: ", 1, None),
 }
@@ -89,7 +91,7 @@ def scenes(
     made = {}
     for kind, key in KEYS.items():
         home = private_home.another(f".hive-{kind}")
-        made[kind] = Scene(home, new_server(home), **{key: CANARY})
+        made[kind] = Scene(home, new_server(home), **{key: IN_ENV})
     # The slow worker reads this too: with summaries off it would serve the queue llm until the
     # llm worker runs.
     made["openai"].configure(
@@ -156,11 +158,11 @@ def test_each_failure_has_its_outcome(scenes: dict[str, Scene], llm: Provider) -
         assert (row["kind"], asked[case]) == (kind, requests), (case, row["reason"])
         assert row["reason"].startswith(f"{case[0]}: {reason}" if reason else ""), case
         assert bool(reason) == bool(row["reason"])
-        assert CANARY not in row["reason"]
+        assert IN_ENV not in row["reason"]
     for scene in scenes.values():
         assert scene.redis.zcard("rq:failed:llm") == 0
     assert scene.spent()["today"]["calls"] == sum(asked.values())
-    assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
+    assert not [path for path, data in scene.everything().items() if IN_ENV.encode() in data]
 
 
 def test_a_provider_that_is_down_then_hangs_then_answers(scene: Scene, llm: Provider) -> None:
