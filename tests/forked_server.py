@@ -1,6 +1,7 @@
 """The server process of tests/forked.py: it imports commands, workers or hooks; forks on request.
 
 For a command that starts a supervisor it makes a second fork, before the command does anything.
+A process that asks a language model forks itself instead of executing `asker`.
 
 It is run as `python -I -c <this text> <number of the control socket> <kind> <folder of the code>`.
 Its stdin, stdout and stderr are pipes, so that their file objects fit the forks, whose descriptors
@@ -22,6 +23,7 @@ import posix
 import resource
 import runpy
 import select
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -29,6 +31,7 @@ import sys
 import sysconfig
 import threading
 import time
+import traceback
 import types
 
 
@@ -76,6 +79,18 @@ def preload_supervisor():
     importlib.import_module(SUPERVISOR)
     preload_workers()
     del sys.modules[SUPERVISOR]
+    keep_loaded()
+
+
+def preload_asker():
+    """Import `asker` with the library for OpenAI; the one for Anthropic is rarely needed."""
+    for name in (ASKER, "hivepipe.summaries.over_http", "hivepipe.summaries.by_openai"):
+        importlib.import_module(name)
+    keep_loaded()
+
+
+def keep_loaded():
+    """Watch the files of the imported modules, and exempt their objects from collections."""
     LOADED.update(loaded())
     gc.collect()
     gc.freeze()
@@ -131,6 +146,8 @@ def serve(control):
             asked = read_line(reply)
             if starts_supervisor(asked) and "supervisor" not in sys.modules and is_same():
                 preload_supervisor()
+            if asks_model(asked) and ASKER not in sys.modules and is_same():
+                preload_asker()
             pid = os.fork() if is_same() else None
             if pid == 0:
                 install_descriptors(control, theirs)
@@ -149,6 +166,14 @@ def serve(control):
 
 def starts_supervisor(asked):
     return KIND == "commands" and asked["words"][:1] in (["up"], ["restart"])
+
+
+def asks_model(asked):
+    """Return whether the process may fork for `asker`; a test prevents it by a variable."""
+    words = asked["words"]
+    is_command = words[:2] == ["summaries", "run"] and "--file" in words
+    is_worker = KIND == "workers" and words[0].endswith("/llm.py")
+    return (is_command or is_worker) and "EXECUTE_ASKER" not in asked["env"]
 
 
 def is_same():
@@ -224,6 +249,36 @@ def await_start(command):
     prepare(asked, SUPERVISOR)
 
 
+def fork_askers():
+    """Have this process fork for `asker`, which is a child of `subprocess.Popen` as usual."""
+
+    def popen(words, **how):
+        if words[-1] == ASKER:
+            how |= {"preexec_fn": functools.partial(ask, how["env"]), "restore_signals": False}
+        return subprocess.Popen(words, **how)
+
+    programs = importlib.import_module("hivepipe.programs")
+    programs.subprocess = types.SimpleNamespace(**{**vars(subprocess), "Popen": popen})
+
+
+def ask(env):
+    """Become the process of `asker`; never return, so that nothing is executed."""
+    os.closerange(3, 1 << 12)  # Popen waits for the end of a pipe.
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
+    texts = {os.fsdecode(name): os.fsdecode(text) for name, text in env.items()}
+    prepare({"words": [], "env": texts, "cwd": "/", "umask": os.umask(0), "limits": []}, ASKER)
+    # What these objects have buffered belongs to the other process.
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    try:
+        sys.modules[ASKER].main()  # ends the process, except after an error
+    finally:
+        traceback.print_exc()
+        os._exit(1)
+
+
 def prepare(asked, module):
     """Set folder, umask, limits, environment and arguments of the request."""
     os.chdir(asked["cwd"])
@@ -296,20 +351,22 @@ def is_closed(made):
 
 
 COMMAND, SUPERVISOR = "hivepipe.cli.main", "supervisor.supervisord"
+ASKER = "hivepipe.summaries.asker"
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 KIND = sys.argv[2]
 del os.environ["ROOM"]
 COERCED = dict(os.environ)  # The environment had only ROOM, so the rest is set by Python.
 preload(KIND)
-LOADED = loaded()
-gc.collect()
-gc.freeze()
+LOADED = {}
+keep_loaded()
 MODULE = COMMAND if KIND == "commands" else None
 ASKED = serve(socket.socket(fileno=int(sys.argv[1])))
 if starts_supervisor(ASKED) and fork_supervisor():
     MODULE = SUPERVISOR
 else:
     prepare(ASKED, MODULE)
+    if asks_model(ASKED):
+        fork_askers()
 code = None
 try:
     if MODULE:

@@ -87,6 +87,7 @@ class Claude:
 def claude(private_home: Home) -> Claude:
     made = Claude(private_home.root / "bin")
     private_home.env["PATH"] = f"{made.folder}:{private_home.env['PATH']}"
+    private_home.env["EXECUTE_ASKER"] = "1"  # It becomes `claude`, whose environment is tested.
     return made
 
 

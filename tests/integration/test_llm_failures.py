@@ -91,6 +91,8 @@ def scenes(
     made = {}
     for kind, key in KEYS.items():
         home = private_home.another(f".hive-{kind}")
+        if kind == "anthropic":
+            home.env["EXECUTE_ASKER"] = "1"  # The process of each provider is tested once.
         made[kind] = Scene(home, new_server(home), **{key: IN_ENV})
     # The slow worker reads this too: with summaries off it would serve the queue llm until the
     # llm worker runs.

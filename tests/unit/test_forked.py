@@ -68,7 +68,24 @@ def main():
         time.sleep(60)
     elif word == "number":
         print(NUMBER)
+    elif word == "summaries":
+        from hivepipe.programs import subprocess
+        signal.signal(signal.SIGTERM, print)
+        print("not of the asker", end="")
+        words = [sys.executable, "-I", "-X", "utf8", "-m", "hivepipe.summaries.asker"]
+        asked = subprocess.Popen(words, stdin=subprocess.PIPE, cwd="/", env={{b"B": b"2"}})
+        asked.communicate(b"question")
+        sys.exit(asked.returncode)
 main()
+"""
+# What it executes or forks prints what it sees.
+ASKER = f"""
+import os
+def main():
+    exec({SEEN!r} + "print(json.dumps(seen), flush=True)", globals())
+    os._exit(7)
+if __name__ == "__main__":
+    main()
 """
 
 
@@ -81,13 +98,18 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python3*/site-packages")
-    (site / "hivepipe" / "cli").mkdir(parents=True)
     for name, text in {
         "__init__": "",
         "cli/__init__": "",
         "cli/command_table": TABLE,
         "cli/main": COMMAND,
+        "programs": "import subprocess",
+        "summaries/__init__": "",
+        "summaries/asker": ASKER,
+        "summaries/by_openai": "",
+        "summaries/over_http": "",
     }.items():
+        (site / "hivepipe" / name).parent.mkdir(parents=True, exist_ok=True)
         (site / "hivepipe" / f"{name}.py").write_text(text)
     return [str(folder / "bin" / "python")]
 
@@ -157,6 +179,19 @@ def test_a_forked_command_closes_its_files_and_waits_for_its_threads(
     assert found[0] == found[1]
     assert found[0][0] == (0, "of a thread\nat exit\n", "")
     assert len(found[0][1]) == (kept != "nothing")
+
+
+def test_a_forked_command_forks_an_asker_that_sees_what_an_executed_one_sees(
+    package: list[str], forker: Forker, tmp_path: Path
+) -> None:
+    found = []
+    for run, place in ((run_executed, package), (run_forked, forker)):
+        code, out, error = run(place, ["summaries", "run", "--file"], "", tmp_path)  # type: ignore[operator]
+        line, rest = out.split("\n")
+        assert (code, rest, error) == (7, "not of the asker", "")
+        found.append(json.loads(line))
+    differ = {name for name, seen in found[0].items() if found[1][name] != seen}
+    assert differ <= {"encodings", "name", "words"}  # It is imported, and `-X utf8` is missing.
 
 
 def test_a_forked_command_is_killed_after_its_timeout(forker: Forker, tmp_path: Path) -> None:
