@@ -84,6 +84,22 @@ def test_an_ended_session_is_summarised_once(scene: Scene, llm: Provider) -> Non
     assert len(llm.requests) == 2
 
 
+def test_a_session_that_was_summarised_by_hand_is_not_paid_for_again(
+    scene: Scene, llm: Provider
+) -> None:
+    scene.configure(openai_url=f"{llm.url}/v1")
+    scene.keep("OPENAI_API_KEY")
+    scene.start()
+    scene.end()
+    assert scene.wait_for_summary()["kind"] == "plain"
+    scene.command("summaries", "enable", "--yes")
+    scene.command("summaries", "run", SESSION)
+    until(lambda: scene.executed() == 1, "the job was not acknowledged")
+    scene.end(reason="logout")
+    until(lambda: scene.executed() == 2, "the second job was not executed")
+    assert len(llm.requests) == 1
+
+
 def test_without_agreement_no_call_is_made(scene: Scene, llm: Provider) -> None:
     """A key alone is no agreement; without one the summary is made from archived data."""
     scene.configure(openai_url=f"{llm.url}/v1")
