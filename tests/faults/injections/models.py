@@ -69,7 +69,8 @@ class Summaries:
             until(lambda: arena.make_due() and len(self.provider.requests) > before, "nobody asked")
             time.sleep(rng.random() * THINKS_SECS / 2)
             assert arena.keep("llm").end(signal.SIGKILL) == -signal.SIGKILL
-        return step if arena.phase("llm") == ASKS else ""
+        hit = arena.phase("llm")
+        return step if hit == ASKS else hit
 
     def check(self, wave: Wave, arena: Arena, damage: Damage) -> None:
         """Each ended session has its summary; no question was repeated, all calls were counted."""
