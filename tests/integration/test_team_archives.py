@@ -610,6 +610,13 @@ def test_an_invalid_or_unsafe_store_is_refused() -> None:
             place.parse(text)
 
 
+def test_a_store_out_of_reach_is_reported_with_the_cause() -> None:
+    write_credential(TEAM_STORE, KEY)
+    closed = place.parse("s3://bucket?endpoint=http://127.0.0.1:9")
+    with pytest.raises(TeamAwayError, match=r": Connection refused$"):
+        Bucket(closed).put("name", b"content")
+
+
 def test_segment_boundaries_depend_only_on_the_lines(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(lines(9000))

@@ -1,6 +1,7 @@
 """The bytes of segments in S3. Only this module imports obstore, and only when it is used."""
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -22,6 +23,8 @@ KEYLESS = (
     f"the store of archives needs a key: hivepipe credentials set {TEAM_STORE}, as KEY_ID:SECRET"
 )
 LIMIT = timedelta(seconds=60)
+# The operating system's text, or hyper's word, in the debug text of obstore's errors.
+CAUSE = re.compile(r'(?:message|error): "([^"]+)"|hyper::Error\(\s*(\w+)')
 
 
 def has_key() -> bool:
@@ -102,13 +105,16 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise TeamError(f"the store does not have the object: {_first_line(error)}") from None
+        raise TeamError(f"the store does not have the object: {_text(error)}") from None
     except exceptions.BaseError as error:
-        text = _first_line(error)
+        text = _text(error)
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
             raise TeamRefusedError(text) from None
         raise TeamAwayError(text) from None
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _text(error: Exception) -> str:
+    """Return the first line, with the cause that only the lines below it name."""
+    first, _, debug = str(error).strip().partition("\n")
+    causes = ["".join(groups) for groups in CAUSE.findall(debug)]
+    return f"{first}: {causes[-1]}" if causes else first
