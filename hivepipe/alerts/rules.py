@@ -18,7 +18,7 @@ SHARE_SECS = 900.0
 CHECKS_TO_RESOLVE = 3
 
 
-# States of hive workers that need a person's action -> the words behind a number of workers.
+# States of hive workers that need a person's action -> the words after a number of workers.
 WAITING_WORKERS = {
     "need_input": "waiting for an answer",
     "error": "with an error",
@@ -40,7 +40,7 @@ class Vitals(NamedTuple):
     spooled: int = 0
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
-    full_disk: str = ""  # the folder of the home or of its sockets whose disk takes no file
+    full_disk: str = ""  # the folder of the home or of its sockets whose disk is full
     lost: tuple[int, str, str] | None = None  # lost in the last week: number, first, last time
     redis_full: bool = False
     unserved: tuple[str, ...] = ()  # queues that no living worker serves

@@ -107,8 +107,8 @@ def _refuse_edited(
 ) -> None:
     """Raise EditedArchiveError if another program changed the lines.
 
-    Lines that a killed process left after the checkpoint are no change. If `removed_lines` is
-    None, all lines after it are accepted.
+    Lines that a killed process left after the checkpoint do not count as a change. If
+    `removed_lines` is None, all lines after it are accepted.
     """
     if kept.lines_status() is None or kept.is_untouched(offsets):
         return

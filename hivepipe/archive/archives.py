@@ -127,7 +127,7 @@ class Archives(Catalog):
         return lines, is_described
 
     def _abandon(self, source: Source) -> None:
-        """Stop extending an archive that was edited; the next one gets another name."""
+        """Stop extending an edited archive; the transcript's next archive gets another name."""
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})
@@ -184,8 +184,8 @@ class Archives(Catalog):
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
         """Tell whether an archive may have this name.
 
-        It may not if hivepipe did not write an existing file with this name, or if such a file
-        belongs to a subagent with the same id in another session.
+        A name is taken if another program wrote a file with it, or if the file belongs to a
+        subagent with the same id in another session.
         """
         try:
             with Folder(self.root, *name.folders) as folder:
@@ -199,7 +199,7 @@ class Archives(Catalog):
     def _claim(self, kept: ArchiveFiles, source: Source) -> None:
         """Record an archive before its first line, so that `forget` finds it after a kill.
 
-        The file is made before its entry, because others read what is in the index.
+        The file is made before its entry, because other processes open every archive in the index.
         """
         self.manifest.claim(kept.name.path)
         os.close(kept.open_to_append())
@@ -271,8 +271,8 @@ class Archives(Catalog):
     def describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
         """Update the metadata of an archive after a later redaction or new lines of a subagent.
 
-        The tokens and files of a session include those of its subagents. Equal metadata are written
-        too, because `not_described` compares when they were written.
+        The tokens and files of a session include its subagents' tokens and files. Equal metadata
+        are written too, because `not_described` compares when they were written.
         """
         entry = self.index.entries().get(key)
         if entry is None:
@@ -290,7 +290,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield metadata to write, and yield them again if a subagent's changed in between.
+        """Yield the metadata to write, and again if a subagent's metadata changed meanwhile.
 
         `not_described` would not find this later, because it compares only the times.
         """

@@ -77,9 +77,10 @@ class Catalog:
         return {key: entries[key] for key in sorted(keys)}
 
     def not_described(self) -> dict[str, Entry]:
-        """Return key -> entry of the sessions with metadata no newer than those of a subagent.
+        """Return key -> entry of the sessions whose metadata are not newer than a subagent's.
 
-        They may lack its last lines. Two files that are written at once may have the same time.
+        They may lack the subagent's last lines. Two files that are written at once may have the
+        same time.
         """
         entries, newest = self.index.entries(), dict[str, int]()
         for key, entry in entries.items():

@@ -1,6 +1,6 @@
 """Secrets found once in a session are redacted in all its archives, also in earlier lines.
 
-Each archive stores the secrets found in its own lines. The known secrets of a session are those of
+Each archive stores the secrets found in its own lines. A session's known secrets are the secrets of
 all its archives. When a transcript has settled, all secrets known by then are redacted in its
 archive.
 """

@@ -95,7 +95,7 @@ class Index:
             folder.replace(JOURNAL, _lines(self._read(folder)))
 
     def rebuild(self, find: Callable[[], Entries]) -> bool:
-        """Replace all entries with those of `find`, under the lock; return whether they differ."""
+        """Replace all entries by `find`'s result, under the lock; return whether they differ."""
         with locked(self._root, ""), Folder(self._root) as folder:
             entries = find()
             if folder.read(FILE) == _text(entries) and self._read(folder) == entries:

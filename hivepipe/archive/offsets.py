@@ -3,8 +3,9 @@
 It has a hundred bytes. It is written in place after the lines are on disk; this write commits them.
 Lines after it were left by a killed process. They are cut off and written again.
 
-A second line has the checksum of the rules that redacted the lines. It is valid only for the same
-length and checksum of the lines, because releases before 2026-11-25 write only the first line.
+A second line has the checksum of the rules that redacted the lines. It also has their length and
+checksum, and is ignored if these differ from the first line, because releases before 2026-11-25
+write only the first line.
 """
 
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ class Offsets:
 
     @classmethod
     def all_in(cls, data: bytes) -> "list[Offsets | None]":
-        """Return the checkpoints in a file of outputs of `text`, with None for a damaged one."""
+        """Parse several outputs of `text`; a damaged one is None."""
         lines = data.splitlines()
         rules = dict(filter(None, map(_rules_in, lines)))
         found = [cls._parse(line) for line in lines if not line.startswith(_RULES)]

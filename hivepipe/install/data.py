@@ -23,7 +23,7 @@ from hivepipe.summaries.consent import consent_path
 
 # The other folders (projects, prompts, learnings) belong to the user.
 _OURS_OF_HIVE = ("workers", "state", "archive")
-# The index is no data of its own: the manifest also lists each archive.
+# The index does not count as data, because the manifest also lists each archive.
 _NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}
 # Files that exist before the first event. Redis and the database are checked separately.
 _OF_AN_EMPTY_HOME = (
@@ -78,10 +78,10 @@ def holds_nothing(place: Place) -> bool:
 
 
 def _redis_took_any(place: Place) -> bool:
-    """Tell whether Redis ever accepted a job; of a stopped Redis, the file is searched.
+    """Tell whether Redis ever accepted a job; if it is stopped, search its file.
 
-    After a kill the file may contain the counter's key without a job. The result is then True, too,
-    as for a Redis that answers with an error.
+    Return True also if Redis answers with an error, or if, after a kill, the file has the counter's
+    key without a job.
     """
     if answers(place.socket):
         try:

@@ -32,7 +32,7 @@ from hivepipe.home import short_hash, state_folder
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.runtime_folder import make_private
 
-WAIT_SECS = 10.0  # limit for waiting for another process, which writes a few small files
+WAIT_SECS = 10.0  # longest wait for another process, which writes only a few small files
 Cleaner = Callable[[str], str]  # text -> the text without hivepipe's part
 
 

@@ -104,7 +104,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 
 def _runs(place: Place) -> bool:
-    """Tell whether the stack runs; without /proc False, so that the hooks are removed."""
+    """Tell whether the stack runs; return False without /proc, so that the hooks are removed."""
     with suppress(StackError):
         return bool(stack_processes(Stack.of(place)))
     return False

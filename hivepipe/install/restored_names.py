@@ -1,4 +1,4 @@
-"""Gives files in the exports' folder that hivepipe renamed their names back."""
+"""Restores the names of files that hivepipe renamed in the exports' folder."""
 
 import os
 import shutil

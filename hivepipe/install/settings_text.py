@@ -1,6 +1,6 @@
 """Adds hivepipe's hooks to the text of a settings file, after other hooks, and removes them.
 
-`IsWanted` selects handlers. The default selects those of hivepipe.
+`IsWanted` selects handlers, by default hivepipe's.
 """
 
 from collections.abc import Callable, Iterable, Iterator

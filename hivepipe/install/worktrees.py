@@ -15,7 +15,7 @@ _WORD = "worktree "
 
 
 def settings_with_hooks(project: str) -> list[str]:
-    """Return these settings files, without those of the project and of the current folder."""
+    """Return these settings files, except in the project itself and the current folder."""
     listed = (git.answer(project, "worktree", "list", "--porcelain") or "").splitlines()
     folders = [line.removeprefix(_WORD) for line in listed if line.startswith(_WORD)]
     return [
@@ -28,7 +28,7 @@ def settings_with_hooks(project: str) -> list[str]:
 
 
 def local_copies(project: str) -> list[str]:
-    """Return the `settings.local.json` files among these that lie inside their worktree."""
+    """Return only the `settings.local.json` files that lie inside their worktrees."""
     return [
         path
         for path in settings_with_hooks(project)

@@ -25,7 +25,8 @@ HERE = ""  # queue of an operation that the writer executes outside its transact
 class Every(NamedTuple):
     """The schedule of a periodic operation; `why` says what happens if it does not run.
 
-    `fallback_for` names a worker that does this work itself: the job runs only without it.
+    `fallback_for` names a worker that does this work itself: the job runs only if that worker does
+    not.
     """
 
     interval_secs: int

@@ -136,7 +136,7 @@ def envelope_of(value: object) -> Envelope:
 
 
 def _id_or_empty(value: object) -> str:
-    """Return a valid id, or "" for any other value, because an invalid one is no error."""
+    """Return a valid id, or "" for any other value, because an invalid one is not an error."""
     return value if isinstance(value, str) and valid_id(value) == value else ""
 
 

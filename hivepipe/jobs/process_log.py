@@ -28,7 +28,7 @@ class TextLines(logging.Formatter):
     """Formats a line of text, followed by its traceback."""
 
     def __init__(self) -> None:
-        """Set the one format of all processes. It names no process: each has its own file."""
+        """Set the format of all processes. It has no process name: each has its own file."""
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:

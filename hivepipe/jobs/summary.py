@@ -6,7 +6,7 @@ from hivepipe.jobs.args import Args
 class RecordSummary(Args, handler="summaries.record_summary", priority=8):
     """A summary; `reason` says why it is not by a model.
 
-    `useful` tells of each recalled memory whether it was useful. It is not in the summary's row.
+    `useful` says whether each recalled memory was useful. It is not in the summary's row.
     """
 
     state: str

@@ -380,7 +380,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file atomically, even to another file system, such as that of the database."""
+    """Move a file atomically, even to another file system, such as the database's."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.move(source, temporary)
     os.rename(temporary, target)

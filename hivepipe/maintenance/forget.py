@@ -60,7 +60,7 @@ class Deleted(NamedTuple):
 class Forgetting:
     """Forgetting in one home, whose database `db` the caller closes.
 
-    `unread_hives` says which hives cannot be migrated or read; data of their workers is left.
+    `unread_hives` says which hives cannot be migrated or read; data of their workers remains.
     """
 
     def __init__(self, place: Place, db: Database) -> None:
@@ -77,8 +77,8 @@ class Forgetting:
     def session_beginning(self, start: str) -> str:
         """Return the one session whose id begins with `start`.
 
-        A session whose forgetting was interrupted may be known as a forgotten one only. Raises
-        HivepipeError if there is no such session, or more than one.
+        After an interrupted call, a session may be known only as forgotten. Raises HivepipeError if
+        there is no such session, or more than one.
         """
         known = {entry["session_id"] for entry in self._entries()}
         known |= queued.sessions_spooled(self._spools)
@@ -99,7 +99,7 @@ class Forgetting:
     def sessions_before(self, time: str) -> set[str]:
         """Return the sessions whose latest data is older than a time (UTC, ISO 8601).
 
-        Forgotten sessions with data left are among them.
+        This includes forgotten sessions that have data left.
         """
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {

@@ -12,7 +12,7 @@ from hivepipe.files.folders import try_lock
 
 @contextmanager
 def work_folder(home: str, prefix: str) -> Iterator[str]:
-    """Yield a new folder, locked while it is in use; remove those of killed runs."""
+    """Yield a new folder, locked while it is in use; remove the folders of killed runs."""
     for left in leftovers(home):
         shutil.rmtree(left, ignore_errors=True)  # another backup may remove the folder, too
     with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as folder:

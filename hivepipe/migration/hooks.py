@@ -38,7 +38,7 @@ def without_old(text: str, project: str) -> str:
 
 
 def with_restored_hooks(text: str, pairs: Iterable[Pair]) -> str:
-    """Return the text with the missing entries of these added after the existing ones."""
+    """Add those entries that are missing after the existing ones; return the text."""
     there = settings_text.entries(text, lambda _: True)
     missing = [pair for pair in pairs if pair not in there]
     return settings_text.with_added(text, missing) if missing else text

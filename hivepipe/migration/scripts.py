@@ -1,8 +1,8 @@
 """Decides which hook commands run a script of the predecessor, by the script's name and text.
 
-A name alone is not enough, because `stop` or `session-start.sh` may be a user's script. Nor is
-`.hive-mind` in a script of another name, or in a command that also does something else. Such a hook
-is doubtful. It is shown to the user and not changed.
+A name alone is not enough, because `stop` or `session-start.sh` may be a user's script. Neither is
+`.hive-mind` enough in a script with another name, or in a command that also does something else.
+Such a hook is doubtful. It is shown to the user and not changed.
 """
 
 import os

@@ -69,8 +69,7 @@ def _refuse_hivepipes_home(record: Record) -> None:
 def _move_back(move: Move) -> list[tuple[str, str]]:
     """Move a file or folder back; return pairs of (existing path, file that could not replace it).
 
-    The oldest move is undone first. An old hook may have made a file again, and a later run moved
-    it, too.
+    The oldest move is undone first. A file may have been moved twice, if an old hook made it again.
     """
     if not os.path.lexists(move.target):
         return []

@@ -42,7 +42,7 @@ def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
 
 
 def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
-    """Return the figures; without Redis, only those of the disk and the database."""
+    """Return the figures; without Redis, only disk and database figures."""
     spooled = waiting_events(home)
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
@@ -95,7 +95,7 @@ def hive_states(home: str) -> dict[str, int]:
 
 
 def full_disk(home: str) -> str:
-    """Return the folder (of the home or its sockets) whose disk takes no file, or ""."""
+    """Return the folder (of the home or its sockets) whose disk is full, or ""."""
     folders = (home, Place("", home, read_record(home)).runtime)
     return next((folder for folder in folders if is_full(folder)), "")
 

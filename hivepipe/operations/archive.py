@@ -140,7 +140,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
 
     def on_chunk(source: Source, path: str, chunk: Chunk) -> None:
         if with_usage:
-            # The title of an agent is not that of its session.
+            # An agent's title is not its session's title.
             facts = SessionFacts() if source.agent else chunk.facts
             context.follow_up(job, [*usage_jobs(chunk.usages, facts)])
         claim_names(kept_folder(context.home), archives_of(context.home).manifest)
@@ -186,7 +186,7 @@ def _prices(home: str, _period: float) -> PriceTable:
 
 
 def _warn(context: JobContext, job: Origin, what: str, is_settled: bool) -> None:
-    """Log a warning in the later of an event's two jobs: at first, lines may still be missing."""
+    """Log a warning only in the second of an event's two jobs: before, lines may be missing."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

@@ -24,7 +24,7 @@ from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
 from hivepipe.queue.full_memory import is_full
 from hivepipe.queue.spool import keep_event
 
-RESULTS_PER_FILE = 10  # far below the size above which a spool file is refused
+RESULTS_PER_FILE = 10  # keeps a spool file far below its largest size
 
 logger = logging.getLogger("hivepipe.follow_up")
 

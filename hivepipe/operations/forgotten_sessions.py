@@ -27,10 +27,11 @@ def is_forgotten(home: str, *sessions: str) -> bool:
 def update_marker(home: str, begun: Iterable[str] = (), finished: Iterable[str] = ()) -> None:
     """Change the marker file, so that every process of the home reads the list again.
 
-    It then names also the sessions whose forgetting begins, and no longer the finished ones. Raise
+    It then also names the sessions in `begun`, and no longer those in `finished`. Raise
     LockHeldError if another process keeps the marker locked.
     """
-    # Writing replaces the locked file, so it is the last step; who waits locks the new file.
+    # Writing replaces the locked file, so it is the last step; a waiting process then locks the new
+    # file.
     with locked_file(_marker(home), _LOCK_SECS):
         sessions = _named(home).union(begun).difference(finished)
         write_small(_marker(home), "\n".join([f"{time.time_ns()}", *sorted(sessions), ""]))

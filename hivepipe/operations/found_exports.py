@@ -50,11 +50,11 @@ def import_exports(home: str, folder: str) -> list[Row]:
     """Import the skills of a predecessor's exports into the store; return a row for each file.
 
     Repeated calls import a file once: it is identified by its content, and the counts of a later
-    version replace those of the earlier one. After a kill the store has all skills of a file or
-    none. A skill that cannot be read has its own row, and does not prevent the others. The indexes
-    have no further information: they are reported and skipped. The files are not changed; in the
-    home's own folder the next export renames them, and `uninstall` restores them. After StoreError
-    or OSError the import can be repeated later.
+    version replace the earlier counts. After a kill the store has all skills of a file or none. A
+    skill that cannot be read has its own row, and does not prevent the others. The indexes have no
+    further information: they are reported and skipped. The files are not changed; in the home's own
+    folder the next export renames them, and `uninstall` restores them. After StoreError or OSError
+    the import can be repeated later.
     """
     manifest = Manifest(home)
     rows: list[Row] = []

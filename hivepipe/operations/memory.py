@@ -72,7 +72,7 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
 def _is_temporary(error: BaseException, path: Path) -> bool:
     """Tell whether an error was caused by a lock, the disk or a limit of the process.
 
-    SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is no
+    SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is not a
     file or may not be used. SQLITE_READONLY: the file or its file system may not be written.
     """
     if isinstance(error, sqlite3.OperationalError):

@@ -171,7 +171,7 @@ def _remove_markers(home: str, ended: Iterable[Row]) -> None:
 
 
 def _remove_files(home: str, gone: set[str]) -> None:
-    """Remove the files of these instances, and files without a change for a month."""
+    """Remove the files of these instances, and files unchanged for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
             text = read_small(str(path))

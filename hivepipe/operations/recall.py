@@ -74,7 +74,7 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
 
 
 def remove_parts(home: str, kept: Container[str] = ()) -> None:
-    """Remove the files that hooks read, except those of the kept parts."""
+    """Remove the files that hooks read, except the kept parts."""
     for path in [*Path(home, "recall").glob("*.txt")]:
         if path.stem not in kept and path.stem.startswith(_PARTS):
             path.unlink(missing_ok=True)

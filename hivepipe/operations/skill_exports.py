@@ -1,6 +1,6 @@
 """skill-usage.json and its index, written after ten uses or thirty seconds.
 
-The store shows which uses are missing in the files, so the handlers that store uses do not notify
+The store shows which uses are missing from the files, so the handlers that store uses do not notify
 this module. The lock file has the number of the last exported use.
 """
 
@@ -45,7 +45,7 @@ class SkillExports:
     def tidy(self) -> None:
         """Write the files if that is due. The store is checked only if it has changed.
 
-        A failure, including that to get the lock, is logged as a warning and retried.
+        A failure, also to get the lock, is logged as a warning and retried.
         """
         now = time.monotonic()
         if now < self._next_look:
@@ -65,7 +65,7 @@ class SkillExports:
             self._failures = 0
 
     def finish(self) -> None:
-        """Write the uses that are missing in the files. A failure is logged as a warning."""
+        """Write the uses that are missing from the files. A failure is logged as a warning."""
         try:
             if self._pending()[0]:
                 self.write()
@@ -107,7 +107,7 @@ class SkillExports:
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:
-        """Return the number of uses missing in the files, and the time of the oldest one."""
+        """Return the number of uses missing from the files, and the time of the oldest one."""
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:

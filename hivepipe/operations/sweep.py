@@ -126,7 +126,7 @@ def _cwd_of_session(archives: Archives, source: Source) -> str:
 
 
 def _typed(archives: Archives, source: Source) -> Source:
-    """Return a subagent's source with the type that the call in its session's archive names."""
+    """Return a subagent's source with its type from the call in the session's archive."""
     entry = archives.index.entries().get(source.session)
     if source.agent_type != UNKNOWN_TYPE or entry is None:
         return source

@@ -161,7 +161,7 @@ class MemoryIndex:
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
 
     def passages(self) -> Iterator[Passage]:
-        """Yield all chunks, those of the last changed files first."""
+        """Yield all chunks, starting with the files that changed last."""
         sql = """
             SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), text FROM chunks
             JOIN files ON files.path = chunks.path

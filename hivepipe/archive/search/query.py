@@ -61,7 +61,7 @@ class Filters:
 
     @classmethod
     def of(cls, *, project: str = "", **others: str) -> "Filters":
-        """Return the conditions, by the names in `_CONDITIONS`; an empty text is no condition.
+        """Return the conditions, by the names in `_CONDITIONS`; an empty text is ignored.
 
         `session` may be a prefix of an id, and times are in UTC.
         """
