@@ -195,7 +195,7 @@ def _check(*, folder: str | None, stop: bool, **_: Any) -> None:
 def follow(folder: str | None, stop: bool) -> None:
     """Archive the sessions of DIR, too.
 
-    DIR is a folder of no registered project; the sweep archives its sessions. Without DIR, list
+    DIR must not belong to a registered project. The sweep archives its sessions. Without DIR, list
     these folders.
     """
     home = locate(".").home

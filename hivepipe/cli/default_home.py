@@ -1,4 +1,4 @@
-"""A check before commands that write, in a folder of no registered project.
+"""A check before commands that write outside of registered projects.
 
 The command prints that it uses the default home. Without a default home it fails, so that it does
 not create a database by mistake.

@@ -111,7 +111,7 @@ def show(job_id: str) -> None:
 @failed.command(cls=CheckedCommand, check=_check)
 @selection_options
 def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
-    """Requeue failed jobs: one (ID), all, or those of an operation."""
+    """Requeue failed jobs: one (ID), all, or all of an operation."""
     chosen, retried = _act("retry", job_id, operation)
     say(f"{retried} sent back to the queues")
     if retried:
@@ -126,7 +126,7 @@ def retry(job_id: str | None, operation: str | None, **_: Any) -> None:
 @selection_options
 @yes_option
 def discard(job_id: str | None, operation: str | None, **_: Any) -> None:
-    """Delete failed jobs: one (ID), all, or those of an operation."""
+    """Delete failed jobs: one (ID), all, or all of an operation."""
     say(f"{_act('discard', job_id, operation)[1]} discarded")
 
 

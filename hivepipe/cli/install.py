@@ -261,7 +261,7 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
 
 
 def _show_kept_hooks(plan: removal.Removal) -> None:
-    """Name settings of other users, and of worktrees' branches, whose hooks fail from now on."""
+    """Name the settings of other users and of worktrees whose hooks fail from now on."""
     for path, why in plan.of_others:
         say_prose(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
     for path in plan.copies:

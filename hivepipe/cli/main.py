@@ -121,7 +121,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _reason(error: OSError) -> str:
-    """Return the error with its file name, or the name of our folder whose disk is full."""
+    """Return the error with its file name; if the disk is full, name our folder on it."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     if error.errno == errno.ENOSPC:  # the error of a write has no file name

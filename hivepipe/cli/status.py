@@ -121,7 +121,7 @@ def _show_workers(report: dict[str, Any]) -> None:
 
 
 def _show_no_ops(counters: dict[str, int] | None) -> None:
-    """Show the jobs without effect, and always checkpoint updates: each one lost a checkpoint."""
+    """Show the jobs without effect. Checkpoint updates are always shown: each lost a checkpoint."""
     if counters is None:
         say("no-op     unknown without a database")
         return

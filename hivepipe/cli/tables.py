@@ -112,7 +112,7 @@ def show_entries(
     without: str = "none",
     beside: Mapping[str, object] | None = None,
 ) -> bool:
-    """Print entries as JSON below `name`, with the fields `beside`, or as a table.
+    """Print entries as a table, or as JSON below the key `name` with the fields `beside`.
 
     `columns` maps each title of the table to a value of the entries. Returns whether it was JSON.
     """
@@ -128,7 +128,7 @@ def show_entries(
 
 
 def show_entry(entry: Entry) -> None:
-    """Print an entry as JSON, or each field that is neither None nor "" on a line."""
+    """Print an entry as JSON, or its fields on one line each, without empty ones."""
     if show_json(**entry):
         return
     for name, value in entry.items():
@@ -143,7 +143,7 @@ def _shown(value: Any) -> Any:
 
 
 def shown_time(text: str | None) -> str:
-    """Return a stored time as local time, or with --utc as UTC with a Z, or "" without a time."""
+    """Return a stored time as local time (with --utc as UTC with a Z), or "" for no time."""
     if not text:
         return ""
     try:
@@ -155,7 +155,7 @@ def shown_time(text: str | None) -> str:
 
 
 def stored(time: datetime | None) -> str:
-    """Return a time of the command line, local or UTC, in the stored form, or "" without one."""
+    """Return a time from the command line (local or UTC) in the stored form, or "" for none."""
     if time is None:
         return ""
     try:

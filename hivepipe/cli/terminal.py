@@ -24,7 +24,7 @@ from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
 MARGIN = "| "
-_NO_BREAK = "\xa0"  # a space at which `say_prose` breaks no line; `printable` prints it as a space
+_NO_BREAK = "\xa0"  # a space at which `say_prose` does not wrap; `printable` prints it as a space
 
 yes_option = shared_option("--yes", is_flag=True, help="Do not ask.")
 
@@ -35,7 +35,7 @@ def printable_lines(text: str) -> list[str]:
 
 
 def unbroken(text: str) -> str:
-    """Return a text, such as a path, in which `say_prose` breaks no line."""
+    """Return a text, such as a path, that `say_prose` does not wrap."""
     return text.replace(" ", _NO_BREAK)
 
 
@@ -166,12 +166,12 @@ def refuse_question() -> None:
 
 
 def ask(question: str, **options: Any) -> Any:
-    """Ask for a text; `options` are those of `click.prompt`."""
+    """Ask for a text; `options` go to `click.prompt`."""
     return click.prompt(printable(question), **options)  # noqa: TID251
 
 
 def ask_secret(name: str) -> str:
-    """Ask for a secret, which is not shown, or read a line from stdin if it is no terminal."""
+    """Ask for a secret without echo; if stdin is not a terminal, read a line."""
     if sys.stdin.isatty():
         return str(ask(name, hide_input=True))
     return sys.stdin.readline().rstrip("\n")
@@ -183,7 +183,7 @@ def is_terminal(*, err: bool = False) -> bool:
 
 
 def is_dumb() -> bool:
-    """Tell whether the terminal, such as a shell in Emacs, takes no control sequences."""
+    """Tell whether the terminal, such as a shell in Emacs, has no control sequences."""
     return environment("TERM") == "dumb"
 
 

@@ -8,7 +8,7 @@ from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, 
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
-# Only at the beginning of a line: a fence in a list may end with the list.
+# Only at the beginning of a line, because a fence in a list item may end with the list.
 _FENCE = re.compile(r"(`{3,})[^`]*|(~{3,}).*")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 

@@ -30,7 +30,7 @@ def head(found: Conversation) -> list[tuple[str, str]]:
 
 
 def turn_of(piece: Piece) -> str:
-    """Return the speaker of the turn of a piece; tool calls and results belong to Claude's."""
+    """Return the speaker of a piece's turn; Claude's turns include tool calls and results."""
     if piece.kind in (USER, NOTE, AGENT):
         return piece.kind
     return CLAUDE

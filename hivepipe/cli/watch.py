@@ -148,7 +148,7 @@ def _open_sessions(sessions: list[Entry]) -> RenderableType:
             shown_time(entry["last_active_at"]),
             str(entry["calls"]),
             str(entry["agents"]),
-            Text(printable(entry["objective"] or entry["project"])),  # a title is no markup
+            Text(printable(entry["objective"] or entry["project"])),  # a title is not markup
         )
     return table
 

@@ -34,8 +34,8 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
     """Serve the sessions, agents, costs and queues of all your projects until Ctrl-C.
 
     Every request needs the token, which is part of the printed address. It is new for each run
-    unless HIVEPIPE_WEB_TOKEN is set. The page can retry and discard failed jobs. If one runs with a
-    stack (`web = true`), its address is printed; --port starts another one.
+    unless HIVEPIPE_WEB_TOKEN is set. The page can retry and discard failed jobs. If a page already
+    runs with a stack (`web = true`), its address is printed; --port starts another page.
     """
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[web]`")

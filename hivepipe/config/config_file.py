@@ -7,8 +7,8 @@
                                       files have no value
     <home>/hook-settings.json         all values, compiled: hooks do not parse TOML
 
-The name of a setting is that of its variable in lower case, without HIVEPIPE_. The environment
-takes precedence over the files. Errors in a file are reported, and its invalid parts are ignored.
+A setting has the name of its variable, in lower case and without HIVEPIPE_. The environment takes
+precedence over the files. Errors in a file are reported, and its invalid parts are ignored.
 hivepipe keeps running, but calls no language model while the cost limits cannot be read.
 """
 

@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Everything except the counts that decides the price; messages of one rate can be added."""
+    """What determines the price besides the counts; messages of one rate can be added."""
 
     model: str
     day: str  # UTC, such as 2026-11-21

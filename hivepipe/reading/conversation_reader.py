@@ -51,7 +51,7 @@ class Archived(Protocol):
         """Yield the lines that begin at this byte or later. Raise DamagedArchiveError on damage."""
 
     def missing(self, entry: Entry) -> str:
-        """Return a text on what the last read archive lacks at its end, or ""."""
+        """Return what the archive read last lacks at its end, as text, or ""."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Reader:
     _shown: set[str] = field(default_factory=set)
 
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
-        """Yield all pieces; those of a subagent come after its call."""
+        """Yield all pieces; a subagent's pieces come after its call."""
         self._shown.add(key)
         for offset, line, _ in self._lines(entry, 0):
             for piece in self._pieces(line, offset, depth):

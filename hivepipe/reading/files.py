@@ -68,7 +68,7 @@ def _of_home(known: KnownHome, session: str) -> Iterator[Change]:
 
 
 def _archived(known: KnownHome, session: str) -> Iterator[Change]:
-    """Yield the files in the metadata of archives, first those of sessions."""
+    """Yield the files in the metadata of archives, main sessions first."""
     archives = archives_of(known.home)
     entries = archives.index.entries().values()
     for entry in sorted(entries, key=lambda entry: bool(entry["agent_id"])):

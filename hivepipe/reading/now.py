@@ -37,7 +37,7 @@ def state_of(condition: str) -> str:
 class OpenSession:
     """One session; `dollars` is None if no model has a price.
 
-    `last_tool`, `context_tokens` and `cache_until` are those of `Latest`.
+    `last_tool`, `context_tokens` and `cache_until` come from `Latest`.
     """
 
     home: str  # key of the home

@@ -110,9 +110,9 @@ def find(
 ) -> Found:
     """Index new lines, then return the lines with all words, newest first.
 
-    Calls of hivepipe itself come last. `progress` is called before the first and after each
-    archive with the number of bytes just indexed, and of those that were missing at the start.
-    Raise SearchError for a query without words or an unusable index.
+    Calls of hivepipe itself come last. `progress` is called before the first archive and after each
+    one; it gets the number of bytes just indexed, and the number missing at the start. Raise
+    SearchError for a query without words or an unusable index.
     """
     question.terms()
     archives = archives_of(home)

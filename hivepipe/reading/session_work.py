@@ -115,7 +115,7 @@ class _Reader:
 
 
 def _named(agent: Piece) -> str:
-    """Return type and short id of an agent. Those of Claude Code have ids like `word-...`."""
+    """Return type and short id of an agent. Claude Code's agents have ids like `word-...`."""
     kind = agent.text if agent.text not in ("", UNKNOWN_TYPE) else "agent"
     word, dash, _ = agent.id.partition("-")
     return f"{kind} {word if dash else agent.id[:8]}"

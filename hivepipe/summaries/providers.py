@@ -133,7 +133,7 @@ class Offer:
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return the offer of the first credential, of a local server without one, or None.
+    """Return the offer of the first credential, else of a local server without one, or None.
 
     Raise CredentialsError if `credentials.env` cannot be trusted. `with_environment=False` ignores
     this shell's variables, as processes of the stack do. A command for a key is not run.

@@ -36,7 +36,7 @@ def caps() -> Caps:
 
 
 def trouble() -> str:
-    """Return an error for a cap that is not a number, which disables models, or ""."""
+    """Return an error if a cap is not a number (no model is called then), else ""."""
     for name, text in (
         ("llm_daily_calls", variable("HIVEPIPE_LLM_DAILY_CALLS")),
         ("llm_daily_tokens", variable("HIVEPIPE_LLM_DAILY_TOKENS")),

@@ -21,7 +21,7 @@ def file_path() -> str:
 
 
 def chosen_address(url: str | None) -> Address:
-    """Return the given or the stored address. Raise TeamError without one or with a password."""
+    """Return the given or the stored address. Raise TeamError for none or for a password."""
     found = address.parse(url or _kept())
     if found.secret:
         raise TeamError(

@@ -22,7 +22,7 @@ from hivepipe.team.shared_rows import clean
 CACHED_SECS = 60.0  # a remote can change
 
 _SHORT = re.compile(r"^(?:[^@/]+@)?([\w.-]+):(?!/)(.+)$")  # git@host:path
-# A checkout of another user, as in a container: git would not say its remote.
+# Otherwise git refuses to read another user's checkout, as in a container.
 _OF_ANY_OWNER = ("-c", "safe.directory=*")
 
 
@@ -36,7 +36,8 @@ def name_of_session(store: Listings, session: str) -> str | None:
 def keep_names(db: Database, sessions: Iterable[str]) -> None:
     """Store the names of sessions' projects before their rows are deleted.
 
-    They decide whether the server is told. A name that git does not give stays unknown.
+    The names decide whether the server is told of the deletion. A name that git does not give stays
+    unknown.
     """
     with listings(db.path) as store:
         if not captured.is_captured(store):

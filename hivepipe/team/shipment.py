@@ -1,8 +1,8 @@
 """Send the rows of one home that changed since the server's mark, in batches.
 
-The server stores the mark in the transaction that stores a batch. So a batch that was sent twice,
-that a killed uplink sent, or that a restored server lost is no special case: the next batch begins
-at the server's mark.
+The server stores the mark in the transaction that stores a batch. The next batch begins at the
+server's mark. So no special case is needed if a batch was sent twice or by a killed uplink, or if a
+restored server lost it.
 """
 
 import json
@@ -60,7 +60,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         """Connect, start the change capture, and read the server's mark.
 
         Changes of a capture that runs already are collected first, so that the log does not grow
-        while the server is away. The database is opened again afterwards, as it may be deleted
+        while the server is away. The database is opened again afterwards, because it may be deleted
         meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
         """
         self._share = share

@@ -26,8 +26,8 @@ _TYPES = (
 _SHELLS = ("exec_command", "shell", "shell_command", "local_shell_call")
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (\d+)", re.MULTILINE)
 _HEAD_CHARS = 300  # start of an output, which contains the exit code
-# Codex itself writes texts as the user. From 0.150 on the kind of a text tells them from prompts,
-# before that its prefix does.
+# Codex itself writes texts as the user. From 0.150 on, a text's kind tells these from prompts;
+# before that, its prefix does.
 _OF_USER = ("user.", "unknown")
 _OF_CODEX = (
     "<environment_context>",

@@ -16,9 +16,9 @@ def describe(
 ) -> dict[str, Any]:
     """Return the metadata of a transcript.
 
-    Tokens, cost, models, skills and files include those of the subagents. Messages that a subagent
-    only replays from this transcript do not count. Messages, tools, times and outcome are those of
-    the transcript alone.
+    Tokens, cost, models, skills and files include the subagents. Messages that a subagent only
+    replays from this transcript do not count. Messages, tools, times and outcome come from the
+    transcript alone.
     """
     subagents = list(subagents)
     family = (totals, *subagents)

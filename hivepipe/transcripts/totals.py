@@ -214,10 +214,10 @@ class Totals:
             part(line, "message").setdefault("model", self.model)
 
     def _is_counted_again(self, line: Fields) -> bool:
-        """Tell whether Codex CLI reports the tokens of an answer again, and add what it leaves out.
+        """Tell whether Codex CLI reports an answer's tokens again; fill in missing ids.
 
-        Each answer raises the sum of its thread. Its reports before 0.154 have no id; a later
-        version writes a report with an id first, after which the others of its turn do not count.
+        Each answer raises the sum of its thread. Reports before 0.154 have no id. A later version
+        first writes a report with an id; the other reports of that turn do not count.
         """
         if "threadTokens" not in line:
             return False

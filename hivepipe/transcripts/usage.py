@@ -35,10 +35,10 @@ class Usage:
 def merged(one: Usage, other: Usage) -> Usage:
     """Merge two records of one message; `one` is from the session that began first.
 
-    The record with more output counts, with the earlier time of both. If a fork names a session as
-    the origin, the message belongs to that session. It belongs to a session rather than to a
-    subagent. The result does not depend on order or repetition. If no origin is named (forks by
-    `-p --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
+    The record with more output counts, with the earlier of the two times. If a fork names a session
+    as the origin, the message belongs to that session. It belongs to a session rather than to a
+    subagent. The result does not depend on order or repetition. If no origin is named (forks by `-p
+    --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
     belongs to `one`.
     """
     record = max(
@@ -52,7 +52,7 @@ def merged(one: Usage, other: Usage) -> Usage:
 
 
 def _distance(usage: Usage) -> tuple[bool, bool, str, str]:
-    """Return a sort key for the owner of a message: the record with the smallest key has it."""
+    """Return a sort key: the record with the smallest key owns the message."""
     named = usage.session if usage.is_replay else ""
     return (not usage.is_replay, usage.is_sidechain, usage.agent, named)
 

@@ -31,8 +31,8 @@ class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests share one computation of it.
 
     The last requested value is computed first: a page of one project does not wait for others.
-    Expired values that callers show meanwhile follow in the order of their requests, so that each
-    is computed sometime.
+    Expired values, which callers show meanwhile, follow in the order of their requests, so that
+    each is eventually computed.
     """
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ def rq_pages(address: str) -> ASGIApp:
     From then on, RQ in this process deserializes only plain values.
     """
     restrict()
-    # The application's /static precedes that of a blueprint, and the pages request both.
+    # The application's /static takes precedence over the blueprint's, and pages request both.
     app = Flask("hivepipe", static_folder=rq_dashboard.blueprint.static_folder)
     app.config.from_object(rq_dashboard.default_settings)
     app.config["RQ_DASHBOARD_REDIS_URL"] = url(address)

@@ -1,4 +1,4 @@
-"""The views of a team (`team=1` in the URL), in the same form as those of this machine."""
+"""The views of a team (`team=1` in the URL), in the same form as this machine's views."""
 
 from hivepipe.errors import SearchError
 from hivepipe.reading.costs import GroupCost

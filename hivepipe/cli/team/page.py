@@ -26,7 +26,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class _Site(click.ParamType[str]):
-    """The address of a site in the form in which browsers name it in Host and Origin."""
+    """The address of a site as browsers write it in Host and Origin."""
 
     name = "url"
 
@@ -105,7 +105,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
 
     It shows Now, Agents, Costs, Search, sessions and the audit list. Each member sees what its role
     allows. Give --header with --proxy, or --oidc with --client-id and --url; the client's secret is
-    HIVEPIPE_TEAM_OIDC_SECRET. Put a proxy with TLS before it.
+    HIVEPIPE_TEAM_OIDC_SECRET. Put a TLS proxy in front of it.
     """
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")

@@ -1,4 +1,4 @@
-"""Queries of a team's server, with results in the same form as those of one machine.
+"""Queries of a team's server, with results in the same form as on one machine.
 
 source         a read-only connection, its member, and audit entries of reads
 sessions, agents, costs, skills, search    lists over all members and machines

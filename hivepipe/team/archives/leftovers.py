@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete the objects that are due: for an administrator all, else those of the member."""
+    """Delete the objects that are due: for an administrator all, else only the member's."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done

@@ -50,7 +50,8 @@ def placed_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of an archive that begin at `begin` or later, with their offsets.
 
-    TeamError if a segment is missing, changed or encrypted with a key that this user does not have.
+    Raise TeamError if a segment is missing, changed or encrypted with a key that this user does not
+    have.
     """
     source = Contents(connection)
     reached = 0

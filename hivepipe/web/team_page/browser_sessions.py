@@ -20,7 +20,7 @@ SIGNED_IN_SECS = 12 * 3600
 class BrowserSession:
     """A browser that signs in, while `person` is "", or is signed in.
 
-    For each tab that signs in, `data` has a state, and `asked` the path of the page asked for.
+    For each tab that signs in, `data` has a state, and `asked` has the path of the requested page.
     """
 
     until: float

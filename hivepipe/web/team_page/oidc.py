@@ -192,6 +192,6 @@ def demand_https(url: str) -> None:
 
 
 def _refused(error: Exception, status: int) -> Response:
-    """Log why a sign-in failed; the response omits the reason, as it may be untrusted text."""
+    """Log why a sign-in failed; the response omits the reason, which may be untrusted text."""
     logger.warning("sign-in failed: %s: %s", type(error).__name__, printable(error))
     return PlainTextResponse("you are not signed in: try again at /login\n", status)
