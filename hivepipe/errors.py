@@ -17,7 +17,7 @@ class NoRedisServerError(HivepipeError):
 
 
 class TreeError(HivepipeError):
-    """Something in the work tree is not hivepipe's, or may not be."""
+    """Something in the work tree does not, or may not, belong to hivepipe."""
 
 
 class RegistrationError(HivepipeError):
@@ -161,7 +161,7 @@ class TryLaterError(HivepipeError):
 
 
 class JobError(HivepipeError):
-    """The job itself is at fault, so another attempt fails, too."""
+    """The job itself is at fault, so another attempt would fail too."""
 
 
 class OperationFailedError(JobError):
@@ -181,7 +181,7 @@ class NewerEnvelopeError(BadEnvelopeError):
     """A newer hivepipe wrote the envelope, and can read it."""
 
     def __init__(self, version: int) -> None:
-        """`version` is the envelope's."""
+        """`version` is the envelope's version."""
         super().__init__(f"a newer hivepipe wrote it (version {version}): upgrade this one")
         self.version = version
 

@@ -28,7 +28,7 @@ _NO_REPOSITORY = b"not a git repository"
 def ask(folder: str, *words: str, variables: Variables = NONE) -> CompletedProcess[bytes] | None:
     """Run git in a folder; return None if git is missing or does not answer in time.
 
-    Only `variables` can name another repository than that of the folder.
+    Only `variables` can select a repository other than the folder's.
     """
     git = find_program("git")
     if git is None:

@@ -146,12 +146,12 @@ def kept_folder(home: str) -> str:
 
 
 def kept_in(home: str, tree: str) -> str:
-    """Return the folder of archives and exports: in `tree`, or in the home if that is ""."""
+    """Return the folder of archives and exports: in `tree`, or in the home if `tree` is ""."""
     return f"{tree}{KEPT_IN_PROJECT}" if tree else f"{home}/archive"
 
 
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
-    """Return the registered folder and its record; without one, the main checkout or root and {}.
+    """Return the registered folder and its record; if none, the main checkout or root, and {}.
 
     HIVEPIPE_HOME is ignored. The search goes up to the top of root's worktree, then
     through its main checkout and the folders above that, then the folders above the worktree.
@@ -262,7 +262,7 @@ def runtime_folder(home: str) -> str:
 
 
 def spare_runtime_folder(home: str) -> str:
-    """Return the folder to use without XDG_RUNTIME_DIR: in /tmp if it can be there."""
+    """Return the folder to use without XDG_RUNTIME_DIR: in /tmp if possible."""
     base = f"/tmp/hivepipe-{posix.geteuid()}"
     is_taken = posix.access(base, posix.F_OK, follow_symlinks=False)
     if not (is_private_folder(base) if is_taken else posix.access("/tmp", posix.W_OK)):

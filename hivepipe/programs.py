@@ -48,7 +48,7 @@ def run_to_end(
 ) -> "subprocess.CompletedProcess[bytes] | None":
     """Run a program without input; return None if it cannot be started or takes longer than `secs`.
 
-    Its exit code is not checked. `env` is its environment, by default that of this process.
+    Its exit code is not checked. `env` is its environment, by default this process's.
     """
     try:
         return subprocess.run(
@@ -64,7 +64,7 @@ def run_to_end(
 
 
 def process_exists(pid: int) -> bool:
-    """Tell whether a process has this id; a zombie and another user's process count."""
+    """Tell whether a process has this id; zombies and other users' processes count too."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -94,7 +94,7 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
 def _end_children(pid: int) -> None:
     """Suspend a process, so that it starts no other one, and kill all its descendants.
 
-    Only a subreaper gets those whose own parent has ended.
+    Descendants whose parent has ended are found only by a subreaper.
     """
     psutil = import_module("psutil")  # 1.4 MB of memory, and rarely needed
     with suppress(psutil.Error):

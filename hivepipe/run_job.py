@@ -44,8 +44,8 @@ MOST_RETRIES = 1_000_000  # RQ requires a number
 def run_job(envelope: str) -> Retry | None:
     """Execute one job (a write in its own transaction); return a Retry to delay the job.
 
-    The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors of the
-    job itself are raised; RQ retries and then keeps the job as failed.
+    The database belongs to HIVEPIPE_HOME, else to the project of the working directory. Errors of
+    the job itself are raised; RQ retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
     place = locate(".")

@@ -91,7 +91,7 @@ def use(values: dict[str, str]) -> None:
 
 
 def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
-    """Set a home's values for this thread, or clear them by None; return the earlier values.
+    """Set a home's values for this thread (None clears them); return the earlier values.
 
     They also take precedence over the variables of the environment that belong to one home.
     """

@@ -39,7 +39,7 @@ def record_activity(
 def activities(store: Listings, sessions: Collection[str]) -> dict[str, Entry]:
     """Return the activity of each of these sessions that has one.
 
-    Totals are the sums of its rows; other columns are those of its newest row.
+    Totals are the sums of its rows; other columns come from its newest row.
     """
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,

@@ -74,7 +74,7 @@ def detach_instance(db: Database, job: Origin) -> None:
 
 
 def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -> None:
-    """Raise the instance's totals in this session to those of the job.
+    """Raise the instance's totals in this session to the job's totals.
 
     Raise MissingParentError if the instance is not in the session yet.
     """
@@ -138,9 +138,9 @@ def choose_session(db: Database, instance: str) -> None:
 
 
 def _end_visited_sessions(db: Database, instance: str) -> None:
-    """End sessions again that one event had opened, if its instance then moved to another session.
+    """End the sessions that were opened by one event of an instance that then left.
 
-    Until some version after 2.1.197, the first event of a fork named the forked session.
+    In 2.1.197 and some later versions, the first event of a fork names the forked session.
     """
     visited = """
         SELECT visit.session_id FROM instance_sessions AS visit

@@ -139,9 +139,9 @@ def stop_capture(db: Database) -> None:
 class Home(NamedTuple):
     """A home as the server knows it, and its current pass over all rows, if any.
 
-    `terms` are the policies and versions that the sent rows follow. The server deletes its rows
-    with versions lower than `sweep_below` when it has all rows up to `sweep_at`, which is None
-    until all rows have new versions. When it has deleted them, `sweep_below` is None.
+    `terms` are the policies and versions that the sent rows follow. `sweep_at` is None until all
+    rows have new versions. When the server has all rows up to `sweep_at`, it deletes its rows with
+    versions below `sweep_below`, which then becomes None.
     """
 
     id: str
@@ -219,8 +219,8 @@ def mark_changed(db: Database, changed: Iterable[tuple[str, str]]) -> None:
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
     """Yield pages of the keys of all rows, then of the known deleted rows.
 
-    The caller gives the keys of a page new versions before the next page is read. So a key with an
-    old version after all tables has no row.
+    The caller gives the keys of a page new versions before the next page is read. Once all tables
+    are read, a key with an old version belongs to a deleted row.
     """
     before = newest_version(db)
     for each in CAPTURED:
@@ -329,7 +329,7 @@ def newest_version(store: Database | Listings) -> int:
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Make the next versions higher than this one; the server got it before a restore here."""
+    """Make the next versions higher than this one, which the server got before a restore."""
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

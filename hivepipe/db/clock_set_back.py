@@ -26,8 +26,8 @@ class ClockSteps:
     """Steps back of the clock that the stored times do not follow yet.
 
     A step may be reported repeatedly, and the clock may be set again before the store can be
-    written. So the steps are not added. `_furthest_ns` is the latest boot time that any setting of
-    the clock implied, and `correct` compares it with the boot time that the clock implies now.
+    written. So the steps are not added up. `_furthest_ns` is the latest boot time that any setting
+    of the clock implied, and `correct` compares it with the boot time that the clock implies now.
     """
 
     def __init__(self) -> None:

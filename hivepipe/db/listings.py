@@ -124,7 +124,7 @@ def _opened(path: Path, how: str = "") -> sqlite3.Connection:
 
 
 def _cannot_create_files(connection: sqlite3.Connection) -> bool:
-    """Tell whether reading fails because a full or read-only disk takes no `-shm` file."""
+    """Tell whether reading fails because no `-shm` file fits on a full or read-only disk."""
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except sqlite3.Error as error:
@@ -147,7 +147,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _version(connection: sqlite3.Connection) -> str:
-    """Return an error text if another version made the database; else, or if unknown, ""."""
+    """Return an error text if another version made the database, or "" (also if unknown)."""
     with suppress(sqlite3.Error):
         done = Listings(connection).steps()
         return made_by_newer(done) or made_by_older(done)
@@ -264,7 +264,7 @@ class Listings:
         state: str = "",
         limit: int = _ALL,
     ) -> list[Entry]:
-        """Return all agents, or those of a session, time range, type or state, newest first."""
+        """Return agents, newest first; filters are a session, time range, type and state."""
         # An OR would read the whole table.
         named = {
             "session_id = :id": session,

@@ -10,7 +10,7 @@ LLM = "llm"  # the source of a rating
 
 
 def name_of(path: str) -> str:
-    """Return the name of a memory file in the form in which it is stored, which is redacted."""
+    """Return the name of a memory file as it is stored, redacted."""
     return redact_text(os.path.basename(path))
 
 

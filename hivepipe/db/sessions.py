@@ -64,7 +64,7 @@ def _signal_ns(job: Origin, source: str) -> int:
 def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[str, object]:
     """Return the session's columns merged with one more start; starts may come in any order.
 
-    A field has the value of the newest SessionStart that had one. The source is that of the oldest
+    A field has the value of the newest SessionStart that had one. The source comes from the oldest
     start, because it says how the session began. A start derived from another event has the time 0,
     so that any SessionStart takes precedence.
     """
@@ -100,7 +100,7 @@ def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
 
 
 def _object_in(column: object) -> dict[str, Any]:
-    """Return the JSON object in a column; other content, from a predecessor, is put into one."""
+    """Return the JSON object in a column; other content, from a predecessor, is wrapped in one."""
     text = str(column or "{}")
     try:
         found = orjson.loads(text)

@@ -2,7 +2,7 @@
 
 A call is reserved at its maximum cost before it is made, and settled at its actual cost. The
 reservation of a killed process counts in full, and its call is not repeated. The file contains no
-texts, and no session ids but hashes of them.
+texts, and hashes instead of session ids.
 """
 
 import os

@@ -1,9 +1,8 @@
 """Usage that is in no message of a transcript: requests for compactions and titles.
 
-Since some version after 2.1.197, a transcript has `cost-state` lines with the total usage of the
-session since its first run. The usage of its messages is subtracted from it. A fork continues its
-parent's count and has the parent's start time, so the parent's count up to the fork is subtracted
-too.
+In versions after 2.1.197, a transcript has `cost-state` lines with the total usage of the session
+since its first run. The usage of its messages is subtracted from it. A fork continues its parent's
+count and has the parent's start time, so the parent's count up to the fork is subtracted too.
 """
 
 import json
@@ -81,7 +80,7 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return the key that a session shares with its forks: its start, or its id if that is 0."""
+    """Return the key that a session shares with its forks: its start time, else its id."""
     return started_ms or session
 
 
@@ -117,7 +116,7 @@ def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
 
 
 def _since_fork(session: str, states: list[State]) -> State:
-    """Return the last count of a session, minus the last earlier count of the session it forked."""
+    """Return the last count of a session, minus the last earlier count of its parent."""
     own = [state for state in states if state.session == session]
     others = (state for state in states if state.session != session)
     before = [state for state in others if _is_before(state, own[0])]

@@ -97,7 +97,7 @@ def charges(
 
     A side question repeats messages of its parent, sometimes with other request ids. A message of
     the parent does not count for the subagent, and counts once among subagents. The last charges
-    are the usage that is in no message.
+    yielded are for usage that is in no message.
     """
     of = "" if sessions is None else "AND session_id IN (SELECT value FROM json_each(:sessions))"
     # `+` disables the index on the session, because the other condition finds fewer rows.

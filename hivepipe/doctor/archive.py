@@ -1,4 +1,4 @@
-"""Checks whether transcripts can be archived, and archived lines found."""
+"""Checks whether transcripts can be archived and searched."""
 
 import os
 from collections.abc import Iterator

@@ -114,7 +114,7 @@ class Facts:
 
     @cached_property
     def redis_trouble(self) -> str:
-        """Return why this home's Redis takes no jobs, or ""."""
+        """Return why this home's Redis does not accept jobs, or ""."""
         return supervisor.redis_trouble(self.stack)
 
     @cached_property

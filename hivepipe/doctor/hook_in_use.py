@@ -25,7 +25,7 @@ class HookInUse:
 
     @property
     def ratio(self) -> float | None:
-        """Return the start time of the Python hook divided by that of the native one."""
+        """Return the start time of the Python hook divided by the native hook's."""
         if self.native_ms is None or self.python_ms is None:
             return None
         return self.python_ms / self.native_ms
@@ -44,7 +44,7 @@ class HookInUse:
 
 
 def hook_in_use() -> HookInUse | None:
-    """Find and measure the hooks of this installation, or return None without a copy of them."""
+    """Find and measure the hooks of this installation, or return None if there is no copy."""
     if not os.path.exists(hook_copy.launcher()):
         return None
     reason = _reason()

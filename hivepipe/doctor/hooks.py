@@ -74,7 +74,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 
 def origin(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of a different installation than that of this command."""
+    """Find hooks of an installation other than this command's."""
     here = hook_copy.launcher()
     for file in facts.with_own_hooks:
         for path in sorted(_launchers(file) - {here}):
@@ -128,7 +128,7 @@ def stale(facts: Facts) -> Iterator[Finding]:
 
 
 def shared(facts: Facts) -> Iterator[Finding]:
-    """Find hooks by name if the hook program, which they look for, does not exist."""
+    """Find hooks that look for a program by name, if there is none."""
     forms = {form_of(entry["hooks"][0]) for file in facts.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:
@@ -139,7 +139,7 @@ def shared(facts: Facts) -> Iterator[Finding]:
 def interpreter(facts: Facts) -> Iterator[Finding]:
     """Find that the recorded interpreter, which starts the stack, has no hivepipe.
 
-    The interpreter of this process is not asked.
+    The interpreter of this process is not checked.
     """
     python = facts.record.get("python")
     if python and python != sys.executable and not _has_hivepipe(python):
@@ -159,7 +159,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 
 
 def doubled(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that run twice per event; this takes twice the time, but stores it once."""
+    """Find hooks that run twice per event: it is stored once, but takes twice the time."""
     plugin = facts.plugin
     files = [
         file for file in facts.with_own_hooks if file.scope is not Scope.CODEX and not _gone(file)

@@ -94,7 +94,7 @@ def autostart(facts: Facts) -> Iterator[Finding]:
 
 
 def answering(facts: Facts) -> Iterator[Finding]:
-    """Find a running stack whose Redis takes no jobs."""
+    """Find a running stack whose Redis does not accept jobs."""
     if facts.programs and facts.redis_trouble:
         # A Redis that answers, even with an error, may hold jobs that it could not write yet.
         restarts = not facts.stack.url and not ping(facts.stack.socket)

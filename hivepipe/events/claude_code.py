@@ -472,7 +472,8 @@ def valid_id(text: str) -> str:
         return ""
     for start in _TOKEN_STARTS:
         at = text.find(start)
-        if at == 0 or (at > 0 and not text[at - 1].isalnum()):  # "sk-" in "task-agent" is no token
+        # "sk-" in "task-agent" is not a token
+        if at == 0 or (at > 0 and not text[at - 1].isalnum()):
             return "id-" + blake2b(text.encode(), digest_size=16).hexdigest()
     return text
 

@@ -8,7 +8,7 @@ import resource
 from errno import EFBIG
 
 ENOUGH_BYTES = 1_000_000_000
-_HIT = (os.strerror(EFBIG), "disk I/O error")  # the message of the system and that of SQLite
+_HIT = (os.strerror(EFBIG), "disk I/O error")  # the messages of the system and of SQLite
 
 
 def small_limit() -> int | None:

@@ -35,7 +35,7 @@ class Folder:
     """An open folder; a context manager that closes it."""
 
     def __init__(self, base: str, *names: str, make: bool = False) -> None:
-        """Open `base` and the names below it. Raises OSError if one of them is no real folder."""
+        """Open `base` and the names below it. Raises OSError if one is not a real folder."""
         self.path, *inner = _from_where_links_may_be(base)
         self._descriptor = os.open(self.path, _FOLDER)
         for name in (*inner, *names):
@@ -94,7 +94,7 @@ class Folder:
     def replacing(self, name: str) -> Iterator[BinaryIO]:
         """Yield a new file that then replaces the file of this name, atomically and synced.
 
-        After an error the old file stays, and the new one takes no room on a full disk.
+        After an error the old file stays, and the new one is deleted.
         """
         temporary = f".{name.removeprefix('.')}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -126,7 +126,7 @@ class Folder:
             os.close(descriptor)
 
     def touch(self) -> None:
-        """Set the time of the folder's last change to now, as a new file in it would."""
+        """Set the time of the folder's last change to now, as creating a file would."""
         os.utime(self._descriptor)
 
     def changed_ns(self) -> int:

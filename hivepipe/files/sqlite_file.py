@@ -25,7 +25,7 @@ def open_in_memory() -> sqlite3.Connection:
 
 
 def _use_plain_letters() -> None:
-    """Use the letters of C.UTF-8 in this process if those of its locale break sqlite3.
+    """Use the letters of C.UTF-8 in this process if its locale's letters break sqlite3.
 
     Python's sqlite3 compares the first word of a statement in the letters of the locale. In a
     Turkish one it does not recognise INSERT, and counts no rows.
@@ -41,8 +41,8 @@ def _use_plain_letters() -> None:
 def _make_private_file(path: str | os.PathLike[str]) -> None:
     """Create the file with mode 0600, which SQLite also gives to its -wal and -shm files.
 
-    An existing file is not opened. POSIX drops the locks of all connections of a process to a file
-    when it closes the file once, and another process could then delete the -wal in use.
+    An existing file is not opened. When a process closes a file, POSIX drops the locks of all its
+    connections to that file, and another process could then delete the -wal in use.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -44,8 +44,8 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
 def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
     """Return whether the answer is known before Redis counts this event, and a call's verdict.
 
-    A warning is not known: only Redis knows whether it was given before. Nor is an answer about a
-    cancelled task or the shared disk.
+    A warning is not known early, because only Redis knows whether it was given before. The same
+    holds for answers about a cancelled task or the shared disk.
     """
     event = watch.event
     if event.calls:

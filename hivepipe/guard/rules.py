@@ -58,7 +58,7 @@ class Limits:
         )
         (self.empty_polls,) = _counts(empty_polls, "HIVEPIPE_GUARD_EMPTY_POLLS")
         counts = self.loop_warn, self.loop_deny, self.alternation_warn, self.alternation_deny
-        # Above 2, no first call of a pattern reaches a limit: it counts 1, or 2 in an alternation.
+        # The first call of a pattern counts 1, or 2 in an alternation: too few for limits above 2.
         self.ignore_a_first = min(counts) > 2
         self.polls = _patterns(polls or "")
         self.waiting = _patterns(DEFAULTS["HIVEPIPE_GUARD_WAITING"] if waiting is None else waiting)

@@ -1,7 +1,7 @@
 """The paths that a shell command writes, as far as its text shows them.
 
-Supported are words, quotes, redirections, here-documents, nested commands and known commands that
-write files; not variables, functions and other programs. Commands that cannot be analysed are
+Words, quotes, redirections, here-documents, nested commands and known commands that write files are
+supported; variables, functions and other programs are not. Commands that cannot be analysed are
 marked. On the hook path, when a shared root is set.
 """
 

@@ -74,7 +74,7 @@ def project_part(project: str, kind: str = "project", number: int | None = None)
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part of a kind that is about another id than `own` (a task or session)."""
+    """Return the first part of a kind whose task or session is not `own`."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"
@@ -103,8 +103,8 @@ def export_names(context: Context, task: str, session_id: str) -> None:
     """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
 
     HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
-    same task and profile. `session_id` is the one in the event. Up to some version after 2.1.197 a
-    fork starts with the id of the session that it forks, while its shells have the right one.
+    same task and profile. `session_id` is the one in the event. In 2.1.197 and some later versions,
+    a fork starts with the id of its parent session, while its shells have the right id.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
     if not path:

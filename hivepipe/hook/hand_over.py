@@ -2,7 +2,7 @@
 
 A note (a script of the guard) is executed with them and returns a result. A note that Redis did not
 execute is spooled like the messages and counted later. The duration of the hook is sent in the same
-command; that of a spooled event is not counted.
+command. For spooled events it is not counted.
 
 On the hook path; modules for failures are imported only when needed.
 """
@@ -118,7 +118,7 @@ def _push(
 
 
 def _end_ms(place: home.Place) -> str:
-    """Return the time when no hook waits for the reply any more, or "" for a Redis at a TCP port.
+    """Return the time after which no hook waits for the reply, or "" for a Redis at a TCP port.
 
     The clock of a Redis at a TCP port may be another machine's.
     """
@@ -138,7 +138,7 @@ def _notes_wait(place: home.Place) -> bool:
 
 
 def _may_connect(place: home.Place) -> bool:
-    """Tell whether a hook may connect to the Redis of this home, and whether there may be one.
+    """Tell whether this home may have a Redis, and a hook may connect to it.
 
     This check comes first, because importing the client takes 2 % of a hook's time.
     """
@@ -201,7 +201,7 @@ def apply_and_end(name: str, place: home.Place, path: str) -> None:
 
 
 def _apply_directly(name: str, place: home.Place, path: str) -> None:
-    """Execute a process that applies this spool file, and wait for it; on failure the file stays.
+    """Start a process that applies this spool file, and wait for it; on failure the file stays.
 
     The answer must have been written: the process inherits no descriptor of the hook.
     """

@@ -1,9 +1,9 @@
 """Identify the Claude Code process of a hook, and its session.
 
-Hooks have no terminal. The process is the hook's parent. If that is a shell, it is the first
-`claude`, `node` or other host above the shell, else the first process that is not a shell. If
-Claude Code was killed, it is the hook itself: the hook ends at once, and so does the instance.
-`instances/<key>` stores it:
+Hooks have no terminal. Claude Code is the hook's parent. If the parent is a shell, Claude Code is
+the first `claude`, `node` or other host above the shell, else the first process that is not a
+shell. If Claude Code was killed, the hook's own process is used: it ends at once, and so does the
+instance. `instances/<key>` stores it:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance
@@ -11,8 +11,8 @@ Claude Code was killed, it is the hook itself: the hook ends at once, and so doe
     ended=1              that session has ended for this instance; the next event reopens it
     end
 
-`instances/<key>.settings` records that hooks of Claude Code's settings ran for it, not only those
-of the plugin.
+`instances/<key>.settings` records that hooks of Claude Code's settings ran for it, not only the
+plugin's hooks.
 
 On the hook path.
 """

@@ -101,7 +101,7 @@ class _Intake:
         rules: object,
         exchange: "Exchange | None",
     ) -> None:
-        """`rules` are those by keyword."""
+        """`rules` are the keyword rules."""
         self.event, self.place, self.context = event, place, context
         self.rules, self.exchange = rules, exchange
         self.recalled = ""

@@ -10,7 +10,7 @@ event to the spool, so nothing is lost if the intake fails. An event that arrive
 once, by its ids (docs/architecture.md, "Late, double, lost"). An answer is sent as soon as it is
 known: the event is put into the spool (hivepipe.hook.slot), and planned and handed over after the
 answer. The answer to a call that the guard judges is known when Redis has counted the call, or
-before. Events are processed one at a time, so that those of a session keep their order; each takes
+before. Events are processed one at a time, so that a session's events keep their order; each takes
 less than a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
@@ -179,7 +179,7 @@ class Server:
                 return
             frame = Frame(reader.data)
             take_in(Exchange(frame, reader, self.slot, self.listed), self._may_be_answered(frame))
-        except (OSError, ValueError, LookupError):  # the connection failed, or this is no frame
+        except (OSError, ValueError, LookupError):  # the connection failed, or this is not a frame
             pass
         self._close(reader)
 
@@ -220,7 +220,7 @@ class Exchange:
         self.is_answered = False
 
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
-        """Answer before the rest is done; an event that is not recorded yet is kept in the slot.
+        """Answer before the event is processed; until it is recorded, the slot keeps it.
 
         If the slot cannot keep it, the answer is sent at the end.
         """
@@ -235,7 +235,7 @@ class Exchange:
         posix.sched_yield()  # the woken hook may wait for this processor
 
     def end(self, taken: intake.Taken | None) -> None:
-        """Empty the slot, and answer if `_answer` did not; without `taken` it keeps the event."""
+        """Empty the slot, and answer if nothing was sent; without `taken`, leave the event."""
         if taken is None:
             self.slot.leave()
             return

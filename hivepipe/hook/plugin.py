@@ -77,14 +77,14 @@ def unfinished(place: Place) -> str:
 
 
 def _drop_old_events(place: Place) -> None:
-    """Delete spooled events older than 14 days, as nothing applies them without the package."""
+    """Delete spooled events older than 14 days: without the package, nothing applies them."""
     oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
     folder = f"{place.home}/spool"
     try:
         names = [name for name in posix.listdir(folder) if name[:20].isdigit() and name < oldest]
         for name in names:
             posix.unlink(f"{folder}/{name}")
-    except OSError:  # the home takes no files, or another session drops the same events
+    except OSError:  # a file cannot be deleted, or another session deleted it
         return
     if names:
         from hivepipe.files.hook_log import log_line  # noqa: PLC0415  once in two weeks

@@ -104,7 +104,7 @@ def _gains_time(secs: float, most_gains: int) -> bool:
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Spool the event, log a line and end; if the disk hangs as well, end without both.
+    """Spool the event, log a line and end; if the disk hangs as well, only end.
 
     An event spooled here is not counted as a call, and the guard does not see it.
     """

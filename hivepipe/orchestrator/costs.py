@@ -46,7 +46,7 @@ def cost_of(worker: Worker) -> Decimal:
 
 
 def _own_cost(worker: Worker, run: Run) -> Decimal:
-    """Return the cost in USD of one run, even if its result has the total of the session."""
+    """Return the cost in USD of one run, even if its result has the session's total."""
     result = _result(worker, run)
     if result is None:
         return Decimal(0)

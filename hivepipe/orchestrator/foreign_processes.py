@@ -38,7 +38,7 @@ class ForeignProcesses:
     def of(self, worker: Worker) -> int:
         """Return the pid of a process that uses a worker's session, or 0.
 
-        It is one that still lives: if it ended after the snapshot, it may have been the worker's.
+        The process must still live: one that ended after the snapshot may have been the worker's.
         """
         pids = [*self._naming(worker), *self._writing(worker)]
         return next((pid for pid in pids if alive.lives(pid, "")), 0)

@@ -298,7 +298,7 @@ def _answered(worker: Worker, question: str) -> str:
 
 
 def _had_another_run(worker: Worker, after: int) -> str:
-    """Return an error if the last run has another number than `after`; 0 accepts any run."""
+    """Return an error if the last run is not number `after`; 0 accepts any run."""
     run = worker.last_run()
     is_another = after and (run is None or run.number != after)
     return f"{worker.id} has had another run" if is_another else ""

@@ -1,4 +1,4 @@
-"""`status.json`, in which a worker reports its state. It is parsed leniently, written atomically.
+"""`status.json`, in which a worker reports its state: parsed leniently, written atomically.
 
 A language model writes this file. Only `status` is required. Every valid field is used, errors are
 listed as problems, and unknown fields are kept.
@@ -98,7 +98,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a Markdown code block, or the whole text if it is no code block."""
+    """Return the content of a Markdown code block, or the whole text if it is not one."""
     block = text.strip()
     opening, _, inside = block.partition("\n")
     is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)

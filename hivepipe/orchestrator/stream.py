@@ -51,7 +51,7 @@ class Result(NamedTuple):
     version: tuple[int, ...] = ()  # version of Claude Code
 
     def continues(self, before: "Result") -> bool:
-        """Tell whether the totals include those of an earlier run of the session."""
+        """Tell whether the totals include an earlier run of the session."""
         if not self.by_model or () < self.version <= _TOTALS_OF_RUNS:
             return False
         held = all(
@@ -73,7 +73,7 @@ class Stream:
     """A parser that gets the lines of a transcript one by one."""
 
     def __init__(self) -> None:
-        """Create a stream of which nothing was read."""
+        """Create a stream that has read no line yet."""
         self.results: list[Result] = []  # the last result of each run that had one
         self._may_be_new_run = False
         self._version: tuple[int, ...] = ()

@@ -18,7 +18,8 @@ _CHUNK_BYTES = 1 << 20
 def repair_transcript(worker: Worker, since: int = 0) -> int:
     """Repair the transcript from a byte offset on, and return its size.
 
-    No process may be writing to it. HiveError: it is not a regular file, or cannot be written.
+    No process may be writing to it. Raise HiveError if it is not a regular file or cannot be
+    written.
     """
     path = worker.transcript
     try:

@@ -1,8 +1,8 @@
 """Watch a hive for changes, with kernel notifications (watchfiles) or by polling.
 
 A notification only triggers a comparison of the files with `.hive/reported.json`, which lists what
-was reported before. So no change is missed that happened while no watcher ran, on a network file
-system (which has no notifications), or when a file was replaced twice.
+was reported before. So changes are not missed while no watcher runs, on a network file system
+(which has no notifications), or when a file is replaced twice.
 """
 
 import json

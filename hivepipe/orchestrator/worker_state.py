@@ -10,7 +10,7 @@ from hivepipe.orchestrator.status import Status
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.orchestrator.worker_signals import WorkerSignals
 
-# State -> the words behind a number of workers. Those that need a person's action come first.
+# State -> the words after a number of workers. Those that need a person's action come first.
 MEANINGS = {
     **WAITING_WORKERS,
     "working": "working",
@@ -85,7 +85,7 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def is_answered(status: Status, run: Run) -> bool:
-    """Tell whether a status is older than the run, and so answered, unless the run only parks."""
+    """Tell whether this run answers the status: it began later and does not only park."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 

@@ -113,7 +113,7 @@ class Claims:
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
         """Schedule jobs for another attempt, each in a queue after a delay in seconds.
 
-        With `held_up`, the environment failed and not the jobs; `hurry` makes them due before the
+        `held_up` means that the environment failed, not the jobs; `hurry` makes them due before the
         delay ends.
         """
         arguments: list[Argument] = [int(held_up)]

@@ -1,6 +1,6 @@
 """How long hooks took, by event: from the start of their process until they send their event.
 
-A hook raises the counter of its duration's step, in the command that sends the event
+A hook increments a counter for its range of durations, in the command that sends the event
 (hivepipe.hook.hand_over), without another write. Once a minute the counts become a sample, and the
 oldest sample is dropped. Hooks that send nothing and hooks that cannot reach Redis are not counted.
 """

@@ -40,7 +40,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Latencies by operation, and those of all operations by sample time, oldest first."""
+    """Latencies by operation; and of all operations together by sample time, oldest first."""
 
     operations: dict[str, Latency]
     course: dict[str, Latency]

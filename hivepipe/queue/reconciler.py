@@ -30,7 +30,7 @@ _REDACT = script("redact_failed")
 
 
 def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
-    """Redact failed jobs that a stock worker or the third death of a writer left unredacted.
+    """Redact failed jobs left unredacted by a stock worker, or by the third crash of a writer.
 
     With `is_shared`, other programs use the server too, and jobs without our marker stay unchanged.
     """
@@ -101,7 +101,7 @@ def _repush_orphans(connection: Redis) -> int:
     repush = connection.register_script(_REPUSH)
     found = 0
     for job_id, fields in zip(unlisted, pipe.execute(raise_on_error=False), strict=True):
-        if not isinstance(fields, list):  # the key is no hash: it is no job
+        if not isinstance(fields, list):  # the key is not a hash, and so not a job
             continue
         status, enqueued_at, ours = fields
         age = age_secs((enqueued_at or b"").decode("utf-8", "replace"))

@@ -73,7 +73,7 @@ def _files(folder: Path, *suffixes: str) -> list[Path]:
 
 
 def own_folders(home: str) -> list[str]:
-    """Return the folders that may hold events of a home, without those of other users."""
+    """Return the folders that may hold events of a home, except other users' folders."""
     at_home, *spare = all_folders(home)
     return [at_home, *filter(is_private_folder, spare)]
 

@@ -59,8 +59,8 @@ def _redact_json(text: str, redacted: str) -> str:
     """Redact the strings of JSON one by one, so that the result is still JSON.
 
     Some secrets are recognised only by their neighbours in the whole text. In that case return
-    `redacted`, the text redacted as a whole. If that is no JSON, because a rule has replaced a
-    number, redact the whole text by the built-in rules first.
+    `redacted`, the text redacted as a whole. If that is not JSON, because a rule has replaced a
+    number, first redact the whole text by the built-in rules.
     """
     result = _string_by_string(text)
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]

@@ -11,7 +11,7 @@ from hivepipe.errors import RedactionRuleError
 
 
 def files_of_rules(home: str) -> dict[Path, str]:
-    """Return the existing config files with their texts; RedactionRuleError: one is unreadable."""
+    """Return existing config files and texts; raise RedactionRuleError if one is unreadable."""
     found = {}
     for path in map(Path, setting_table.files(home)):
         try:

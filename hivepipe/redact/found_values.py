@@ -156,7 +156,7 @@ class Learned:
 
 
 def _is_specific(value: bytes) -> bool:
-    """Tell whether a value is specific: no word, number, name, id or address."""
+    """Tell whether a value is specific: not a word, number, name, id or address."""
     if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):
         return False
     return (looks_random(value) and not _is_name(value)) or _is_of_all_kinds(value)
@@ -173,6 +173,6 @@ def _is_name(value: bytes) -> bool:
 
 
 def _is_of_all_kinds(value: bytes) -> bool:
-    """Tell whether a value has upper and lower case, digits and other characters, as passwords."""
+    """Tell whether a value has upper and lower case, digits and others, like a password."""
     is_long = len(value) >= _LONG_PASSWORD_BYTES
     return is_long and all(kind.search(value) for kind in _KINDS) and not _CODE.search(value)

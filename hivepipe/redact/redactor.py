@@ -271,7 +271,7 @@ class Redactor:
         if self._learned is not None:
             first = (
                 len(self._rules) + 1
-            )  # its number follows those of the rules and of the disguise
+            )  # its number follows the numbers of the rules and the disguise
             spans += [
                 Span(start, end, first + number)
                 for start, end, number in self._learned.find(text, deadline)

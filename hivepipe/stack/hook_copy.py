@@ -72,7 +72,7 @@ def launcher() -> str:
 
 
 def default_launcher() -> str:
-    """Return the path of the program that hooks by name run."""
+    """Return the path of the program that runs for hooks called by name."""
     return f"{_folder()}/default/hook"
 
 

@@ -15,8 +15,8 @@ _PR_SET_PDEATHSIG = 1
 def end_with_supervisor(stack: Stack) -> None:
     """Have the kernel send SIGTERM when the stack's supervisor ends, even after an `exec`.
 
-    This works on Linux, and only below the stack's own supervisord, which has one thread. Below
-    another parent, the signal would come when the thread that forked ends. Raise StackError if the
+    This works on Linux, and only below the stack's own supervisord, which has one thread. With
+    another parent, the signal would come when the forking thread ends. Raise StackError if the
     supervisor has already ended.
     """
     if sys.platform != "linux" or not stack.supervises_this_process():

@@ -57,7 +57,7 @@ def register(
     owner: str = "",
     tree: str = "",
 ) -> None:
-    """Make the folders of a project and write its record and that of its home.
+    """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree contains database, archives and exports, or "". Raise
     RegistrationError if the project already contains such folders and `adopt` is not set, or if a
@@ -212,14 +212,14 @@ def _refuse_shipped(project: str) -> None:
 
 
 def _refuse_users_folder(home: str) -> None:
-    """Raise RegistrationError if the home contains the user's folder, as a purge deletes it."""
+    """Raise RegistrationError if the home contains the user's folder: a purge would delete it."""
     user = real_path(user_folder() or "/")
     if f"{user}/".startswith(f"{home.rstrip('/')}/"):
         raise RegistrationError(f"{home} holds all of your files: name a folder of its own")
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
-    """Write `.gitignore` files in our folders, so that the project's own need not change."""
+    """Write `.gitignore` files in our folders, so that the project's file need not change."""
     if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it may be the user's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
@@ -301,7 +301,7 @@ def unregistered(project: str) -> RegistrationError:
 
 
 def forget(project: str, home: str) -> None:
-    """Remove the record of a project, and that of its home unless other projects share it.
+    """Remove a project's record, and its home's record unless other projects share the home.
 
     The default home keeps its own record, which serves projects without one. Only undoing
     `init --user` removes it, by passing the default home as `project`.

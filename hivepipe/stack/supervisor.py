@@ -112,7 +112,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
 
     With an earlier `table`, processes are searched only if the stack ran then or started since.
     """
-    # The locks are those of the supervisor and the programs. A Procfile has no supervisor.
+    # The supervisor and each program hold a lock. A Procfile has no supervisor.
     if table and not table.of(stack) and not any(map(_is_held, Path(stack.folder).glob("*.lock"))):
         return
     found = stack_processes(stack)
@@ -121,8 +121,8 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     everyone = [process for process in tree if process.pid != os.getpid()]
     signal_all(everyone, psutil.Process.resume)  # a suspended process cannot handle SIGTERM
     if not stack.url and found.get("redis") and listens(stack.socket) and not ping(stack.socket):
-        # Redis hangs. All others would wait for it until they are killed. No data is lost, as it
-        # is in the append-only file.
+        # Redis hangs. All others would wait for it until they are killed. No data is lost, because
+        # it is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
     if supervisors:
         signal_all(supervisors, psutil.Process.terminate)
@@ -202,7 +202,7 @@ def why_not_ready(stack: Stack) -> str:
 
 
 def redis_trouble(stack: Stack) -> str:
-    """Return why the Redis of a stack takes no jobs, or "" if it does."""
+    """Return why a stack's Redis does not accept jobs, or "" if it does."""
     if stack.url:
         return other_redis.trouble(stack.url)
     answer = ping(stack.socket)

@@ -132,7 +132,7 @@ class ClaimingWorker(SimpleWorker):
         return True
 
     def _prepare_claim(self) -> bool:
-        """Do the work that precedes a claim; return whether more of it waits, so do not claim."""
+        """Do the work that precedes a claim; return True if more of it waits, to claim nothing."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
@@ -219,7 +219,7 @@ class ClaimingWorker(SimpleWorker):
             logger.warning("could not unregister from Redis: %s", error)
 
     def _recover_if_due(self) -> None:
-        """Put back all claimed jobs, as none is executed during this call.
+        """Put back all claimed jobs; no job is executed during this call.
 
         They belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
         """

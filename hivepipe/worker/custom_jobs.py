@@ -13,7 +13,7 @@ logger = logging.getLogger("hivepipe.writer")
 def enqueue_custom(context: JobContext, job: Envelope) -> bool:
     """Enqueue the jobs, or spool them if Redis is full; return whether they are kept.
 
-    `job` may be acknowledged only if they are kept. Otherwise it is executed again, like after a
+    `job` may be acknowledged only if they are kept. Otherwise it is executed again, as after a
     kill, and enqueues jobs with the same ids.
     """
     jobs = custom_jobs(job)

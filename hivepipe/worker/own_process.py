@@ -65,7 +65,8 @@ class SoleProcess:
 def starting_thread() -> Iterator[None]:
     """Block the stop signals, for a thread that is started in the context.
 
-    Otherwise the kernel might deliver a signal to the thread, which ends no wait of the main one.
+    Otherwise the kernel might deliver a signal to the thread, where it would not end a wait of the
+    main thread.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

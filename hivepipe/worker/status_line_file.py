@@ -56,7 +56,7 @@ def content(home: str) -> dict[str, Any]:
     """Return the content of the file.
 
     Raise NothingRecordedError without a database, StoreError or OSError if it cannot be read, or
-    PricesError if the user's prices cannot.
+    PricesError if the user's prices cannot be read.
     """
     known = KnownHome(short_hash(home), home, project_of(home))
     path = database_path(home)
