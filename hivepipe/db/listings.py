@@ -12,8 +12,8 @@ from hivepipe.db.location import database_path
 from hivepipe.db.migrations import made_by_newer, made_by_older
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
+from hivepipe.jobs.about_session import COLUMNS
 from hivepipe.jobs.agent_expiry import metadata_of
-from hivepipe.jobs.session_start import COLUMNS
 from hivepipe.transcripts.lines import part
 
 BUSY_TIMEOUT_SECS = 5.0
@@ -226,7 +226,7 @@ class Listings:
     def session(self, session: str) -> Entry | None:
         """Return one session with the numbers of its related rows, or None."""
         sql = f"""
-            SELECT id, status, project, swarm_id, swarm_name, {", ".join(COLUMNS)}, effort,
+            SELECT id, status, project, swarm_id, swarm_name, {", ".join(COLUMNS)},
               created_at, updated_at, paused_at, ended_at, end_reason,
               checkpoint_data,
               (SELECT COUNT(*) FROM agents WHERE session_id = :id) AS agents,

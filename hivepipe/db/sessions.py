@@ -1,19 +1,20 @@
 """Sessions, their swarms and their checkpoints. The status of a session is in `session_state`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-from hivepipe.db.database import Database, new_values
+from hivepipe.db.database import Database
 from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
+from hivepipe.jobs.about_session import AboutSession
 from hivepipe.jobs.origin import Origin
-from hivepipe.jobs.session_start import COLUMNS, Start
 
 LATEST_NS = (1 << 63) - 1  # SQLite's limit; a transcript may contain any time
 
 
-def upsert_session(db: Database, job: Origin, swarm: str, start: Start) -> bool:
+def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -> bool:
     """Insert the session, or merge this start into it; return False if it stays deleted.
 
     A new session creates its swarm. The swarm of an existing session is not created again, so that
@@ -28,8 +29,6 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: Start) -> bool:
     else:
         _insert_swarm(db, job, swarm)
     state_ns = _signal_ns(job, start.source)
-    known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
-    merged = _merge_start(dict(known) if known else {}, job, start)
     row = {
         "id": job.session,
         "swarm_id": swarm,
@@ -39,12 +38,12 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: Start) -> bool:
         "updated_at": job.time,
         "state_time_ns": state_ns,
     }
-    merge = f"""
+    merge = """
         (id) DO UPDATE SET created_at = min(sessions.created_at, excluded.created_at),
-          updated_at = max(sessions.updated_at, excluded.updated_at), {new_values(merged)}
+          updated_at = max(sessions.updated_at, excluded.updated_at)
     """
-    states = {"status": "active", "turn": "active"}
-    db.insert("sessions", {**row, **merged, **states}, merge)
+    db.insert("sessions", {**row, "status": "active", "turn": "active"}, merge)
+    describe_session(db, job.session, start.columns(), job.event_time_ns if start.source else 0)
     if state_ns:
         note_signal(db, job, "active", time_ns=state_ns)
     return True
@@ -61,22 +60,8 @@ def _signal_ns(job: Origin, source: str) -> int:
     return job.event_time_ns if source else job.event_time_ns - 1
 
 
-def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[str, object]:
-    """Return the session's columns merged with one more start; starts may come in any order.
-
-    A field has the value of the newest SessionStart that had one. The source comes from the oldest
-    start, because it says how the session began. A start derived from another event has the time 0,
-    so that any SessionStart takes precedence.
-    """
-    time_ns = job.event_time_ns if start.source else 0
-    row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in COLUMNS}}
-    for column, field in COLUMNS.items():
-        _set_newest(row, column, getattr(start, field), -time_ns if column == "source" else time_ns)
-    return row
-
-
-def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> bool:
-    """Set a column unless its value has a higher order; return True if it was set.
+def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> None:
+    """Set a column unless its value has a higher order.
 
     The metadata keep the order of each column. Of two values with the same order, the greater one
     stays.
@@ -86,10 +71,9 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
     before = str(row.get(column) or "")
     lowest = -(1 << 63)
     if not value or (order, value) <= (orders.get(column, lowest), before):
-        return False
+        return
     row[column], metadata["said_ns"] = value, orders | {column: order}
     row["metadata"] = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
-    return True
 
 
 def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
@@ -109,17 +93,23 @@ def _object_in(column: object) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"imported": found}
 
 
-def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
-    """Set a session's model, title or effort from a source other than a start.
+def describe_session(db: Database, session: str, said: Mapping[str, str], order: int) -> None:
+    """Set columns of a session, each unless a newer value is known; starts may come in any order.
 
-    `order` is the event's time; a title that Claude generated has a lower order than any time.
-    Nothing is done if the session has no row.
+    `order` is the event's time. It is 0 for a start that was derived from another event, and less
+    than any time for a title that Claude generated. The oldest source stays, because it says how
+    the session began. Nothing is done if the session has no row.
     """
-    found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
-    row = dict(found) if found else {}
-    if row and _set_newest(row, column, value, min(order, LATEST_NS)):
-        sql = f"UPDATE sessions SET {column} = :{column}, metadata = :metadata WHERE id = :id"
-        db.execute(sql, {"id": session, column: value, "metadata": row["metadata"]})
+    found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session}) if said else None
+    if found is None:
+        return
+    row = dict(found)
+    for column, value in said.items():
+        _set_newest(row, column, value, -order if column == "source" else min(order, LATEST_NS))
+    changed = {name: value for name, value in row.items() if value != found[name]}
+    if changed:
+        sql = f"UPDATE sessions SET {', '.join(f'{it} = :{it}' for it in changed)} WHERE id = :id"
+        db.execute(sql, {**changed, "id": session})
 
 
 CLAUDE_CODE = "claude-code"  # the client of a session without a client

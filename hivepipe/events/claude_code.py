@@ -105,6 +105,7 @@ class Event:
     is_activity = False  # True if it begins or ends a call or a turn, or waits in one
     waits_for = ""  # the question that a person must answer, or ""
     calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # the calls of a batch
+    about: tuple[str, ...] = ()  # its fields that describe the session itself
 
     def __init__(self, name: str, fields: Fields, data: bytes, problems: list[str]) -> None:
         """Read the common fields; `data` is the original text of the event."""
@@ -131,8 +132,9 @@ class Event:
         return self._digest
 
     def about_session(self) -> dict[str, object]:
-        """Return the fields that describe the session itself."""
-        return {"client": self.host} if self.host else {}
+        """Return the fields that describe the session itself, for the payload."""
+        said: dict[str, object] = {name: getattr(self, name) for name in self.about}
+        return {"client": self.host, **said} if self.host else said
 
     def _text(self, fields: Fields, key: str, cap: int) -> str:
         value = fields.get(key)
@@ -178,17 +180,12 @@ class Event:
 class SessionStart(Event):
     """A session starts or continues: startup, resume, clear, compact, fork."""
 
-    __slots__ = ("model", "source", "title")
+    __slots__ = about = ("model", "source", "title")
 
     def _read(self, fields: Fields) -> None:
         self.source = self._text(fields, "source", CAP_NAME)
         self.model = self._text(fields, "model", CAP_NAME)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
-
-    def about_session(self) -> dict[str, object]:
-        """Return the fields that describe the session itself."""
-        own = {"source": self.source, "model": self.model, "title": self.title}
-        return super().about_session() | own
 
 
 class UserPromptSubmit(Event):
@@ -197,7 +194,8 @@ class UserPromptSubmit(Event):
     `is_users` is False for a prompt made by Claude Code, for example when a background task ended.
     """
 
-    __slots__ = ("is_users", "prompt", "title", "whole_prompt")
+    about = ("title",)
+    __slots__ = ("is_users", "prompt", "whole_prompt", *about)
     is_activity = True
 
     def _read(self, fields: Fields) -> None:
@@ -376,7 +374,8 @@ class PreCompact(Event):
 class Stop(Event):
     """A turn ended, normally (Stop) or by an API error (StopFailure)."""
 
-    __slots__ = ("background_tasks", "effort", "error", "last_message")
+    about = ("effort",)
+    __slots__ = ("background_tasks", "error", "last_message", *about)
     is_activity = True
 
     def _read(self, fields: Fields) -> None:

@@ -220,7 +220,7 @@ def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
 
 def _on_prompt(event: claude_code.UserPromptSubmit, context: Context) -> list[Job]:
     """Return the jobs of a prompt. A prompt made by Claude Code opens a turn, but is not stored."""
-    jobs = [Job("activate_session", {"title": event.title}, context.session[:8])]
+    jobs = [Job("activate_session", event.about_session(), context.session[:8])]
     if event.is_users:
         prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
         jobs.append(Job("record_prompt", prompt, context.session[:8]))
@@ -402,8 +402,8 @@ def _on_stop(event: claude_code.Stop, context: Context) -> list[Job]:
     payload: Payload = {
         "error": event.error,
         "said": event.last_message,
-        "effort": event.effort,
         "background_tasks": event.background_tasks,
+        **event.about_session(),
     }
     return [
         Job("pause_session", payload, context.session[:8]),
@@ -414,7 +414,7 @@ def _on_stop(event: claude_code.Stop, context: Context) -> list[Job]:
 
 def _on_session_end(event: claude_code.SessionEnd, context: Context) -> list[Job]:
     return [
-        Job("end_session", {"reason": event.reason}, context.session[:8]),
+        Job("end_session", {"reason": event.reason, **event.about_session()}, context.session[:8]),
         _final_checkpoint(event, context),
         *_archive(event, context),
         _conclusion(event, context),

@@ -1,9 +1,9 @@
 """The arguments of operations: one frozen class declares each operation.
 
-    class EndSession(Args, handler="sessions.end_session"):
-        reason: str = ""
+    class RecordGoal(Args, handler="history.record_goal"):
+        trigger: str = ""
 
-The operation has the name of its handler's function, `end_session`. The fields have the names of
+The operation has the name of its handler's function, `record_goal`. The fields have the names of
 the payload. `read` checks them: a missing field or null becomes the default, and an unknown field
 is ignored, so that jobs of other releases can be read.
 """

@@ -43,7 +43,7 @@ def activate_session(db: Database, job: Origin, args: ActivateSession) -> None:
     """Record a new prompt: the session is active again."""
     if _session_exists(db, job):
         note_event(db, job)
-        sessions.describe_session(db, job.session, "objective", args.title, job.event_time_ns)
+        sessions.describe_session(db, job.session, args.columns(), job.event_time_ns)
 
 
 def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
@@ -52,7 +52,7 @@ def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
         return
     note_event(db, job, ACTIVE if args.background_tasks else PAUSED)
     note_turn_end(db, job)
-    sessions.describe_session(db, job.session, "effort", args.effort, job.event_time_ns)
+    sessions.describe_session(db, job.session, args.columns(), job.event_time_ns)
     if args.error or args.said:
         message = f"Turn ended by an error: {_error(args.error, args.said)}"
         history.insert_log(db, job, "ERROR", message, "{}")
@@ -71,6 +71,7 @@ def end_session(db: Database, job: Origin, args: EndSession) -> None:
         if job.instance:
             assignments.detach_instance(db, job)
         note_end(db, job, args.reason)
+        sessions.describe_session(db, job.session, args.columns(), job.event_time_ns)
 
 
 def update_checkpoint(db: Database, job: Origin, args: UpdateCheckpoint) -> None:

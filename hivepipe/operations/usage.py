@@ -54,7 +54,7 @@ def _note_model(db: Database, message: Usage) -> None:
         agents.name_model(db, message.agent, message.rate.model)
     elif not message.is_sidechain and message.time:
         order = ns_of(message.time)
-        describe_session(db, message.session, "model", message.rate.model, order)
+        describe_session(db, message.session, {"model": message.rate.model}, order)
 
 
 def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
     try:
         for kind, (title, number) in dict(facts["titles"]).items():
             order = job.event_time_ns if kind == CUSTOM_TITLE else int(number)
-            describe_session(db, str(facts["session"]), "objective", str(title), order)
+            describe_session(db, str(facts["session"]), {"objective": str(title)}, order)
         for started_ms, duration_ms, models, time in facts.get("counts", ()):
             for model, tokens in models.items():
                 unwritten_usage.record(

@@ -8,8 +8,7 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.families.agents import InsertAgent
 from hivepipe.operations.families.archive import ArchiveTranscript
-from hivepipe.operations.families.history import RecordNotice
-from hivepipe.operations.families.sessions import EndSession
+from hivepipe.operations.families.history import AssignTask, RecordNotice
 
 
 def test_missing_null_and_unknown_fields_give_defaults() -> None:
@@ -38,18 +37,18 @@ def test_a_wrong_payload_is_refused(payload: dict[str, Any], words: str) -> None
 
 
 def test_arguments_do_not_change() -> None:
-    args = EndSession(reason="clear")
+    args = AssignTask(task_id="t-1")
     with pytest.raises(AttributeError):
-        args.reason = "other"  # type: ignore[misc]
+        args.task_id = "t-2"  # type: ignore[misc]
     with pytest.raises(TypeError):
         hash(args)
     assert args != RecordNotice()
-    assert repr(args) == "EndSession(reason='clear')"
+    assert repr(args) == "AssignTask(task_id='t-1')"
 
 
 def test_unknown_and_missing_arguments_are_refused() -> None:
     with pytest.raises(TypeError):
-        EndSession(why="clear")  # type: ignore[call-arg]
+        AssignTask(task_id="t-1", why="clear")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         InsertAgent()  # type: ignore[call-arg]
 

@@ -27,11 +27,11 @@ from hivepipe.db.sessions import (
 from hivepipe.db.summaries import record_summary
 from hivepipe.db.tasks import add_task, set_task_state
 from hivepipe.events.job_plan import Job
+from hivepipe.jobs.about_session import AboutSession
 from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import follow_up, read_envelope, redacted
 from hivepipe.jobs.origin import Origin
-from hivepipe.jobs.session_start import Start
 from hivepipe.jobs.summary import RecordSummary
 from hivepipe.operations.declared import OPERATIONS, handler_of
 from hivepipe.operations.job_context import JobContext
@@ -125,7 +125,7 @@ def test_a_rule_that_matches_words_of_the_code_changes_no_state(
     monkeypatch.setattr("hivepipe.redact.fields.redact_text", lambda text: "***")
     time = "2026-01-01T00:00:00.000Z"
     job = Origin(id="1", operation="pause", event_time_ns=10**18, session="***", instance="***")
-    upsert_session(db, job, "***", Start())
+    upsert_session(db, job, "***", AboutSession())
     note_instance(db, job)
     note_signal(db, job, "paused")
     record_signal(db, job, AgentSignal(agent_id="***", status="failed"))
@@ -161,7 +161,9 @@ def test_a_rule_of_the_user_changes_no_key_and_no_time(db: Database) -> None:
         session=session, instance="instance-1234567890"
     )  # fmt: skip
     transcript = f"/home/1234/{session}.jsonl"
-    started = Start(title="ask 1234", transcript_path=transcript, model=model, source="startup")
+    started = AboutSession(
+        title="ask 1234", transcript_path=transcript, model=model, source="startup"
+    )
     assert mark_applied(db, job)
     for step in range(3):
         later = replace(job, event_time_ns=job.event_time_ns + step)

@@ -8,7 +8,9 @@ import pytest
 from hivepipe.events import job_plan, parse_event
 from hivepipe.events.claude_code import KINDS, Event
 from hivepipe.events.job_plan import Context, Count, Job, Message, encode, plan
+from hivepipe.jobs.about_session import AboutSession
 from hivepipe.jobs.envelope import read_envelope
+from hivepipe.operations.declared import OPERATIONS
 from tests import payloads
 from tests.payloads import SESSION, changed, encoded
 
@@ -139,6 +141,18 @@ def test_an_event_becomes_exactly_the_jobs_of_the_table(label: str) -> None:
 
 
 @pytest.mark.parametrize("label", TABLE)
+def test_what_an_event_says_about_its_session_is_in_a_job_that_stores_it(label: str) -> None:
+    event = parse(payloads.ALL[label])
+    said = event.about_session()
+    added = said.keys() - AboutSession.__annotations__.keys()
+    assert not added, "add it to hivepipe/jobs/about_session.py"
+    jobs = [
+        job for job in plan(event, context()) if issubclass(OPERATIONS[job.operation], AboutSession)
+    ]
+    assert not said or any(said.items() <= job.payload.items() for job in jobs)
+
+
+@pytest.mark.parametrize("label", TABLE)
 def test_the_first_event_of_an_instance_starts_its_session_once_and_first(label: str) -> None:
     planned = plan(parse(payloads.ALL[label]), context(enters_session=True))
     assert rows(planned) == [START, *(row for row in TABLE[label] if row != START)]
@@ -214,8 +228,9 @@ def test_start_session_carries_the_fields_of_the_event_and_the_process() -> None
     of_event = {"source": "resume", "model": "claude-opus-5", "title": "cart-refactor"}
     common = {**process, "transcript_path": payloads.TRANSCRIPT, "swarm": "swarm-1"}
     assert job.payload == common | of_event
-    job = only(plan(parse(payloads.STOP), context(enters_session=True)), "start_session")
-    assert job.payload == common
+    stop = parse(payloads.STOP)
+    job = only(plan(stop, context(enters_session=True)), "start_session")
+    assert job.payload == common | stop.about_session()
 
 
 USE = {"skill": "acme:release-notes", "arguments": "v3.2", "source": "tool", "success": True,

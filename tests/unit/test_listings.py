@@ -13,10 +13,10 @@ from hivepipe.db import hive
 from hivepipe.db.database import Database
 from hivepipe.db.listings import _IDS, Listings, listings
 from hivepipe.errors import NothingRecordedError
-from hivepipe.jobs.session_start import COLUMNS
+from hivepipe.jobs.about_session import COLUMNS
 from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.time_line import time_line
-from tests.store_scene import apply
+from tests.store_scene import AT_NS, apply
 
 
 @pytest.mark.parametrize("sql", ["", "PRAGMA application_id = 7", "PRAGMA journal_mode = WAL"])
@@ -29,8 +29,12 @@ def test_nothing_is_recorded_in_a_database_without_tables(tmp_path: Path, sql: s
         store.rows("SELECT * FROM sessions", {})
 
 
-def test_each_field_of_a_start_is_stored_and_shown(db: Database, tmp_path: Path) -> None:
-    apply(db, "start_session", **{field: f"a {field}" for field in COLUMNS.values()})
+@pytest.mark.parametrize("event", ["start", "activate", "pause", "end"])
+def test_what_an_event_says_about_its_session_is_stored_and_shown(
+    db: Database, tmp_path: Path, event: str
+) -> None:
+    apply(db, "start_session")
+    apply(db, f"{event}_session", AT_NS + 1, **{field: f"a {field}" for field in COLUMNS.values()})
     with listings(tmp_path / "hive.db") as store:
         shown = store.session("s-1")
     assert shown

@@ -1,11 +1,11 @@
 """Operations of sessions: start, activity, pause, end, checkpoints."""
 
+from hivepipe.jobs.about_session import AboutSession
 from hivepipe.jobs.args import HERE, Args
 from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRIGGER
-from hivepipe.jobs.session_start import Start
 
 
-class StartSession(Start, handler="sessions.start_session"):
+class StartSession(AboutSession, handler="sessions.start_session"):
     """A session starts or continues in a process on a host."""
 
     pid: int | None = None
@@ -16,22 +16,19 @@ class StartSession(Start, handler="sessions.start_session"):
     swarm: str = ""
 
 
-class ActivateSession(Args, handler="sessions.activate_session"):
+class ActivateSession(AboutSession, handler="sessions.activate_session"):
     """A prompt opens a turn."""
 
-    title: str = ""
 
-
-class PauseSession(Args, handler="sessions.pause_session"):
+class PauseSession(AboutSession, handler="sessions.pause_session"):
     """A turn ends; `error` and `said` are kind and text of the error that ended it."""
 
     error: str = ""
     said: str = ""
-    effort: str = ""
     background_tasks: int = 0
 
 
-class EndSession(Args, handler="sessions.end_session"):
+class EndSession(AboutSession, handler="sessions.end_session"):
     """A session ends for one instance."""
 
     reason: str = ""

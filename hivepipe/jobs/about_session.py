@@ -1,0 +1,26 @@
+"""What events say about their session: payload, columns, and fields of `session show`."""
+
+from hivepipe.jobs.args import Args
+
+
+class AboutSession(Args):
+    """What an event says about its session; "" is unknown.
+
+    `source` is how the session began, or "" if the start was derived from another event.
+    """
+
+    title: str = ""
+    transcript_path: str = ""
+    model: str = ""
+    source: str = ""
+    client: str = ""
+    effort: str = ""
+
+    def columns(self) -> dict[str, str]:
+        """Return column -> value of the known fields."""
+        found = {column: getattr(self, field) for column, field in COLUMNS.items()}
+        return {column: value for column, value in found.items() if value}
+
+
+# column of the table `sessions` -> field
+COLUMNS = {"objective" if name == "title" else name: name for name in AboutSession.__annotations__}
