@@ -236,7 +236,7 @@ def test_the_page_names_exactly_the_settings_of_files() -> None:
 
 
 def test_the_page_says_which_settings_only_the_users_own_file_has() -> None:
-    (named,) = re.findall(r"^Your own file alone,.*?\n\n", SETTINGS_PAGE, re.M | re.S)
+    (named,) = re.findall(r"^Only your own file,.*?\n\n", SETTINGS_PAGE, re.M | re.S)
     of_summaries = {row[0].split("`")[1] for row in items(SETTINGS_PAGE, "## Summaries")}
     found = {*re.findall(r"`(\w+)`", named), *of_summaries}
     assert found == {setting.name for setting in SETTINGS if setting.is_the_users}
