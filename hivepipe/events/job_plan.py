@@ -412,6 +412,14 @@ def _on_stop(event: claude_code.Stop, context: Context) -> list[Job]:
     ]
 
 
+def _on_stop_failure(event: claude_code.StopFailure, context: Context) -> list[Job]:
+    """Return the jobs of an API error. A subagent sends this event in place of SubagentStop."""
+    if not event.agent_id:
+        return _on_stop(event, context)
+    error = event.last_message or event.error
+    return _subagent("finish_agent", event, {"failed": True, "error": error})
+
+
 def _on_session_end(event: claude_code.SessionEnd, context: Context) -> list[Job]:
     return [
         Job("end_session", {"reason": event.reason, **event.about_session()}, context.session[:8]),
@@ -460,7 +468,7 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "SubagentStart": lambda event, _context: _subagent("start_agent", event),
     "SubagentStop": _on_subagent_stop,
     "Stop": _on_stop,
-    "StopFailure": _on_stop,
+    "StopFailure": _on_stop_failure,
     "PreCompact": _on_compaction,
     "SessionEnd": _on_session_end,
     "PreToolUse": lambda *_: [],

@@ -16,7 +16,7 @@ from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import SUB, TOOLS, agent, bash
-from tests.real.script import AGENT_ID, Call, Say, Script, Slow
+from tests.real.script import AGENT_ID, Call, Refuse, Say, Script, Slow
 from tests.real.test_real_kills import (
     all_have_ended,
     compare_archives,
@@ -221,6 +221,17 @@ def test_an_agent_continues_after_a_message(runs: Runs) -> None:
     assert [each["messages"] for each in of_agent] == [3]
     said = [event["text"] for event in shown["events"] if event["kind"] == "prompt"]
     assert said == [WRITES.prompt("Please work")]
+
+
+def test_an_agent_that_the_api_refuses_has_failed() -> None:
+    refused = Script("refused", [Refuse(400, "invalid_request_error")])
+    asks = Script("asks", [[agent(refused)], [Say("It is back.")]])
+    with client_environment(refused, asks) as person:
+        person.ask(asks.prompt("Please work"))
+        settle(person)
+        (row,) = person.json("agents")["agents"]
+        assert (row["status"], row["outcome"]) == ("failed", "failed")
+        assert "API Error: 400" in row["error"]
 
 
 def used(person: Person, *options: str) -> dict[str, int]:

@@ -236,6 +236,7 @@ def test_start_session_carries_the_fields_of_the_event_and_the_process() -> None
 USE = {"skill": "acme:release-notes", "arguments": "v3.2", "source": "tool", "success": True,
        "prompt_id": payloads.PROMPT}  # fmt: skip
 EXPLORER = {"agent_id": payloads.AGENT, "type": "Explore"}
+OF_EXPLORER = {"agent_id": payloads.AGENT, "agent_type": "Explore"}
 CALL = {**EXPLORER, "tool_use_id": "toolu_01Hq7callers", "model": "claude-haiku-5",
         "description": "Map checkout callers", "tokens": None, "duration_ms": None}  # fmt: skip
 EDITED = {"trigger": "Edit", "file_path": "/home/ana/shop/src/checkout.py", "op_count": 41,
@@ -262,6 +263,8 @@ PAYLOADS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     *[("PostToolUse-Edit", {}, operation, EDITED) for operation, *_ in CHECKPOINT],
     ("Stop", {}, "pause_session", PAUSE),
     ("StopFailure", {"effort": {"level": "high"}}, "pause_session", {**PAUSE, **FAILED}),
+    ("StopFailure", OF_EXPLORER, "finish_agent",
+     {**EXPLORER, "failed": True, "error": FAILED["said"]}),
     ("SessionEnd", {}, "end_session", {"reason": "prompt_input_exit"}),
     ("SessionEnd", {}, "conclude_session",
      {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}),
