@@ -91,6 +91,8 @@ class _Commands(click.Group):
         except OSError as error:
             message = _reason(error)
             _drop_what_cannot_be_written()
+        except ModuleNotFoundError as error:  # an upgrade without the packages of its lock
+            message = f"{error.name} is missing: install hivepipe again, with its requirements.lock"
         except (MemoryError, ImportError) as error:
             if not isinstance(error, MemoryError) and _NO_ROOM not in str(error):
                 raise

@@ -47,18 +47,25 @@ def test_outside_an_environment_the_systems_python_runs(environment: Path) -> No
     assert (done.returncode, done.stdout) == (0, "taken\n")
 
 
+NO_MEMORY = "not enough memory (ulimit -v, or the limit of a container)"
+
+
 @pytest.mark.parametrize(
-    ("error", "is_memory"),
+    ("error", "message"),
     [
-        (MemoryError(), True),
-        (ImportError("_re2.so: failed to map segment from shared object"), True),
-        (ImportError("no module"), False),  # a fault of the installation
+        (MemoryError(), NO_MEMORY),
+        (ImportError("_re2.so: failed to map segment from shared object"), NO_MEMORY),
+        (
+            ModuleNotFoundError("No module named 'msgspec'", name="msgspec"),
+            "msgspec is missing: install hivepipe again, with its requirements.lock",
+        ),
+        (ImportError("undefined symbol"), None),  # a fault of the package
     ],
 )
-def test_too_little_memory_is_named_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, is_memory: bool
+def test_a_command_that_cannot_be_imported_says_why_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, message: str | None
 ) -> None:
-    """Under `ulimit -v`, either while a command is imported or while it runs."""
+    """Under `ulimit -v`, or after an upgrade without the packages that the new version needs."""
 
     def refuse(_name: str) -> None:
         raise error
@@ -66,5 +73,5 @@ def test_too_little_memory_is_named_in_one_line(
     monkeypatch.setattr(main, "import_module", refuse)
     said = click.testing.CliRunner().invoke(main.main, ["status"])
     assert (said.exit_code, said.stdout) == (1, "")
-    line = "hivepipe: not enough memory (ulimit -v, or the limit of a container)\n"
-    assert (said.stderr, said.exception is error) == ((line, False) if is_memory else ("", True))
+    line = f"hivepipe: {message}\n" if message else ""
+    assert (said.stderr, said.exception is error) == (line, not message)
