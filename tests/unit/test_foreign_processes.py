@@ -69,7 +69,7 @@ def test_a_process_is_found_beside_one_that_ended_since(worker: Worker, last_end
 def test_a_process_that_writes_the_transcript_is_found_beside_one_that_ended_since(
     worker: Worker,
 ) -> None:
-    words = ["/bin/sh", "-c", "echo >&2; read _"]
+    words = ["/bin/sh", "-c", "(echo >&2); read _"]  # the shell keeps its output meanwhile
     with (
         worker.transcript.open("wb") as output,
         running(NAMING["in two words"]) as named,
