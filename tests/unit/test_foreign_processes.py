@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE
+from uuid import uuid4
 
 import pytest
 
@@ -12,7 +13,7 @@ from hivepipe.orchestrator import foreign_processes
 from hivepipe.orchestrator.foreign_processes import ForeignProcesses
 from hivepipe.orchestrator.worker import Worker
 
-SESSION = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
+SESSION = str(uuid4())  # another test process may search for its own at the same time
 NAMING: dict[str, list[str | bytes]] = {
     "in two words": ["claude", "--resume", SESSION],
     "in one word, in capitals": ["claude", f"--session-id={SESSION.upper()}"],
