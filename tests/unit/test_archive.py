@@ -7,17 +7,14 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hivepipe.archive import append, reading, totals
+from hivepipe.archive import reading, totals
 from hivepipe.archive.archives import Archives
-from hivepipe.archive.index import Entry, Index
-from hivepipe.archive.reading import LineReader
 from hivepipe.archive.sources import Source
 from hivepipe.errors import StoppedError
 from hivepipe.jobs.origin import Origin
@@ -91,21 +88,6 @@ def test_a_folder_name_that_is_not_utf8_is_replaced_in_the_metadata(scene: Scene
 # ---- the end of a file that grows
 
 
-def test_every_entry_of_the_index_has_a_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    change = Index.change
-    paths: list[str] = []
-
-    def checked(index: Index, changes: dict[str, Entry | None]) -> None:
-        change(index, changes)
-        paths.extend(entry["path"] for entry in changes.values() if entry)
-        assert all((scene.kept / path).exists() for path in paths)
-
-    monkeypatch.setattr(Index, "change", checked)
-    scene.path.write_bytes(lines(2))
-    scene.extend()
-    assert paths
-
-
 def test_half_a_line_is_archived_once_it_is_complete(scene: Scene) -> None:
     whole = lines(2)
     for cut in range(len(lines(1)), len(whole) + 1, 7):
@@ -132,21 +114,6 @@ def test_lines_that_are_no_objects_are_kept_as_they_are(scene: Scene, ending: by
     scene.path.write_bytes(lines(1) + ending + lines(1, 1))
     scene.extend()
     assert scene.archived == scene.path.read_bytes()
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 64, 1000, 1 << 20])
-def test_lines_do_not_depend_on_the_chunks_they_are_read_in(tmp_path: Path, chunk: int) -> None:
-    data = b"\n\nab\n" + b"x" * 999 + b"\n{}\n" + b"y" * 50
-    path = tmp_path / "data"
-    path.write_bytes(data)
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        reader = LineReader(descriptor, chunk_bytes=chunk)
-        found = [line for batch in reader.batches() for line in batch]
-    finally:
-        os.close(descriptor)
-    assert found == data.split(b"\n")[:-1]
-    assert reader.offset == len(data) - 50
 
 
 def test_a_line_that_is_too_long_is_replaced_by_a_note(
@@ -253,13 +220,6 @@ def test_a_transcript_that_is_rewritten_before_it_is_read_loses_no_line(
     assert scene.archived == lines(3) + lines(20, 100)
 
 
-def test_a_copy_with_the_same_bytes_is_the_same_file(scene: Scene) -> None:
-    scene.path.write_bytes(lines(10))
-    scene.extend()
-    assert replace_transcript(scene, lines(12)) == 2
-    assert scene.archived == lines(12)
-
-
 def test_lines_that_repeat_are_counted_not_merged(scene: Scene) -> None:
     mode = b'{"type":"mode","mode":"plan"}\n'
     scene.path.write_bytes(line(0) + mode + line(1) + mode)
@@ -267,13 +227,6 @@ def test_lines_that_repeat_are_counted_not_merged(scene: Scene) -> None:
     assert replace_transcript(scene, mode * 3 + line(9)) == 2
     kept = Counter(scene.archived.splitlines(keepends=True))
     assert kept == Counter({line(0): 1, line(1): 1, line(9): 1, mode: 3})
-
-
-def test_a_rewritten_secret_is_known_by_its_redacted_line(scene: Scene) -> None:
-    scene.path.write_bytes(line(0, f"key {TOKEN}") + line(1))
-    scene.extend()
-    assert replace_transcript(scene, line(0, f"key {TOKEN}") + line(2)) == 1
-    assert len(scene.archived.splitlines()) == 3
 
 
 # ---- leftovers of a killed process
@@ -356,22 +309,6 @@ def test_a_stopped_run_keeps_its_lines_and_is_continued(
     assert scene.archived == lines(40)
     assert len(scene.reported()) == 40
     assert scene.meta["message_count"] == 40
-
-
-def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
-    seen = []
-    scene.path.write_bytes(lines(60))
-    with scene.source() as source:
-        callbacks = replace(
-            scene.callbacks(),
-            on_chunk=lambda _source, _path, chunk: seen.append(chunk.after.length),
-        )
-        scene.archives.extend(source, callbacks)
-    assert len(seen) > 5
-    assert seen == sorted(seen)
-    assert scene.archived == lines(60)
 
 
 # ---- totals
