@@ -65,6 +65,7 @@ def check_transcript(folder: Path, data: bytes) -> None:
     totals = Totals()
     for raw in data.split(b"\n"):
         totals.feed(raw)
+    assert Totals.load(totals.dump()) == totals
     json.dumps(describe(totals, PRICES), ensure_ascii=False).encode()
 
 

@@ -329,6 +329,7 @@ def test_an_invalid_tool_name_is_replaced_by_invalid(tool: str) -> None:
 def test_half_an_emoji_and_nul_become_the_replacement_character() -> None:
     event = parse(rb'{"prompt":"a\ud83d b\ude00 c\u0000 d\ud83d\ude00"}')
     assert all_fields(event)["prompt"] == "a\ufffd b\ufffd c\ufffd d\U0001f600"
+    assert all_fields(parse(rb'{"prompt":"a\u0000"}'))["prompt"] == "a\ufffd"
 
 
 @pytest.mark.parametrize(("before", "after"), [(b"\xef\xbb\xbf", b""), (b" \r\n\t", b"\n\n")])
@@ -400,41 +401,6 @@ def test_a_prefix_keeps_every_value_that_is_whole() -> None:
     event = parse(data[: data.index(b'"tool_response"')])
     assert event.session_id == payloads.SESSION
     assert all_fields(event)["file_path"] == "/home/ana/shop/src/checkout.py"
-
-
-@pytest.mark.parametrize("label", ["UserPromptSubmit", "PostToolUse-Agent-completed"])
-def test_no_flipped_byte_makes_reading_raise(label: str) -> None:
-    data = encoded(payloads.ALL[label])
-    for at in range(len(data)):
-        byte = b'\0"\\{}[]\xff'[at % 8]
-        if event := parse_event("Stop", data[:at] + bytes((byte,)) + data[at + 1 :]):
-            all_fields(event)
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-known_keys = st.sampled_from(sorted({key for event in payloads.ALL.values() for key in event}))
-
-
-@settings(max_examples=100, derandomize=True, deadline=None)
-@given(
-    st.sampled_from(sorted(claude_code.KINDS)),
-    st.dictionaries(known_keys, json_values, max_size=6),
-    st.integers(0, 400),
-)
-def test_any_values_and_any_cut_give_none_or_an_event(
-    name: str, payload: dict[str, object], cut: int
-) -> None:
-    data = json.dumps(payload).encode()
-    for part in (data, data[:cut], data[cut:]):
-        event = parse_event(name, part)
-        if event:
-            texts = [value for value in all_fields(event).values() if isinstance(value, str)]
-            assert all(text == claude_code.clean(text) for text in texts)
-            "".join(texts).encode()  # storable: no lone surrogate is left
 
 
 @settings(max_examples=100, derandomize=True, deadline=None)

@@ -304,21 +304,6 @@ def test_invalid_token_counts_are_zero() -> None:
     assert tokens == Tokens(0, 0, 0, 4, 3)
 
 
-KEYS = ("type", "uuid", "message", "usage", "content", "id", "timestamp", "input", "name")
-PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
-ANY = st.recursive(
-    PLAIN, lambda some: st.lists(some) | st.dictionaries(st.sampled_from(KEYS), some)
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(ANY)
-def test_no_line_is_an_error(value: Any) -> None:
-    kinds = ({"type": kind, "message": value} for kind in ("assistant", "user"))
-    totals = totals_of_records(value, *kinds)
-    assert Totals.load(totals.dump()) == totals
-
-
 # ---- summaries, titles and lines of other transcripts
 
 
