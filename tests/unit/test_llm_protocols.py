@@ -170,18 +170,28 @@ ODD_BODIES = {
     b"<html><h1>Bad request</h1> nginx</html>": ": Bad request nginx",
     b'"no"': ": no",
     b"null": "",
+    b"7": "",
+    b'"no\\n such  <b>model</b>"': ": no such model",
     b'{"error": null}': "",
-    b'{"error": "no such model"}': ": no such model",
+    b'{"detail": "no such model", "error": null }': ": no such model",  # odd: to Anthropic
+    b'{"error": "no such model", "code": "x"}': ": no such model",
+    b'{"error": {"message": "no such model", "type": "not_found"}}': ": no such model",
+    b'{"error": {"code": "x", "type": "y"}}': ": x y",
+    b'{"message": "no such model", "code": "x"}': ": no such model",
+    b'[{"error": {"message": "no such model"}}, "again"]': ": no such model again",
     b'{"detail": [{"loc": ["body", 1], "msg": "field required"}]}': ": body field required",
     b'{"error": {"type": "some_error", "message": null}}': ": some_error",
     b'{"error": {"message": "Provider returned error", "metadata": {"raw": "too long"}}}': (
         ": Provider returned error too long"
     ),
+    b'{"error": {"message": "failed", "metadata": {"raw": {"why": ["too", 4]}}}}': ": failed too",
+    b'{"error": {"metadata": {"raw": "too long", "name": "x"}}}': ": too long",
+    b'{"error": {"message": "failed", "metadata": "m"}}': ": failed",
     b"<" * 500_000: f": {'<' * 500_000}",
 }
 
 
-@pytest.mark.parametrize("body", ODD_BODIES, ids=lambda body: body[:40].decode())
+@pytest.mark.parametrize("body", ODD_BODIES, ids=range(len(ODD_BODIES)))
 def test_a_refusal_is_shown_with_the_texts_of_its_body(server: Provider, body: bytes) -> None:
     kind = ("openai", "anthropic")[len(body) % 2]
     reply = ask(server, kind, [lambda it: it.send(400, body)])
