@@ -176,15 +176,6 @@ def test_texts_that_codex_writes_as_the_user_are_no_messages() -> None:
         assert totals([raw]).messages == messages, kind
 
 
-def test_restored_totals_keep_the_model() -> None:
-    first = totals(SESSION_LINES[:5])
-    again = Totals.load(first.dump())
-    assert again is not None
-    for raw in SESSION_LINES[5:]:
-        again.feed(raw)
-    assert again.models == {"gpt-5.5": None}
-
-
 def test_an_aborted_turn_counts_as_interrupted_and_a_compaction_is_counted() -> None:
     aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     assert totals([*SESSION_LINES[:5], aborted]).outcome == "interrupted"

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -198,13 +197,6 @@ def test_a_forked_command_is_killed_after_its_timeout(forker: Forker, tmp_path: 
     with pytest.raises(subprocess.TimeoutExpired):
         forker.run(["sleep"], "", {}, tmp_path, 0.5)
     assert run_forked(forker, ["exit", "3"], "", tmp_path) == (3, "", "")
-
-
-def test_several_run_at_once(forker: Forker, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        runs = [pool.submit(run_forked, forker, ["see", "x"], "", tmp_path) for _ in range(8)]
-    found = {each.result() for each in runs}
-    assert [code for code, *_ in found] == [0]
 
 
 def test_changed_code_is_imported_again(package: list[str], forker: Forker, tmp_path: Path) -> None:

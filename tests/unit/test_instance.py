@@ -44,10 +44,6 @@ def test_the_instance_is_the_parent_process() -> None:
     assert abs(int(id.split("-")[1]) - began) <= 5
 
 
-def test_all_hooks_of_one_process_see_the_same_instance(home: str) -> None:
-    assert this_instance(home).id == this_instance(home).id
-
-
 @pytest.mark.parametrize(
     ("shell", "claude"),
     [*((shell, "claude") for shell in ("sh", "dash", "bash", "zsh", "busybox")), ("sh", "node")],
@@ -59,16 +55,6 @@ def test_behind_shells_the_instance_is_the_nearest_claude(
     processes(monkeypatch, {**table, 70: ("claude", 1, "4")})
     instance = this_instance(home)
     assert (instance.pid, instance.started) == (80, "5")
-
-
-def test_a_claude_more_than_four_steps_above_is_not_found(
-    home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chain = {100 - n: ("sh", 99 - n, str(50 - n)) for n in range(5)}
-    processes(monkeypatch, {**chain, 95: ("claude", 1, "1")})
-    assert this_instance(home).pid == 100
-    processes(monkeypatch, {**{n: chain[n] for n in (100, 99, 98, 97)}, 96: ("claude", 1, "1")})
-    assert this_instance(home).pid == 96
 
 
 @pytest.mark.parametrize("name", ["claude", "node", "python", "tmux", ""])
@@ -200,12 +186,6 @@ def test_a_reader_during_a_write_sees_the_new_session_or_none(home: str) -> None
 
 
 # ---- named instances
-
-
-@pytest.mark.parametrize("id", ["hive-worker-1", "a.b_c", "x" * 128])
-def test_a_named_instance_has_its_name(home: str, monkeypatch: pytest.MonkeyPatch, id: str) -> None:
-    set_instance_id(monkeypatch, id)
-    assert (this_instance(home).id, this_instance(home).key) == (id, id)
 
 
 @pytest.mark.parametrize("id", ["../../etc/x", "a b", "..", "é", "x" * 129])

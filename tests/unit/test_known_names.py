@@ -11,8 +11,6 @@ from hivepipe.install.hook_entries import EVENTS
 from tests.conftest import ROOT
 from tests.real.known import EVERY, known, news, unseen, unused
 from tests.real.names import declared_events, merged, of_line, of_payload, of_request
-from tests.real.report import report
-from tests.real.tally import Tally, Total
 
 KNOWN = known()
 READERS = KINDS | OTHER_KINDS
@@ -114,21 +112,6 @@ def test_the_longest_list_of_a_program_is_that_of_its_events(tmp_path: Path) -> 
     assert declared_events(program) == (*some, "Newborn")
     program.write_bytes(b"nothing")
     assert declared_events(program) == ()
-
-
-def test_a_repeated_test_counts_with_its_last_result(tmp_path: Path) -> None:
-    one, other = Tally(), Tally(comparisons=9)
-    one.add(3, {"event Newborn": {"egg"}})
-    one.comparisons = 5
-    file = tmp_path / "tally"
-    file.write_text(one.as_line("a", "failed") + one.as_line("a", "passed")
-                    + one.as_line("b", "expected") + other.as_line("c", "passed"))  # fmt: skip
-    assert str(Total.read(file)) == (
-        "2 scenarios, 6 payloads, 10 comparisons, 0 differences and 1 expected"
-    )
-    lines = [*report("9.9.9", Total.read(file), ["Newborn"])]
-    assert "| event Newborn | new | egg |" in lines
-    assert any(line.startswith("Installed by hivepipe, unknown to 9.9.9: ") for line in lines)
 
 
 def test_unused_names_are_listed_with_reasons() -> None:

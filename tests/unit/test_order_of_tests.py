@@ -23,10 +23,3 @@ def test_no_test_is_lost_or_executed_twice(long: int) -> None:
     for workers in range(1, 10):
         ordered = with_long_tests_first(items, workers)
         assert sorted(ordered, key=items.index) == items
-
-
-def test_each_process_begins_with_its_long_tests() -> None:
-    items: list[Any] = [Item(number, number >= 15) for number in range(20)]
-    ordered = with_long_tests_first(items, 4)
-    parts = [[item in items[15:] for item in ordered[at : at + 5]] for at in range(0, 20, 5)]
-    assert parts == [[True] * 2 + [False] * 3, *[[True] + [False] * 4] * 3]

@@ -179,13 +179,6 @@ def test_reading_stops_beyond_the_limit(pipe: list[int], monkeypatch: pytest.Mon
     assert received.trouble == "event larger than 64 MB"
 
 
-def test_an_event_is_whole_with_its_last_brace_and_not_before() -> None:
-    for data in map(encoded, payloads.ALL.values()):
-        ends = [end for end in range(len(data)) if data[:end].endswith(b"}")]
-        assert is_whole(data)
-        assert not [end for end in ends if is_whole(data[:end])]
-
-
 values = st.recursive(
     st.none() | st.integers() | st.text(st.sampled_from('{}[]"\\:,a\n\u20ac')),
     lambda inner: (
