@@ -100,12 +100,6 @@ def test_usage_errors_exit_with_64(sandbox: Sandbox) -> None:
     assert sandbox.run("root").strip() == str(ROOT)
 
 
-def test_down_in_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
-    output = sandbox.run("down", expect=1)
-    assert output.startswith("hivepipe: ")
-    assert "hivepipe init" in output
-
-
 def test_without_a_server_the_commands_to_install_one_are_named(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

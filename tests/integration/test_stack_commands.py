@@ -101,10 +101,6 @@ def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:
     assert "s1" in sandbox.run("sessions")
 
 
-def test_restart_of_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
-    assert "hivepipe init" in sandbox.run("restart", expect=1)
-
-
 @pytest.mark.parametrize("seed", range(rounds(1)))
 def test_record_and_processes_agree_after_parallel_commands(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, seed: int
