@@ -114,15 +114,6 @@ def test_a_loop_is_denied_where_the_mode_says_so(ann: Person) -> None:
     assert row["denied"] == len(denials)
 
 
-def test_a_loop_of_a_session_with_a_task_is_denied(ann: Person) -> None:
-    ann.env["HIVEPIPE_GUARD_LOOP"] = "3 5"
-    ann.hivepipe("task", "add", "Ship it", "--id", "ship")
-    ann.env["HIVEPIPE_TASK_ID"] = "ship"
-    ask(ann, STUCK)
-    assert refused(ann.api.requests[-1]) == [DENIAL.format(count) for count in range(5, 11)]
-    assert commands_run(ann) == 4
-
-
 def test_a_cancelled_task_is_announced_with_the_next_prompt_and_calls_are_denied(
     ann: Person,
 ) -> None:

@@ -23,24 +23,6 @@ SLEEPING = Script(
 )
 
 
-def test_a_prompt_is_answered_and_the_session_ends() -> None:
-    with client_environment(HELLO) as person:
-        with on_terminal(person) as terminal:
-            terminal.say(HELLO.prompt("Please work"))
-            terminal.shows("said the quokka")
-            terminal.say("/exit")
-            terminal.wait()
-        settle(person)
-        (session,) = person.json("sessions", "--all")["sessions"]
-        shown = person.json("session", "show", session["id"])
-        assert shown["session"]["status"] == "ended"
-        said = [event["text"] for event in shown["events"] if event["kind"] == "prompt"]
-        assert said == [HELLO.prompt("Please work")]
-        found = person.json("search", "said the quokka")["hits"]
-        assert {hit["session_id"] for hit in found} == {session["id"]}
-        assert sum(hit["who"] == "claude" for hit in found) == 1
-
-
 def test_interrupt_refusal_compaction_and_clear_are_recorded() -> None:
     with client_environment(HELLO, TOUCHING, THINKING, GREETED, AGAIN) as person:
         for path, text in GREET.items():
