@@ -1,6 +1,7 @@
 """Parse the notification about a subagent that ran in the background and has ended.
 
-No other source has tokens and duration of such an agent. On the hook path, for such prompts.
+No other source has tokens and duration of such an agent, or says that it was stopped. On the hook
+path, for such prompts.
 """
 
 from hivepipe.events.claude_code import FAILED_OUTCOMES, valid_id
@@ -11,12 +12,16 @@ def finished_agent(prompt: str) -> dict[str, object] | None:
     head, _, rest = prompt.partition("<result>")  # the agent's own text follows this tag
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
-    if not agent or tokens is None:
+    summary = _element(head, "summary")
+    # Without tokens only the summary tells a stopped agent from a command in the background.
+    if not agent or (tokens is None and not summary.startswith('Agent "')):
         return None
+    failed = _element(head, "status").lower() in FAILED_OUTCOMES
     return {
         "agent_id": agent,
         "type": "",
-        "failed": _element(head, "status").lower() in FAILED_OUTCOMES,
+        "failed": failed,
+        "error": summary if failed else "",
         "tokens": tokens,
         "duration_ms": _number(usage, "duration_ms"),
     }

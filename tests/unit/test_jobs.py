@@ -337,7 +337,6 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
         ("<status>completed<", "<status>failed<", True),
         ("<status>completed<", "<status>killed<", True),
         ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
-        ("<subagent_tokens>6100</subagent_tokens>", "", None),  # a shell has none
         ("ada2d8a5de15185fc", "../../etc", None),
     ],
 )
@@ -348,7 +347,9 @@ def test_only_a_valid_task_notification_finishes_an_agent(
     planned = plan(parse(changed(payloads.TASK_NOTIFICATION, prompt=prompt)), context())
     found = [job.payload for job in planned if job.operation == "finish_agent"]
     usage = {"tokens": 6100, "duration_ms": 1923}
-    expected = {"agent_id": "ada2d8a5de15185fc", "type": "", "failed": failed, **usage}
+    error = 'Agent "Back" finished' if failed else ""
+    expected = {"agent_id": "ada2d8a5de15185fc", "type": "", "failed": failed, "error": error}
+    expected |= usage
     assert found == ([] if failed is None else [expected])
 
 
@@ -589,6 +590,28 @@ def test_a_generated_prompt_opens_the_turn_and_is_not_recorded() -> None:
     for source in ("user", "sdk", ...):
         payload = changed(payloads.USER_PROMPT_SUBMIT, source=source, prompt=text)
         assert only(plan(parse(payload), context()), "record_prompt").payload["prompt"] == text
+
+
+STOPPED_TASK = (
+    "<task-notification>\n<task-id>a855b1017dce62d60</task-id>\n<status>killed</status>\n"
+    "<summary>{}</summary>\n<note>A note.</note>\n</task-notification>"
+)
+
+
+@pytest.mark.parametrize("by", ["user", "Claude"])
+def test_an_agent_that_was_stopped_has_failed(by: str) -> None:
+    """Its notification has no result and no tokens."""
+    said = f'Agent "Look" was stopped by {by}'
+    payload = changed(payloads.TASK_NOTIFICATION, prompt=STOPPED_TASK.format(said))
+    ended = only(plan(parse(payload), context()), "finish_agent").payload
+    assert (ended["agent_id"], ended["failed"]) == ("a855b1017dce62d60", True)
+    assert (ended["error"], ended["tokens"]) == (said, None)
+
+
+@pytest.mark.parametrize("said", ['Background command "Agent "Look"" was stopped', ""])
+def test_another_task_that_was_stopped_is_no_agent(said: str) -> None:
+    payload = changed(payloads.TASK_NOTIFICATION, prompt=STOPPED_TASK.format(said))
+    assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
 
 
 def test_a_session_of_a_profile_enters_it_and_syncs_its_file() -> None:
