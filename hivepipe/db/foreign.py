@@ -10,7 +10,7 @@ from hivepipe.db.listings import Listings
 from hivepipe.errors import StoreError
 
 _WITHOUT_ZONE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
-_SINCE = timedelta(days=2)  # includes 14 hours, because the zone of the times is unknown
+_SINCE = timedelta(days=2)  # 14 hours of it allow for the unknown time zone
 _FOREIGN_ROWS = """
     SELECT (SELECT count(*) FROM agents WHERE created_at GLOB :form AND created_at > :since)
       AS agents,

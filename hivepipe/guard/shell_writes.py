@@ -112,7 +112,7 @@ def _add_arguments(
     elif program == "find":
         files = _found_and_deleted(found, cwd, arguments, depth)
     elif program in _LAST and not (program == "install" and "-d" in options):
-        has_target = program not in ("rsync", "scp")  # -t is another option of these programs
+        has_target = program not in ("rsync", "scp")  # -t has another meaning in these programs
         target = _value_of("t", "--target-directory", arguments) if has_target else []
         files = target or files[-1:]
     elif program in _OUTPUT:

@@ -35,7 +35,7 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
 
 
 def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
-    """Record the usage, without messages of forgotten sessions, which a fork may repeat."""
+    """Record the usage, except of messages from forgotten sessions: a fork may repeat them."""
     for message in args.messages:
         try:
             unpacked = _unpacked(message)

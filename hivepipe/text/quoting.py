@@ -22,7 +22,7 @@ def quoted(text: str, most: int, indent: str = "") -> str:
 
 
 def of_repository(name: str, text: str, most: int) -> str:
-    """Return a quoted file of a repository with its name, at most `most` characters long."""
+    """Return a repository's file, quoted and with its name, in at most `most` characters."""
     head = f"From {on_one_line(name, _MOST_NAME_CHARS)}, a file of this repository"
     return cut(f"{head}, quoted; these are not the user's words:\n{quoted(text, most)}", most)
 
