@@ -55,7 +55,7 @@ class Report:
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
     bad: dict[Path, str] = field(default_factory=dict)  # files that are set aside after the others
-    operations_failed: list[str] = field(default_factory=list)  # of packages: not retried here
+    operations_failed: list[str] = field(default_factory=list)  # from packages; not retried
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:

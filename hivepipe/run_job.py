@@ -107,7 +107,7 @@ def _execute(place: Place, connection: Redis, job: Envelope) -> None:
     with db.transaction():
         execute(db, job)
     if jobs := custom_jobs(job):
-        enqueue(connection, place.socket, follow_ups(job, jobs))  # stock workers serve no others
+        enqueue(connection, place.socket, follow_ups(job, jobs))  # served by stock workers
 
 
 def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:

@@ -25,8 +25,8 @@ Entry = dict[str, Any]
 Found = TypeVar("Found")
 Other = TypeVar("Other")
 
-# The ids of a kind in a range, because a range uses the index. Log lines and agents outlive their
-# session, so the id of a deleted session is found in them.
+# The ids of a kind that begin with a prefix, as a range, because a range uses the index. Log lines
+# and agents outlive their session, so the id of a deleted session is found in them.
 _IDS = {
     "session": """
         SELECT id FROM sessions WHERE id >= :prefix AND id < :behind

@@ -441,7 +441,7 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
 
 
 def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    # Read first, because another process may create both at this moment.
+    # Read before `has_records`, because another process may be creating all tables.
     has_tables = _has_tables(connection)
     has_records = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"

@@ -298,7 +298,7 @@ def _spool(
 ) -> None:
     from hivepipe.queue.spool import keep_event
 
-    keep_event(place, event_time_ns + 1, messages, note)  # another name than the interrupted file
+    keep_event(place, event_time_ns + 1, messages, note)  # a name other than the interrupted file's
     try:  # the deadline may have interrupted the writing of this file
         posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
     except OSError:

@@ -159,7 +159,7 @@ class Server:
             return
         try:
             self.listener.shutdown(SHUT_RD)  # otherwise Python continues to wait after the signal
-        except OSError:  # other systems may refuse this, and wait for up to a second
+        except OSError:  # other systems may refuse this; the wait then lasts up to a second
             return
 
     def _accept(self) -> None:

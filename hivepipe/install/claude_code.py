@@ -9,7 +9,7 @@ from hivepipe.home import user_folder
 from hivepipe.programs import find_program, run_to_end
 from hivepipe.settings import variable
 
-SKIPS_UNKNOWN_EVENTS_SINCE = (2, 1, 101)  # older ones ignore the whole settings file
+SKIPS_UNKNOWN_EVENTS_SINCE = (2, 1, 101)  # older versions ignore the whole settings file
 _ANSWER_SECS = 10
 
 

@@ -18,7 +18,7 @@ BY_NAME = (
 )
 Entry = dict[str, Any]
 Version = tuple[int, ...]
-OLDEST_WITH_PLUGIN = (2, 1, 132)  # older ones load no plugin with an event unknown to them
+OLDEST_WITH_PLUGIN = (2, 1, 132)  # older versions do not load a plugin with an unknown event
 
 
 class Form(Enum):

@@ -145,7 +145,7 @@ def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
     wanted = (("tier", str), ("slot", int))
     found = ((name, payload.get(name), kind) for name, kind in wanted)
     valid = {name: value for name, value, kind in found if type(value) is kind}
-    return {**valid, "periodic": _id_or_empty(payload.get("periodic"))}  # it names a lock file
+    return {**valid, "periodic": _id_or_empty(payload.get("periodic"))}  # names a lock file
 
 
 def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:

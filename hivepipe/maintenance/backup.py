@@ -362,7 +362,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     there = [path for path in (database, log, kept, settings) if path and _has_content(path)]
     if not there:
         return None
-    is_new = set(there) <= {database, log} and is_unused(database)  # it is as `init` leaves it
+    is_new = set(there) <= {database, log} and is_unused(database)  # as `init` leaves a home
     if not replace and not is_new:
         raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
     if database.exists():

@@ -17,7 +17,7 @@ from hivepipe.files.regular_file import regular
 
 LIMIT_BYTES = 1 << 20
 _NAME = re.compile(r"([0-9]{0,3})_([0-9]{1,20})N?(?:_([0-9]{1,20}))?\.json")
-# Its retries wrote `"retries":1 0`, its failures unescaped text after `"error":`.
+# The old queue's retries wrote `"retries":1 0`, its failures unescaped text after `"error":`.
 _TORN_RETRIES = re.compile(r'("retries"\s*:\s*[0-9]+)\s+[0-9]+')
 _PASTED_ERROR = re.compile(r',\s*"error"\s*:.*\Z', re.DOTALL)
 

@@ -77,7 +77,7 @@ class BriefingFiles:
         """Update every file. Raise OSError or StoreError on failure."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
-            if self._own_project not in (*self._projects, ""):  # before its first session, too
+            if self._own_project not in (*self._projects, ""):  # if it has no session yet
                 self._projects.append(self._own_project)
             parts = dict(self._parts(store))
         wanted = {

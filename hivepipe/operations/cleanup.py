@@ -27,7 +27,8 @@ def cleanup_agents(context: JobContext, job: Origin, args: CleanupAgents) -> Non
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
-    # If it is not new, a worker was killed after the commit, perhaps before it enqueued the job.
+    # If the run is not new, a worker was killed after the commit, perhaps before it enqueued the
+    # job.
     if not is_new or any(verdict.is_outdated for _, verdict in judged):
         context.follow_up(job, [LogCleanups().job()])
 

@@ -17,7 +17,7 @@ from hivepipe.operations.families.history import RecordNotice
 from hivepipe.operations.families.sessions import PauseSession
 from hivepipe.times import stored_time
 
-SETTLED_NS = 30 * 10**9  # by then, an end of the turn that hooks report is stored
+SETTLED_NS = 30 * 10**9  # after this time, a turn's end that hooks reported is stored
 REASON = "by a person, with Esc or No"
 
 

@@ -141,7 +141,7 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
             if count > MOST_FILES:
                 logger.warning("%s has more than %d files: the rest is ignored", folder, MOST_FILES)
                 return
-            if path != path.encode("utf-8", "replace").decode():  # SQLite stores no other name
+            if path != path.encode("utf-8", "replace").decode():  # SQLite needs UTF-8
                 logger.warning("a memory is ignored, its name is not UTF-8: %a", path)
             elif stat.S_ISREG(status.st_mode):
                 changed_ns = max(min(status.st_mtime_ns, LATEST_NS), -LATEST_NS)

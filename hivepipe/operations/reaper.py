@@ -37,7 +37,7 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 
-SILENT = timedelta(days=7)  # after this time a session ends whose process cannot be checked here
+SILENT = timedelta(days=7)  # a session whose process cannot be checked here ends after this time
 FORGOTTEN_DAYS = 30  # after this time an unchanged file of an instance is removed
 _SUFFIXES = (".checkpoint", ".settings")  # suffixes of an instance's other files
 CONCLUDED_AFTER_NS = 60 * 10**9  # the `conclude_session` of an end should have run by then
@@ -80,7 +80,7 @@ def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterat
     found = [(row, liveness_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
     gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]
     if gone:
-        # If all instances have ended, each ends no earlier than the session's last event.
+        # If all instances have ended, none ends before the session's last event.
         last_active_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
         for row, reason in gone:
             yield _End(row, reason, max(row["assigned_time_ns"], last_active_ns))

@@ -20,7 +20,7 @@ from hivepipe.operations.families.sessions import (
 )
 
 logger = logging.getLogger(__name__)
-# Deleted sessions that were logged: one warning each, because counters have the rest
+# Deleted sessions that were logged: one warning each; counters have the number
 _warned_of: set[str] = set()
 
 

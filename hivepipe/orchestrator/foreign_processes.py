@@ -68,7 +68,7 @@ def _read_proc() -> Iterator[tuple[int, list[str]]]:
         with suppress(OSError):
             data = read_bytes(f"{_PROC}/{name}/cmdline")
             words = os.fsdecode(data).rstrip("\0").split("\0")
-            is_title = len(words) == 1  # a program that renames itself separates by spaces
+            is_title = len(words) == 1  # a title set by the program has spaces, not NULs
             yield int(name), words[0].split() if is_title else words
 
 

@@ -218,7 +218,7 @@ def _steps(line: Fields) -> Iterator[Step]:
         for call in blocks(message, "tool_use"):
             yield Step("calls", f"{text(call, 'name')} {_shown(part(call, 'input'))}".rstrip())
     results = list(blocks(message, "tool_result"))
-    if line.get("type") == "tool_result":  # older versions write it as a line of its own
+    if line.get("type") == "tool_result":  # older versions write the result on its own line
         results.append(line)
     for result in results:
         if result.get("is_error") is True:

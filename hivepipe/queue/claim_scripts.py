@@ -26,7 +26,7 @@ EXECUTION = "hivepipe"  # RQ's execution id; a constant, because each queue has 
 NEWER_KEY = "hivepipe:newer"
 NEWER_SECS = 60
 OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
-RETRIED_KEY = "hivepipe:retried"  # number of attempts that were scheduled for another try
+RETRIED_KEY = "hivepipe:retried"  # number of retries ever scheduled
 # No retry has a longer delay; a later due time means that the clock was set back
 LONGEST_SECS = 4000
 CLOCK_KEY = "hivepipe:clock"

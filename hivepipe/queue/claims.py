@@ -44,7 +44,7 @@ class Claimed:
     data: bytes
     attempts: int
     is_ours: bool  # the job has our marker; a job without the marker fails and is never executed
-    failures: int = 0  # attempts that did not fail because of the environment; limits count these
+    failures: int = 0  # failures that the environment did not cause; limits count only these
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Figures:
     """The figures of one moment."""
 
     queues: dict[str, int]
-    retried: int  # attempts that were ever scheduled for a retry
+    retried: int  # retries ever scheduled
     periodic: int
     accounts: dict[str, int]
     oldest_waiting_secs: float | None

@@ -180,7 +180,7 @@ def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: boo
                 continue
             entries = _entries(path)
             others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
-            if entries and len(others) == len(entries):  # only jobs of other sessions name this one
+            if entries and len(others) == len(entries):  # the file has only jobs of other sessions
                 continue
             removed += 1
             if dry_run:

@@ -51,7 +51,7 @@ class Housekeeper:
         self._home = str(home)
         self._manifest = Manifest(str(home))
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
-        self._too_new: dict[str, int] = {}  # spool file -> its version, which is too new
+        self._too_new: dict[str, int] = {}  # spool file -> its version, too new for this hivepipe
         self._bad: dict[Path, str] = {}  # unreadable spool file, to be moved to `bad/` -> reason
         # path that cannot be read or moved -> time of the next attempt
         self._stuck: dict[Path, float] = {}
@@ -169,7 +169,7 @@ class Housekeeper:
         """Rewrite the append-only file, so that it has no text of finished jobs."""
         try:
             if self._is_our_server:
-                self._wait_for_rewrite()  # a running one keeps the jobs that waited at its start
+                self._wait_for_rewrite()  # its file would keep jobs finished meanwhile
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:

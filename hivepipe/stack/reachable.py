@@ -22,7 +22,8 @@ from hivepipe.settings import inherited
 from hivepipe.stack.listening import listens
 
 LOOKS = 2  # successive checks without a listener; a new server may not listen at the first one
-# After these a hanging server gets SIGKILL. Nothing is lost: it writes data before it answers.
+# After so many checks a hanging server gets SIGKILL. Nothing is lost: it writes data before it
+# answers.
 LAST_LOOKS = 6
 
 

@@ -6,7 +6,7 @@ branches are not checked, because distributions backport fixes without changing 
 
 Version = tuple[int, int, int]
 
-# All flaws are in Lua unless noted. Those of features that a stack does not use are left out.
+# All flaws are in Lua unless noted. Flaws in features that a stack does not use are left out.
 _FIXED_IN: dict[str, Version] = {
     "CVE-2024-31228": (6, 2, 16),  # matching of patterns
     "CVE-2024-31449": (6, 2, 16),

@@ -18,7 +18,7 @@ from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer
 
-MOST_REQUESTS = 2  # the second one corrects a malformed answer
+MOST_REQUESTS = 2  # the second request corrects a malformed answer
 LONGEST_ANSWER_BYTES = 1 << 20
 GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300

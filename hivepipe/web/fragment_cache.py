@@ -7,7 +7,7 @@ from threading import Lock
 from markupsafe import Markup
 
 MOST_BYTES = 2 << 20
-MOST_PARTS = 2048  # parts kept; one without text keeps its object alive, too
+MOST_PARTS = 2048  # parts kept; a part keeps its object alive
 
 
 class FragmentCache:

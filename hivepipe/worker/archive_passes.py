@@ -1,6 +1,6 @@
 """Starts the passes over the archives: some time after rows were sent, and one at a time.
 
-Turns of a session follow each other. A pass per turn would write the archive's end repeatedly.
+A session has many turns, and a pass after each would send the archive's end again.
 """
 
 import logging

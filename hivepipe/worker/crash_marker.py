@@ -20,7 +20,8 @@ class CrashMarker:
         """Open or make the file. On a full disk, no id is recorded, and no job is blamed."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            # It must have a block: on a full disk, a write to a mapped hole kills the process.
+            # The file needs a disk block: on a full disk, a write to a mapped hole kills the
+            # process.
             os.pwrite(descriptor, os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0"), 0)
             self._memory = mmap.mmap(descriptor, _SIZE_BYTES)
         except OSError as error:

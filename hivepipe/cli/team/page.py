@@ -110,7 +110,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")
     identity = _identity(url, **who)
-    membership.page_address()  # raises if it is missing, because no request can be answered then
+    membership.page_address()  # fails now if the address is missing
     # Extras, which take long to import.
     from hivepipe.web.server import serve  # noqa: PLC0415
     from hivepipe.web.team_page.app import team_page  # noqa: PLC0415
