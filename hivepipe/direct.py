@@ -3,8 +3,8 @@
 With HIVEPIPE_USE_QUEUE=false a hook spools its event and starts `python -I -m hivepipe.direct
 <file>`. A file is removed from the spool when all its jobs are applied. A failed one stays.
 
-One such process per home works at a time, and also applies the files of the others. Otherwise fifty
-concurrent hooks would wait for each other's transactions.
+One such process per home works at a time, and also applies the files of waiting processes.
+Otherwise fifty concurrent hooks would wait for each other's transactions.
 """
 
 import os

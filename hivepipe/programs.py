@@ -48,7 +48,8 @@ def run_to_end(
 ) -> "subprocess.CompletedProcess[bytes] | None":
     """Run a program without input; return None if it cannot be started or takes longer than `secs`.
 
-    Its exit code is not checked. `env` is its environment, by default this process's.
+    Its exit code is not checked. `env` is its environment, by default the environment of this
+    process.
     """
     try:
         return subprocess.run(

@@ -54,7 +54,8 @@ def backup(file: str | None) -> None:
 def restore(file: str, replace: bool, with_settings: bool, any_size: bool) -> None:
     """Verify a backup and restore it; the stack must be down.
 
-    Its config.toml is saved beside the home's own and is not used, except with --with-settings.
+    The config.toml in the backup is saved beside the home's own and is used only with
+    --with-settings.
     """
     place = locate(".")
     make_private(place.home)

@@ -61,7 +61,7 @@ def screen(report: dict[str, Any], sessions: list[Entry], rate: float | None) ->
     parts: list[RenderableType] = [_head(report)]
     if report["trouble"]:
         parts.append(Text(report["trouble"], style="red"))
-    if report["alerts"]:  # near the top, because a low screen is cut off at the bottom
+    if report["alerts"]:  # near the top, because a short screen cuts off the bottom
         parts.append(_alerts(report))
     parts += [Text(f"reduced: {it['text']}", style="yellow") for it in report["reduced"]]
     parts.append(Columns([_processes(report), _queues(report)]))

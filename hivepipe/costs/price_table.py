@@ -26,7 +26,7 @@ def _packaged(name: str) -> PriceTable:
 
 
 def prices_in_force(home: str) -> PriceTable:
-    """Return the built-in table with the user's overrides, then the home's.
+    """Return the built-in table with the user's overrides, then the overrides of the home.
 
     Raise PricesError with the name of a file that cannot be read.
     """

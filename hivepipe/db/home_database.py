@@ -1,6 +1,7 @@
 """Open the database of a home.
 
-One in a work tree is opened only if it was not replaced, and created with the number of its home.
+A database in a work tree is opened only if it was not replaced. It is created with the number of
+its home.
 """
 
 import sqlite3

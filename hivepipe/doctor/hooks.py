@@ -207,7 +207,7 @@ def _needed(entry: Entry) -> list[str]:
 
 
 def _init(file: SettingsFile) -> str:
-    """Return the command that renews the hooks of a settings file, or "" for another user's."""
+    """Return the command that renews the hooks of a file, or "" if another user owns it."""
     if another_owner(file.path):
         return ""
     return "hivepipe init" if file.scope is Scope.LOCAL else f"hivepipe init --{file.scope}"

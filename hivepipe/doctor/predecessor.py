@@ -17,7 +17,7 @@ _MIGRATE = "hivepipe migrate"
 
 
 def database(facts: Facts) -> Iterator[Finding]:
-    """Find the predecessor's database at the path of hivepipe's."""
+    """Find the predecessor's database at the path of hivepipe's database."""
     path = database_path(facts.place.home)
     if is_foreign(path):
         text = f"{path} belongs to the bash hooks that hivepipe replaces: nothing can be stored"

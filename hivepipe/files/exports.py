@@ -42,8 +42,8 @@ def replace_own(
 ) -> bool:
     """Write an export atomically; return False if the file belongs to a person and is kept.
 
-    `is_damaged` tells whether the content is unreadable. Such a file is replaced, because it has no
-    edit of a person that could be lost.
+    `is_damaged` tells whether the content is unreadable. Such a file is replaced, because it cannot
+    contain a person's edit.
     """
     owner = owner_of(folder, manifest, name)
     if owner is Owner.OTHER and not move_aside(folder, manifest, name):

@@ -47,7 +47,7 @@ class Limits:
         polls: str | None = None,
         waiting: str | None = None,
     ) -> None:
-        """Parse the values of settings; None stands for the default.
+        """Parse the values of settings; None means the default.
 
         Loop and alternation are two counts: the first warns, the second denies. The number of
         empty polls is one count. The others are patterns, separated by ";".

@@ -120,7 +120,7 @@ def _push(
 def _end_ms(place: home.Place) -> str:
     """Return the time after which no hook waits for the reply, or "" for a Redis at a TCP port.
 
-    The clock of a Redis at a TCP port may be another machine's.
+    A Redis at a TCP port may use the clock of another machine.
     """
     return str(time_ns() // 1_000_000 + WAITED_MS) if place.socket.startswith("/") else ""
 

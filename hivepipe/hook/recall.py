@@ -156,7 +156,7 @@ def as_text(memories: list[Memory]) -> str:
 
 
 def parts(swarm: str, profile: str) -> list[str]:
-    """Return the names of the parts for a session: the user's, its swarm's, its profile's."""
+    """Return the names of the parts for a session: of the user, of its swarm, of its profile."""
     names = ["all", f"swarm-{short_hash(swarm)}"]
     return [*names, f"profile-{profile}"] if profile else names
 

@@ -1,8 +1,9 @@
 """Keeps hivepipe's settings file out of git by a line in the clone's `.git/info/exclude`.
 
 Claude Code adds such a line when it makes a `settings.local.json`, and hivepipe does the same. A
-comment above the line marks it as hivepipe's. A line without the comment is the user's and is kept.
-A file that hivepipe makes begins with a comment that says so, and is deleted with its last line.
+comment above the line marks it as hivepipe's line. A line without the comment belongs to the user
+and is kept. A file that hivepipe makes begins with a comment that says so, and is deleted with its
+last line.
 """
 
 import os

@@ -32,7 +32,7 @@ _BY_NAME = frozenset(entry(event, Form.SHARED)["hooks"][0]["command"] for event 
 
 
 def is_ours(handler: object) -> bool:
-    """Tell whether a handler is hivepipe's, of any version and form."""
+    """Tell whether hivepipe wrote a handler, in any version and form."""
     return bool(form_of(handler)) or is_old(handler)
 
 

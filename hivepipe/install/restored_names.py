@@ -32,7 +32,7 @@ def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
 
 
 def _is_replaceable(folder: Folder, manifest: Manifest, name: str, home: str) -> bool:
-    """Tell whether the file with this name is hivepipe's, so that replacing it loses nothing.
+    """Tell whether hivepipe made the file with this name, so that replacing it loses nothing.
 
     The store has the data of an export. The lines of a log are first copied to the home's `logs`.
     """

@@ -4,7 +4,7 @@
 
 The previous command is the argument of `statusline`. A second argument `elsewhere` means that it
 comes from another settings file. A command of the user that runs hivepipe's status line, such as in
-a pipe or by another path, is the user's and is kept.
+a pipe or by another path, is kept.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Logging of a stack's processes: lines of text, or JSON objects with the current job.
 
-Every line is redacted, because error texts may contain user data. Its time and its job stay.
+Every line is redacted, because error texts may contain user data. The time and the job of a line
+are not redacted.
 
 HIVEPIPE_LOG_FORMAT=json    at, level, process, logger, text; job, operation, session; traceback
 """

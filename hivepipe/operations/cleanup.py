@@ -64,7 +64,7 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return the log lines of one run. Its own line is last, so that a torn run is repeated."""
+    """Return the log lines of one run, the run's own line last, so that a torn run is repeated."""
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]

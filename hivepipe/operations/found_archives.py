@@ -51,17 +51,17 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 
 
 def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[Row]:
-    """Copy the archives below a predecessor's logs folder to the home's; yield a row for each.
+    """Copy the archives below a predecessor's logs folder to the home; yield a row for each.
 
-    The folder may be the home's own, where hivepipe's archives are skipped, or another one. The
+    The folder may be the home's own or another one; hivepipe's own archives in it are skipped. The
     originals are only read. A copy is redacted, listed, searched and pruned like any archive of
     hivepipe; its age starts now. Its metadata have the predecessor's keys, and the unchanged
     originals under `found`. If hivepipe archives the session too, the lines go into one archive
     without duplicates. The cost of the messages is not recorded.
 
     Repeated calls import a file once: it is identified by its content and its session or agent.
-    After a kill the next call continues. Two files with equal bytes are two archives, unless both
-    belong to one session or agent; then the second row names the first file.
+    After a kill the next call continues. Two files with equal bytes become two archives. If they
+    belong to the same session or agent, they become one, and the second row names the first file.
 
     Missing or invalid metadata are reported, and the lines or the file name give the session. After
     StoreError or StoppedError the import can be repeated later.
@@ -99,7 +99,7 @@ def unimported_archives(home: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _found_in(folder: str, manifest: Manifest, home: str) -> list[str]:
-    """Return the relative paths of archives below a folder that hivepipe did not make."""
+    """Return the relative paths of the archives below a folder, without hivepipe's own."""
     made = manifest.made() if folder == kept_folder(home) else frozenset()
     found: list[str] = []
     for kind in KINDS:

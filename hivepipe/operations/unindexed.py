@@ -91,10 +91,7 @@ def _look(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
         by_folder.setdefault(entry["path"].rpartition("/")[0], {})[key] = entry
     folders = []
     for name, entries in by_folder.items():
-        with (
-            suppress(OSError),
-            Folder(archives.root, *name.split("/")) as folder,
-        ):  # or it was removed
+        with suppress(OSError), Folder(archives.root, *name.split("/")) as folder:  # or it is gone
             changed = _changed(archives, name, folder, entries, known.get(name))
             folders += [changed] if changed else []
     return Unindexed(new_summaries(home, index), folders)

@@ -30,7 +30,7 @@ from hivepipe.settings import number
 from hivepipe.times import now
 
 _START_SECS = 10.0
-RECORD_SECS = 10.0  # time of a check for the runners of processes that have just ended
+RECORD_SECS = 10.0  # how long a check waits for runners whose process has just ended
 _LOOK_SECS = 0.05
 
 

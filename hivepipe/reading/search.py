@@ -91,7 +91,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Found:
-    """The first lines, the number of all lines, the bytes not yet indexed, and counts by facet."""
+    """The first lines, the total number of lines, the bytes not yet indexed, counts by facet."""
 
     lines: list[Line]
     total: int

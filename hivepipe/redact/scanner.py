@@ -79,8 +79,8 @@ class Scanner:
     def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
         """Return the sieves of tokens and of names, for two automata.
 
-        One automaton for both would have the combinations of their states. Building those takes
-        longer than two passes over a text.
+        A single automaton would have all combinations of the two automata's states. Building them
+        takes longer than two passes over a text.
         """
         tokens: list[tuple[str, int]] = []
         names: list[tuple[str, int]] = []

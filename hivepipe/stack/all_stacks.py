@@ -76,7 +76,7 @@ def _look_at(stack: Stack, recorded: str, table: ProcessTable) -> KnownStack:
     found = table.of(stack)
     processes: set[psutil.Process] = set()
     for member in chain(found.get(SUPERVISOR, ()), *found.values()):
-        if member not in processes:  # nearly all are below the supervisor
+        if member not in processes:  # nearly all descend from the supervisor
             processes.update(process_tree(member))
     if SUPERVISOR in found:
         state = "running"

@@ -1,4 +1,4 @@
-"""The names of the files that hivepipe makes in a home. Other files are the user's and stay."""
+"""The names of the files that hivepipe makes in a home. Other files belong to the user and stay."""
 
 import re
 import sqlite3

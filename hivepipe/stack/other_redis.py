@@ -153,7 +153,7 @@ def release(url: str, owner: str, with_jobs: bool) -> bool:
 def restore_owner_key(connection: redis.Redis, home: str) -> None:
     """Set the owner key again if Redis has lost its data.
 
-    Without the key, the next `up` would take this stack's own queues for another program's.
+    Without the key, the next `up` would think that another program owns this stack's queues.
     """
     owner = read_record(home).get("owner")
     if owner:

@@ -82,7 +82,7 @@ class Process(NamedTuple):
 
     @property
     def is_rq_worker(self) -> bool:
-        """Tell whether it registers in Redis; the stack is ready when all of these have done so."""
+        """Tell whether the process registers in Redis, as it must before the stack is ready."""
         return bool(self.worker)
 
 

@@ -335,7 +335,8 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project or a home; processes with HIVEPIPE_HOME use the home's."""
+    """Write the record of a project or a home; processes with HIVEPIPE_HOME use the home's
+    record."""
     make_private(records_folder())
     _replace(record_path(path), text)
 

@@ -216,8 +216,8 @@ class Totals:
     def _is_counted_again(self, line: Fields) -> bool:
         """Tell whether Codex CLI reports an answer's tokens again; fill in missing ids.
 
-        Each answer raises the sum of its thread. Reports before 0.154 have no id. A later version
-        first writes a report with an id; the other reports of that turn do not count.
+        Each answer raises the token sum of its thread. Reports before 0.154 have no id. A later
+        version first writes a report with an id; the other reports of that turn do not count.
         """
         if "threadTokens" not in line:
             return False

@@ -3,9 +3,9 @@
     llm.lock         held by the llm worker as long as it runs
     llm-queue.lock   held by the worker that claims jobs of `llm`; the other one claims none
 
-While summaries are enabled, the slow worker has the llm worker started (hivepipe.stack.wanted). It
-releases the queue between two jobs when an llm worker runs, and acquires it again after that worker
-has ended.
+While summaries are enabled, the slow worker requests an llm worker (hivepipe.stack.wanted). The
+slow worker releases the queue between two jobs when an llm worker runs, and acquires it again when
+that worker has ended.
 """
 
 import math

@@ -261,7 +261,7 @@ class SearchIndex:
         return 1
 
     def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
-        """Return the tool of a line's call or result, and whether the whole line is hivepipe's.
+        """Return the tool of a line's call or result, and whether all of the line is hivepipe's.
 
         The calls in the line are stored for their results.
         """

@@ -118,7 +118,8 @@ def _show_policies(title: str, policies: Policies) -> None:
 def leave(purge: bool) -> None:
     """End the membership of this machine.
 
-    Its logins end, and no change is captured any more. What it sent stays, unless --purge.
+    The machine's logins end, and changes are no longer captured. What it sent stays, unless
+    --purge.
     """
     try:
         known = membership.read()
