@@ -116,7 +116,7 @@ def _of_store(vitals: Vitals) -> Iterator[Alert]:
         count, first, last = vitals.lost
         when = f"between {first[:19]} and {last[:19]} UTC"
         text = f"{counted(count, 'event')} could not be kept {when}"
-        yield Alert("lost_events", f"{text}: neither Redis nor a disk took them")
+        yield Alert("lost_events", f"{text}: neither Redis nor a disk accepted them")
 
 
 def _of_jobs(vitals: Vitals) -> Iterator[Alert]:
@@ -153,7 +153,7 @@ def _of_servers(vitals: Vitals) -> Iterator[Alert]:
     if vitals.budget:
         yield Alert("budget", f"summaries wait: {vitals.budget} today")
     if vitals.ratings:
-        text = f"the memory server did not take ratings: {vitals.ratings}"
+        text = f"the memory server did not accept ratings: {vitals.ratings}"
         yield Alert("memory_server", text)
     lag = f"rows have waited for the team's server for {_span(vitals.uplink_secs)}"
     reasons = [lag] if vitals.uplink_secs >= UPLINK_SECS else []

@@ -47,7 +47,9 @@ def import_queue(
     """
     queue = Path(folder)
     if not any((queue / part).is_dir() for part in ("pending", *_PARTS)):
-        raise MigrationError(f"{folder} is no old queue: name the folder that contains `pending`")
+        raise MigrationError(
+            f"{folder} is not an old queue: name the folder that contains `pending`"
+        )
     parts = ["pending"]
     parts += ["processing"] if include_processing else []
     parts += ["failed"] if include_failed else []
@@ -70,7 +72,7 @@ def import_db(file: str, dry_run: bool) -> None:
         raise StoreError(f"{file} is this home's own database; for an old one: hivepipe migrate")
     with closing(LegacyDatabase(Path(file))) as legacy:
         if not legacy.has_tables:
-            raise MigrationError(f"{file} is no old hive.db: it has no tables")
+            raise MigrationError(f"{file} is not an old hive.db: it has no tables")
         imported = _import(lambda importer: importer.database(legacy), dry_run)
         left_out = legacy.left_out()
     _show(imported, left_out, dry_run)

@@ -194,7 +194,7 @@ def _show_left_out(claude: Version | None) -> None:
         text = f"         Claude Code {version_text(claude)} does not know {names};"
         say_prose(f"{text} after its upgrade, `hivepipe init` adds these hooks")
     elif names:
-        why = "which only newer versions know, and `claude` is not on PATH"
+        why = "which only newer versions know: `claude` is not on PATH"
         say_prose(f"         there are no hooks for {names}, {why}")
 
 
@@ -229,7 +229,7 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
         say("  codex              in this folder: it asks whether you trust the hooks")
     else:
         say(f"  claude             {where}: its first event starts the stack")
-        say("                     (of a new folder, it asks whether you trust its hooks)")
+        say("                     (in a new folder it first asks whether you trust its hooks)")
     say("  hivepipe sessions  shows what was recorded")
     say("  hivepipe doctor    checks the installation")
     say()
@@ -244,13 +244,14 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
     _show_kept_hooks(plan)
     if plan.plugin and plan.plugin.is_usable:
         say_prose(
-            f"hooks    the plugin's stay; `claude plugin uninstall {plan.plugin.id}` removes them"
+            "hooks    the plugin's hooks stay; "
+            f"`claude plugin uninstall {plan.plugin.id}` removes them"
         )
     for edit in plan.excludes:
         if edit.after is None:
             say_prose(f"git      {short(edit.path)} was deleted, because hivepipe made it")
         else:
-            say_prose(f"git      the line of hivepipe was removed from {short(edit.path)}")
+            say_prose(f"git      hivepipe's line was removed from {short(edit.path)}")
     if plan.is_registered:
         say_prose("record   was removed")
     if plan.runs and plan.is_shared:
@@ -282,7 +283,7 @@ def _became(edit: edits.Edit) -> str:
         return "was deleted, because `hivepipe init` made it"
     if edit.is_restored:
         return "was restored to its earlier content"
-    return "was edited since, so only the hooks of hivepipe were removed"
+    return "was edited since, so only hivepipe's hooks were removed"
 
 
 def _about_data(plan: removal.Removal, purge: bool, *, is_dry: bool = False) -> list[str]:

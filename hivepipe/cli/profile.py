@@ -146,7 +146,7 @@ def remove(profile_id: str) -> None:
         if number is None:
             raise ProfileError(f"no profile has the id {profile_id}")
         versions = counted(number, "version")
-        confirm_or_end(f"{profile_id} has {versions} of files. Remove for good?")
+        confirm_or_end(f"{profile_id} has {versions} of files. Remove permanently?")
         changes.remove(db, profile_id)
     say(f"{profile_id} is removed")
 

@@ -46,7 +46,9 @@ def _check(**chosen: Any) -> None:
 @click.option("--session", metavar="ID", default="", help="Only sessions whose id begins with ID.")
 @click.option("--agent", metavar="TYPE", default="", help="Only subagents of this type.")
 @click.option("--role", type=Choice(ROLES), help="Only lines of this author.")
-@click.option("--tool", metavar="NAME", default="", help="Only calls of this tool, and results.")
+@click.option(
+    "--tool", metavar="NAME", default="", help="Only calls of this tool and their results."
+)
 @click.option(
     "--project", metavar="DIR", default="", help="Only sessions in this folder or below it."
 )

@@ -221,7 +221,7 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
     if not show_json(session=summary_input.session, **made.row(), useful=made.useful):
         _show_result(made)
     if problem:
-        say(f"the memory server did not take the ratings: {problem}", err=True)
+        say(f"the memory server did not accept the ratings: {problem}", err=True)
 
 
 def _show_result(made: RecordSummary) -> None:

@@ -27,14 +27,14 @@ KEPT = {
     "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
     "usage": ("messages", "model and number of tokens"),
     "summaries": ("summaries", "what was done, learned, left open; files"),
-    "retrievals": ("memories used", "name and text of those brought into a session"),
+    "retrievals": ("memories used", "name and text of memories added to a session"),
     "hive_statuses": ("hive workers", "project, cost, times; their messages in status.json"),
     "tasks": ("tasks", "what you gave with `hivepipe task`"),
     "identity_versions": ("profiles", "every version of a profile's own files"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
 TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted")
-_SECRETS = "those of known forms are replaced; `hivepipe redact FILE` tries it on a file"
+_SECRETS = "secrets of known forms are replaced; try it with `hivepipe redact FILE`"
 
 _CONTROL = (
     "`hivepipe off` pauses; `hivepipe forget ID` or `hivepipe uninstall --purge` deletes data"

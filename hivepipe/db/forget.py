@@ -198,7 +198,9 @@ def clean_pages(db: Database) -> None:
     db.execute("VACUUM", {})
     row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
     if row is None or row[0]:
-        raise sqlite3.OperationalError("a reader keeps the write-ahead log: end it, forget again")
+        raise sqlite3.OperationalError(
+            "a reader keeps the write-ahead log: end it, then forget again"
+        )
 
 
 def backups(path: Path) -> list[Path]:

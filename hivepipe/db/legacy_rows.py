@@ -123,7 +123,9 @@ def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str)
     for name in _IDS[table]:
         id = str(known[name] or "")  # the file name contains the id
         if valid_id(id) != id or (name == "id" and not id):
-            raise BadEnvelopeError(f"{name} is no id: letters, digits, '.', '_', '-', up to 128")
+            raise BadEnvelopeError(
+                f"{name} is not an id: letters, digits, '.', '_', '-', up to 128"
+            )
     _IMPORTERS[table](db, job_id, known)
 
 

@@ -36,7 +36,7 @@ class HookInUse:
         times = {"native": self.native_ms, "Python": self.python_ms}
         found = [f"{name} {ms:.1f} ms" for name, ms in times.items() if ms is not None]
         ratio = f"; Python takes {self.ratio:.1f} times as long" if self.ratio else ""
-        return f"hook: {self.kind}{reason}; a start: {', '.join(found) or 'fails'}{ratio}"
+        return f"hook: {self.kind}{reason}; start time: {', '.join(found) or 'fails'}{ratio}"
 
     def entry(self) -> dict[str, object]:
         """Return the result in the form that `hivepipe doctor --json` prints."""

@@ -88,9 +88,9 @@ def _entry(text: str) -> dict[str, Any]:
     if entry is None:
         return {}
     if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
-        raise SettingsError("has a status line that is no command")
+        raise SettingsError("has a status line that is not a command")
     if entry.get("type", "command") != "command":
-        raise SettingsError("has a status line that is no command")
+        raise SettingsError("has a status line that is not a command")
     return entry
 
 

@@ -40,7 +40,7 @@ TOOLS = {
         {
             "query": Argument('Words; "a phrase"; beginning*', None),
             "project": _PROJECT,
-            "session": Argument("Only sessions whose id begins so"),
+            "session": Argument("Only sessions whose id begins like this"),
             "role": Argument(
                 "Only lines of this author",
                 choices=("user", "claude", "tool", "title", "summary"),
@@ -88,7 +88,7 @@ TOOLS = {
         {
             "path": Argument("A part of the path"),
             "project": _PROJECT,
-            "session": Argument("Only sessions whose id begins so"),
+            "session": Argument("Only sessions whose id begins like this"),
             "since": _SINCE,
             **_rows(30, 200),
         },

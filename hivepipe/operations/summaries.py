@@ -128,7 +128,7 @@ def rate_memories(home: str, session: str, made: RecordSummary) -> str:
     """Send the ratings of memories to their server once; return the error, or ""."""
     problem = send_ratings(home, session, made.useful or {})
     if problem:
-        logger.warning("the memory server did not take the ratings: %s", problem)
+        logger.warning("the memory server did not accept the ratings: %s", problem)
     return problem
 
 

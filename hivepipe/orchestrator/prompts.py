@@ -100,4 +100,6 @@ def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
         return Template(text).substitute(words)
     except (KeyError, ValueError) as error:
         known = ", ".join(f"${word}" for word in words)
-        raise HiveError(f"{path}: {error} is none of {known} (a plain dollar sign is $$)") from None
+        raise HiveError(
+            f"{path}: {error} is not one of {known} (a plain dollar sign is $$)"
+        ) from None

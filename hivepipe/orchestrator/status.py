@@ -110,7 +110,7 @@ def _of_incomplete(text: str, changed_ns: int, digest: str) -> Status:
     found = _STATUS_WORD.search(text)
     word = _word(found[1]) if found else ""
     fields = {"status": word} if word else {}
-    return Status(word, fields, ("status.json is half written, or no JSON",), changed_ns, digest)
+    return Status(word, fields, ("status.json is half written, or not JSON",), changed_ns, digest)
 
 
 def _word(value: object) -> str:
@@ -122,7 +122,7 @@ def _problems(word: str, found: Mapping[str, Any]) -> Iterator[str]:
     if "status" not in found:
         yield "status.json has no `status`"
     elif not word:
-        yield f"`status` is {found['status']!r}, and none of {', '.join(WORDS)}"
+        yield f"`status` is {found['status']!r}, not one of {', '.join(WORDS)}"
     needed = _NEEDED.get(word)
     if needed and not found.get(needed):
         yield f"{word} without `{needed}`"
@@ -151,7 +151,7 @@ def write_status(path: Path, fields: Mapping[str, Any]) -> None:
     """Replace a status.json. Raise HiveError if a field is invalid."""
     word = _word(fields.get("status"))
     if not word:
-        raise HiveError(f"`status` is {fields.get('status')!r}, and none of {', '.join(WORDS)}")
+        raise HiveError(f"`status` is {fields.get('status')!r}, not one of {', '.join(WORDS)}")
     wrong = next(_wrong_types(fields), "")
     if wrong:
         raise HiveError(wrong)

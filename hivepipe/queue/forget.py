@@ -130,7 +130,9 @@ def rewrite_file(connection: Redis) -> None:
             except ResponseError:  # another rewrite of the append-only file has started
                 continue
         time.sleep(0.02)
-    raise StackError("Redis does not rewrite its file: see `hivepipe logs redis`, forget again")
+    raise StackError(
+        "Redis does not rewrite its file: see `hivepipe logs redis`, then forget again"
+    )
 
 
 def _running(connection: Redis) -> set[bytes]:

@@ -82,7 +82,7 @@ def _log_spare(place: Place, folder: str, error: OSError) -> None:
     from hivepipe.files.hook_log import log_line  # noqa: PLC0415  rare
 
     reason = posix.strerror(error.errno or 0)
-    text = f"the home takes no file ({reason}); event kept in {folder}"
+    text = f"the home accepts no file ({reason}); event kept in {folder}"
     log_line(place.logs, "Spool", "WARNING", text)
 
 

@@ -38,7 +38,7 @@ def why_not_ours(home: str, name: str) -> str:
     """Return why the file `name` (relative to the home) must stay, or "" if hivepipe made it."""
     path = Path(home, name)
     if path.is_symlink() or not path.is_file():
-        return "it is a link, or no file"
+        return "it is a link, or not a file"
     if not _OURS.fullmatch(name) and not _is_of_named_instance(home, name):
         return "hivepipe makes no file of this name"
     if name == ".gitignore" and not has_own_ignore(home):

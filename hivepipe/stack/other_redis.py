@@ -52,10 +52,10 @@ def canonical(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port or endpoint.PORT
     except ValueError as error:
-        raise StackError(f"{endpoint.shown(url)} is no address of a Redis: {error}") from None
+        raise StackError(f"{endpoint.shown(url)} is not an address of a Redis: {error}") from None
     if parts.scheme not in _SCHEMES:
         raise StackError(
-            f"{endpoint.shown(url)} is no address of a Redis: it must begin with redis://, "
+            f"{endpoint.shown(url)} is not an address of a Redis: it must begin with redis://, "
             "rediss:// or unix:// (Sentinel and Cluster are not supported)"
         )
     _refuse_options(parts)
@@ -68,7 +68,9 @@ def canonical(url: str) -> str:
         try:
             endpoint.parse(url)
         except ValueError as error:
-            raise StackError(f"{endpoint.shown(url)} is no address of a Redis: {error}") from None
+            raise StackError(
+                f"{endpoint.shown(url)} is not an address of a Redis: {error}"
+            ) from None
     return url
 
 
@@ -173,7 +175,7 @@ def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:
         raise StackError(f"{name} is Redis {version}: 6.2 or later is needed")
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
-        return [f"{name} may throw events away when it is full: its maxmemory-policy is {policy}"]
+        return [f"{name} may evict events when it is full: its maxmemory-policy is {policy}"]
     return []
 
 
@@ -186,7 +188,7 @@ def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> N
     if owner.partition(" ")[0] != ours:
         raise StackError(
             f"{name} belongs to another home: {owner.partition(' ')[2]}. Use a database of its own "
-            f"(redis://host:port/7), or, if that home is no more, delete the key {OWNER}"
+            f"(redis://host:port/7), or, if that home no longer exists, delete the key {OWNER}"
         )
     foreign = _foreign_users(connection, is_new)
     if foreign:

@@ -45,7 +45,7 @@ def _end_waits(options: Any) -> None:
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     options.get_socket_map()[ready] = _Signals(ready)
-    options.poller.register_readable(ready)  # the current pass has already read the map
+    options.poller.register_readable(ready)  # supervisord's current pass would miss it otherwise
     os.write(write_end, b"!")  # a program may have ended before this point
 
 

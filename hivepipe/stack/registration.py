@@ -172,8 +172,8 @@ def refuse_predecessor(project: str, home: str) -> None:
 
 def _is_predecessors(path: str) -> RegistrationError:
     return RegistrationError(
-        f"{path} is of the bash hooks that hivepipe replaces: run `hivepipe migrate`, which moves "
-        "it aside and imports it"
+        f"{path} belongs to the bash hooks that hivepipe replaces: run `hivepipe migrate`, which "
+        "moves it aside and imports it"
     )
 
 

@@ -215,7 +215,7 @@ def redis_trouble(stack: Stack) -> str:
         return "Redis is loading its file: events wait on disk until it has"
     if answer.startswith(b"-"):
         reason = answer[1:].decode(errors="backslashreplace").strip()
-        return f"Redis takes no jobs: {reason}"
+        return f"Redis accepts no jobs: {reason}"
     return "Redis is stopped or busy: it accepts connections and does not answer"
 
 

@@ -76,7 +76,7 @@ def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
     if (given.kind, given.model, given.url) == found:
         return ""
     return (
-        f"you agreed to {given.kind} with {given.model} at {given.url or 'claude'}, but found was "
-        f"{offer.provider.kind} with {offer.model} at {offer.url or 'claude'}: "
+        f"you agreed to {given.kind} with {given.model} at {given.url or 'claude'}, but now "
+        f"it would be {offer.provider.kind} with {offer.model} at {offer.url or 'claude'}: "
         "`hivepipe summaries enable` again"
     )

@@ -144,7 +144,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             self._is_acting = True
             self._clock = (math.inf, math.inf)
         for id in ticks.forget_others(self.connection, self._rows):
-            logger.info("%s is in the table no more", id)
+            logger.info("%s is no longer in the table", id)
         now = time.time()
         due = ticks.due_times(self.connection)
         for row in self._rows:

@@ -123,7 +123,7 @@ def test_doctor_shows_which_hook_runs_why_and_how_long_a_start_takes(
     assert hook["ratio"] == hook["python_ms"] / hook["native_ms"]
     output = healthy.hivepipe("doctor", **env)
     assert f"hook: {wanted}" in output
-    assert "a start: native " in output
+    assert "start time: native " in output
 
 
 def test_doctor_reports_a_missing_native_hook(healthy: User) -> None:
@@ -136,7 +136,7 @@ def test_doctor_reports_a_missing_native_hook(healthy: User) -> None:
         output = healthy.hivepipe("doctor")
     finally:
         away.rename(native)
-    assert "hook: python (this package has no native one); a start: Python " in output
+    assert "hook: python (this package has no native one); start time: Python " in output
 
 
 # ---- failures on disk, each mended by its command

@@ -143,7 +143,7 @@ def test_workers_in_all_states_fit_on_one_screen(scene: Scene) -> None:
         "5 or 30 minutes by default?",
         "was killed by signal 9",
         "silent, its process runs",
-        "status.json is half written, or no JSON",
+        "status.json is half written, or not JSON",
         "claude: No such file or directory",
         "Dead code is gone; done without a commit",
         "No status yet",

@@ -85,7 +85,9 @@ def test_hooks_and_commands_use_no_file_of_the_clone(user: User, hostile: Path) 
 def test_init_and_up_refuse_the_clone_and_change_nothing(user: User, hostile: Path) -> None:
     before = user.files()
     for command in (("init",), ("init", "--project"), ("up", "-d")):
-        assert "is of the bash hooks" in user.hivepipe(*command, expect=1), "a foreign database"
+        assert "belongs to the bash hooks" in user.hivepipe(*command, expect=1), (
+            "a foreign database"
+        )
     assert changed(before, user.files(user.home)) == {}
     assert not user.processes()
     assert not hostile.exists()

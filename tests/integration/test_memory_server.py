@@ -128,13 +128,13 @@ def test_a_refusal_is_reported_until_ratings_are_accepted(
     scene.use(llm, memory_rating=True, memory_server=swarm.url)
     output = summarise(scene)
     reason = "HTTP 401: Unauthorized (no key was sent: `hivepipe credentials set "
-    assert f"the memory server did not take the ratings: {reason}" in output
+    assert f"the memory server did not accept the ratings: {reason}" in output
     (text,) = alerts(scene)
     assert reason in text
     assert len(swarm.requests) == 1  # not sent again
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY + "x")
     summarise(scene)
-    assert alerts(scene) == ["the memory server did not take ratings: HTTP 401: Unauthorized"]
+    assert alerts(scene) == ["the memory server did not accept ratings: HTTP 401: Unauthorized"]
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
     swarm.otherwise = lambda handler: answer_strictly(handler, known=("lexer",))
     summarise(scene)

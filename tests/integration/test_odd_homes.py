@@ -103,7 +103,7 @@ def test_a_read_only_home_does_not_stop_claude_code(hooked: User) -> None:
     logs.chmod(0o777)
     assert hooked.fire("Stop") == [NEUTRAL]
     first = (logs / "hook-errors.log").read_text().splitlines()[0]
-    reason = "the home takes no file (Permission denied); event kept in /"
+    reason = "the home accepts no file (Permission denied); event kept in /"
     assert f"[spool] [WARNING] {reason}" in first
 
 

@@ -265,7 +265,7 @@ def test_a_cluster_is_refused_and_a_redis_that_evicts_keys_is_named(
     cluster.end()
     evicting = new_redis("--maxmemory-policy", "allkeys-lru")
     output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{evicting.port}")
-    assert "may throw events away when it is full" in output
+    assert "may evict events when it is full" in output
 
 
 def acl_rules() -> str:
@@ -328,10 +328,10 @@ def test_an_unusable_address_is_refused_without_its_password(
 ) -> None:
     for url, reason in {
         "redis://:secret@127.0.0.1:1": "does not answer",
-        "http://:secret@127.0.0.1": "no address of a Redis",
+        "http://:secret@127.0.0.1": "not an address of a Redis",
         "redis+sentinel://:secret@h/mymaster": "Sentinel and Cluster are not supported",
-        "redis://:secret@127.0.0.1:port": "no address of a Redis",
-        "redis://:secret@127.0.0.1/name": "no address of a Redis",
+        "redis://:secret@127.0.0.1:port": "not an address of a Redis",
+        "redis://:secret@127.0.0.1/name": "not an address of a Redis",
         "rediss://:secret@h/?decode_responses=yes": "has the option decode_responses",
         "rediss://:secret@h/?ssl_ca_certs=ca.crt": "ssl_ca_certs=ca.crt is not an absolute path",
     }.items():

@@ -65,7 +65,7 @@ def test_a_redis_that_cannot_write_is_named_and_goes_on(sandbox: Sandbox) -> Non
         client.set("filler", b"x" * (1 << 20))
     eventually(lambda: sandbox.report()["redis"] == "down")
     reason = "MISCONF Errors writing to the AOF file: No space left on device"
-    assert sandbox.report()["trouble"] == f"Redis takes no jobs: {reason}"
+    assert sandbox.report()["trouble"] == f"Redis accepts no jobs: {reason}"
     doctor = sandbox.run("doctor", expect=1)
     assert reason in doctor
     assert "repair: hivepipe restart" not in doctor  # Redis would lose what it could not write

@@ -94,7 +94,7 @@ def test_an_entry_of_another_kind_is_refused_and_not_changed(user: User) -> None
     user.own(user.project)
     before = user.files()
     output = user.hivepipe("init", "--statusline", expect=1)
-    assert "has a status line that is no command" in output
+    assert "has a status line that is not a command" in output
     assert changed(before, user.files()) == {}
 
 

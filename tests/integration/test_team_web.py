@@ -233,7 +233,7 @@ def test_changes_and_other_hosts_are_refused() -> None:
     assert client.post("/logout").status_code == 403
     refused = client.get("/now", headers={"Host": "evil.example"})
     assert refused.status_code == 403
-    assert f"this page is {URL}; a proxy before it must pass on" in refused.text
+    assert f"this page is {URL}; a proxy in front of it must pass on" in refused.text
     assert client.get("/healthy", headers={"Host": "127.0.0.1"}).text == "yes\n"
 
 

@@ -39,7 +39,7 @@ RAISED: list[tuple[dict[str, Any], str, str]] = [
      "200 MB are free on the disk: a full disk loses events"),
     ({"full_disk": "/tmp/x"}, "disk", "no file can be made on the disk of /tmp/x"),
     ({"ratings": "HTTP 401"}, "memory_server",
-     "the memory server did not take ratings: HTTP 401"),
+     "the memory server did not accept ratings: HTTP 401"),
     ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
     # Workers and scheduler cannot register then.
     ({"redis_full": True, "unserved": ("slow",), "clock_stands_still": True}, "redis_memory",

@@ -39,7 +39,7 @@ def test_a_complete_status_keeps_unknown_fields_and_no_time_of_tomorrow() -> Non
         ({"status": "done", "committed": False, "parked": True}, "done without a commit"),
         ({"status": "need_input"}, "need_input without `question`"),
         ({"status": "error"}, "error without `error`"),
-        ({"status": "finished"}, "`status` is 'finished', and none of working"),
+        ({"status": "finished"}, "`status` is 'finished', not one of working"),
         ({"progress": "x"}, "status.json has no `status`"),
         ({"status": "working", "options": "a"}, "`options` is not a list"),
         ({"status": "working", "turn_count": "3"}, "`turn_count` is not a number"),

@@ -118,7 +118,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     listening = listening_socket(bind, port)
     say(url or f"http://{in_url(bind)}:{listening.getsockname()[1]}/")
     if not is_local(bind):
-        say("reachable from other machines, without TLS: put a proxy before it", err=True)
+        say("reachable from other machines, without TLS: put a proxy in front of it", err=True)
     try:
         serve(team_page(locate("."), identity, url), listening)
     except KeyboardInterrupt:

@@ -88,7 +88,9 @@ class _Gate:
         if path == HEALTH:
             return None
         if self._host and request.headers.get("Host") != self._host:
-            text = f"this page is {self._url}; a proxy before it must pass on the header Host\n"
+            text = (
+                f"this page is {self._url}; a proxy in front of it must pass on the header Host\n"
+            )
             return PlainTextResponse(text, 403)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or path != LOGOUT:
