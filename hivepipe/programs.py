@@ -93,7 +93,7 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
 
 
 def _end_children(pid: int) -> None:
-    """Suspend a process, so that it starts no other one, and kill all its descendants.
+    """Suspend a process, so that it starts no further ones, and kill all its descendants.
 
     Descendants whose parent has ended are found only by a subreaper.
     """

@@ -95,7 +95,7 @@ Fields = dict[str, object]
 class Event:
     """The fields that all events have; missing texts are "".
 
-    `host` is "" for Claude Code. `folder_variable` is the variable with its settings folder.
+    `host` is "" for Claude Code. `folder_variable` is the variable with the host's settings folder.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
 """The last calls of each conversation as Redis last listed them, for the process `intake`.
 
 With them the intake judges a call without a round trip, before Redis has counted it. Redis returns
-the list with each note that the intake sends, so it is as of the last note. Any other process that
-sends a note removes a mark; then nothing is known until Redis returns the list again.
+the list with each note that the intake sends, so the list is current as of the last note. Any other
+process that sends a note removes a mark; then nothing is known until Redis returns the list again.
 
     <runtime folder>/calls-listed    the mark
 """

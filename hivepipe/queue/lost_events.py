@@ -33,7 +33,7 @@ def lost_files(home: str) -> list[Path]:
 
 
 def prepare(home: str) -> None:
-    """Create the home's file with its own disk block, so that it takes a line on a full disk."""
+    """Create the home's file with its own disk block, so that a line fits even on a full disk."""
     path = Path(home, LOST)
     if not path.exists():
         path.write_text(_HEADER, encoding="ascii")

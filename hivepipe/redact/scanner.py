@@ -227,7 +227,7 @@ def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
 
 
 def _with_whole_characters(text: bytes, start: int, end: int) -> tuple[int, int]:
-    """Widen a range so that it cuts no UTF-8 character, because patterns match bytes."""
+    """Widen a range so that it does not split a UTF-8 character: patterns match bytes."""
     first, last = max(start - 3, 0), min(end + 3, len(text))
     while start > first and text[start] in _INNER_BYTES:
         start -= 1

@@ -88,7 +88,7 @@ def write(membership: Membership) -> None:
 
 
 def keep(membership: Membership, machine: Address, reader: Address | None) -> None:
-    """Store a new membership; its secrets come first, because the file switches uplinks on."""
+    """Store a new membership; its secrets are written first, because the file starts uplinks."""
     write_credential(TEAM, machine.url)
     write_credential(TEAM_READER, reader.url if reader else None)
     write(membership)

@@ -201,7 +201,7 @@ class ClaimingWorker(SimpleWorker):
             super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
-        """End the thread; its last message comes after `stop`, or it would wait for another one."""
+        """End the thread. Call `stop` before its last message, or it would wait for another one."""
         if self.pubsub_thread:
             self.pubsub_thread.stop()
         super().unsubscribe()  # type: ignore[no-untyped-call]
@@ -317,7 +317,7 @@ class ClaimingWorker(SimpleWorker):
     def _check_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed and can no longer restart programs.
 
-        If the stack's folder was deleted, nobody can reach this worker, and it stops. Another
+        If the stack's folder was deleted, this worker cannot be reached, and it stops. Another
         process may have made the folder again, but without this worker's lock or without a socket.
         """
         if os.getppid() == self._parent:

@@ -119,7 +119,7 @@ class MemoryIndex:
         return [Folder(*row) for row in self._db.execute("SELECT * FROM folders ORDER BY path")]
 
     def files(self, folder: str = "") -> list[sqlite3.Row]:
-        """Return the rows of a folder's files, or of all, with chunk and vector counts."""
+        """Return the rows of a folder's files, or of all files, with chunk and vector counts."""
         sql = """
             SELECT files.*, folders.scope, folders.owner,
               (SELECT COUNT(*) FROM chunks WHERE path = files.path) AS chunks,
