@@ -16,30 +16,24 @@ LIMIT_BYTES = 1 << 20
 
 Found = tuple[dict[str, str], list[object]]
 
-# Cached, because most events of a process have the same settings.
-_file: tuple[tuple[int, int, int], str] = ((0, 0, 0), "")  # identity of the file, and its text
-_last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project, result
+# The last result, because most events of a process have the same settings.
+_last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # what it depends on, and the result
 
 
-def text_of(path: str) -> str:
-    """Return the text of the file, or "" if it is missing; a replaced file is read again."""
-    global _file
+def compiled_settings(path: str, project: str) -> Found:
+    """Return the values for the sessions of a project, and its keyword rules.
+
+    A missing file has none; a replaced file is read again.
+    """
+    global _last
     try:
         status = posix.stat(path)
     except OSError:
-        return ""
-    identity = status.st_ino, status.st_size, status.st_mtime_ns
-    if _file[0] != identity:
-        _file = identity, read_small(path, LIMIT_BYTES)
-    return _file[1]
-
-
-def compiled_settings(text: str, project: str) -> Found:
-    """Return the values for the sessions of a project, and its keyword rules."""
-    global _last
-    if _last[:2] != (text, project):
-        _last = (text, project, _read(text, project))
-    return _last[2]
+        return {}, []
+    of = project, path, status.st_ino, status.st_size, status.st_mtime_ns
+    if _last[0] != of:
+        _last = of, _read(read_small(path, LIMIT_BYTES), project)
+    return _last[1]
 
 
 def _read(text: str, project: str) -> Found:

@@ -37,23 +37,14 @@ _INITS = ("systemd", "init", "tini", "docker-init", "dumb-init", "catatonit")
 _STEPS = 4
 
 
-_booted: tuple[str, str] | None = None  # boot and pid namespace of this process, when known
-
-
 def this_machine() -> tuple[str, str, str]:
     """Return host, boot and pid namespace, which qualify a pid; unknown parts are "" (macOS)."""
-    global _booted
-    if _booted is None:
-        _booted = _boot_and_pid_space()
-    return posix.uname().nodename, *_booted
-
-
-def _boot_and_pid_space() -> tuple[str, str]:
     try:
         pid_space = posix.readlink("/proc/self/ns/pid")
     except OSError:
         pid_space = ""
-    return read_small("/proc/sys/kernel/random/boot_id").strip(), pid_space
+    boot = read_small("/proc/sys/kernel/random/boot_id").strip()
+    return posix.uname().nodename, boot, pid_space
 
 
 class Instance:
@@ -174,10 +165,10 @@ def forget(home: str, instance: Instance, session: str) -> None:
     _mark_ended(home, instance, session)
     own = f"{home}/sessions/.session_{instance.pid}"
     if _first_line(own) == session:
-        _remove(own)
+        remove(own)
     active = f"{home}/.active_session"
     if _first_line(active) == session and not _has_others(home, session):
-        _remove(active)
+        remove(active)
 
 
 def _mark_ended(home: str, instance: Instance, session: str) -> None:
@@ -197,7 +188,8 @@ def _has_others(home: str, session: str) -> bool:
     return any(_first_line(f"{folder}/{name}") == session for name in names)
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
+    """Delete a file; usually it does not exist."""
     try:
         posix.unlink(path)
     except OSError:

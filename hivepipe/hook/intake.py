@@ -299,10 +299,8 @@ def _spool(
     from hivepipe.queue.spool import keep_event
 
     keep_event(place, event_time_ns + 1, messages, note)  # a name other than the interrupted file's
-    try:  # the deadline may have interrupted the writing of this file
-        posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
-    except OSError:
-        return
+    # The deadline may have interrupted the writing of this file.
+    instances.remove(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
 
 
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
@@ -323,9 +321,9 @@ def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
     path = f"{place.home}/hook-settings.json"
     if not posix.access(path, posix.F_OK):
         return {}, None
-    from hivepipe.hook.compiled_settings import compiled_settings, text_of
+    from hivepipe.hook.compiled_settings import compiled_settings
 
-    return compiled_settings(text_of(path), place.project)
+    return compiled_settings(path, place.project)
 
 
 def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Context:

@@ -30,8 +30,9 @@ from hivepipe.events import claude_code
 from hivepipe.guard.client import LISTED
 from hivepipe.guard.listed_calls import ListedCalls
 from hivepipe.hook import intake
-from hivepipe.hook.compiled_settings import text_of
+from hivepipe.hook.compiled_settings import compiled_settings
 from hivepipe.hook.frame import PREFIX_BYTES, Frame, sizes
+from hivepipe.hook.instance import remove
 from hivepipe.hook.slot import Slot
 from hivepipe.queue.client import keep_connections
 from hivepipe.queue.spool import make_private_folder
@@ -106,7 +107,6 @@ class Server:
 
     def __init__(self, path: str, folder: str) -> None:
         """Listen; the socket of a killed process is replaced atomically."""
-        self.home = folder
         self.slot = Slot(folder)
         self.listed = ListedCalls(f"{path.rpartition('/')[0]}/{LISTED}")
         self.listener = socket(AF_UNIX, SOCK_STREAM)
@@ -137,7 +137,7 @@ class Server:
         while self._goes_on():
             self._drop_silent()
             _reap()
-            _remove(self.hangs)
+            remove(self.hangs)
             self._take_in_until(time.monotonic() + _CHECK_SECS)
 
     def _take_in_until(self, end: float) -> None:
@@ -178,25 +178,17 @@ class Server:
             if not reader.is_whole():
                 return
             frame = Frame(reader.data)
-            take_in(Exchange(frame, reader, self.slot, self.listed), self._may_be_answered(frame))
+            take_in(Exchange(frame, reader, self.slot, self.listed), _may_be_answered(frame))
         except (OSError, ValueError, LookupError):  # the connection failed, or this is not a frame
             pass
         self._close(reader)
-
-    def _may_be_answered(self, frame: Frame) -> bool:
-        if frame.name in _ANSWERED_WITH_DISK:
-            return _DISK.encode() in frame.sender.environment or self._has_shared_disk()
-        return frame.name in _ANSWERED
-
-    def _has_shared_disk(self) -> bool:
-        return _DISK in text_of(f"{self.home}/hook-settings.json")
 
     def _close(self, reader: Reader) -> None:
         self.poller.unregister(reader.connection)
         del self.readers[reader.connection]
         posix.close(reader.connection)
         self.poller.modify(self.listener, select.POLLIN)
-        _remove(self.hangs)
+        remove(self.hangs)
 
     def _drop_silent(self) -> None:
         now = time.monotonic()
@@ -247,6 +239,15 @@ class Exchange:
     def _answer(self, answer: bytes) -> None:
         self.is_answered = True
         posix.write(self.connection, ACCEPTED + len(answer).to_bytes(4, "little") + answer)
+
+
+def _may_be_answered(frame: Frame) -> bool:
+    if frame.name not in _ANSWERED_WITH_DISK:
+        return frame.name in _ANSWERED
+    place = frame.sender.place
+    if place is None or _DISK.encode() in frame.sender.environment:
+        return True
+    return _DISK in compiled_settings(f"{place[1]}/hook-settings.json", place[0])[0]
 
 
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:
@@ -313,13 +314,6 @@ def _identity(path: str) -> tuple[int, int]:
     except OSError:
         return _MISSING
     return status.st_ino, status.st_mtime_ns
-
-
-def _remove(path: str) -> None:
-    try:
-        posix.unlink(path)
-    except OSError:  # usually the file does not exist
-        return
 
 
 _is_timed = False  # true while an event is processed

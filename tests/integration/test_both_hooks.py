@@ -198,6 +198,17 @@ def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
     both.compare([GOOD["Stop"]], **ENVIRONMENTS[name])
 
 
+def test_both_hooks_answer_a_failed_write_if_a_file_names_the_shared_disk(both: Both) -> None:
+    """Only with a shared disk does the intake read such an event before it answers."""
+    text = '{"v": 1, "values": {"HIVEPIPE_SHARED_ROOT": "/nowhere"}}'
+    both.prepare = lambda: both.hook_home.home.path.joinpath("hook-settings.json").write_text(text)
+    failed = encoded(changed(payloads.FAILED_AGENT, error="Read-only file system"))
+    event = ("PostToolUseFailure", failed)
+    both.compare([event], HIVEPIPE_AGENT_ID="ana")
+    answer = both.hook_home.fire(both.hook_home.native, *event, HIVEPIPE_AGENT_ID="ana")
+    assert b"/nowhere/<category>/ana/" in answer
+
+
 ARM64 = shutil.which("qemu-aarch64-static") or ""
 
 

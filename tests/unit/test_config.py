@@ -12,7 +12,7 @@ from hivepipe.config.config_file import Config, compile_for_hooks, load, load_an
 from hivepipe.config.retention import fault, limits_of
 from hivepipe.config.setting_table import SETTINGS
 from hivepipe.errors import SettingsError
-from hivepipe.hook.compiled_settings import compiled_settings, text_of
+from hivepipe.hook.compiled_settings import compiled_settings
 from hivepipe.install.user_config import put_setting
 from hivepipe.redact import edition
 from hivepipe.redact.configured import use_rules
@@ -141,12 +141,12 @@ def test_long_texts_for_prompts_reach_the_hooks_or_are_reported(home_file: Path)
 
     write("€", 25)
     compile_for_hooks(Config(str(home_file.parent)))
-    values, rules = compiled_settings(text_of(str(compiled)), "")
+    values, rules = compiled_settings(str(compiled), "")
     assert (values, len(rules)) == ({"HIVEPIPE_USE_QUEUE": "false"}, 25)
     write('"', 80)  # twice as long in JSON
     with pytest.raises(SettingsError, match="more than 1 MB"):
         compile_for_hooks(Config(str(home_file.parent)))
-    values, rules = compiled_settings(text_of(str(compiled)), "")
+    values, rules = compiled_settings(str(compiled), "")
     assert (values, rules) == ({"HIVEPIPE_USE_QUEUE": "false"}, []), "no former text is in force"
 
 
@@ -158,7 +158,7 @@ def test_a_trusted_request_of_a_project_whose_path_is_not_utf8_reaches_the_hooks
     file = trust.Trusted("", text, "2026-01-01T00:00:00.000Z")
     trust.change(home, project, add={"hivepipe.toml": file})
     compile_for_hooks(Config(home))
-    _, rules = compiled_settings(text_of(f"{home}/hook-settings.json"), project)
+    _, rules = compiled_settings(f"{home}/hook-settings.json", project)
     (rule,) = rules
     assert isinstance(rule, dict)
     assert rule["text"].endswith("caf\xe9")
