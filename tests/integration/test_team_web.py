@@ -332,9 +332,10 @@ def test_the_address_of_the_sign_in_fits_into_a_proxys_buffer(provider: Provider
         assert len(answer.headers["Location"]) < 3_500
 
 
-def begin_sign_in(browser: httpx2.Client) -> httpx2.URL:
+def begin_sign_in(browser: httpx2.Client, to: str = "") -> httpx2.URL:
     """Begin a sign-in; return the address to which the provider redirects."""
-    to_provider = browser.get("/login", follow_redirects=False).headers["Location"]
+    answer = browser.get("/login", params={"to": to}, follow_redirects=False)
+    to_provider = answer.headers["Location"]
     return httpx2.URL(fetched(to_provider).headers["Location"])
 
 
@@ -409,6 +410,17 @@ def test_two_tabs_of_a_browser_sign_in_at_the_same_time(provider: Provider) -> N
         for back in (first, second, first):
             assert browser.get(back).url.path == "/now"
         assert "ann" in browser.get("/now?all=1").text
+
+
+@pytest.mark.usefixtures("page")
+def test_each_tab_comes_to_the_address_that_it_asked_for(provider: Provider) -> None:
+    with signing_in(provider) as browser:
+        wanted = ("/costs", "/agents?all=1", "/search?q=a%3Fb")
+        backs = [begin_sign_in(browser, to) for to in wanted]
+        assert [browser.get(back).url.raw_path.decode() for back in backs] == [*wanted]
+        assert browser.get(backs[1]).url.path == "/now"  # an address is valid once
+        browser.cookies.clear()
+        assert browser.get("/costs").url.raw_path == b"/costs"  # without a question mark
 
 
 @pytest.mark.usefixtures("page")

@@ -68,6 +68,6 @@ def signing_in() -> BrowserSession:
     return BrowserSession(time.monotonic() + SIGNING_IN_SECS)
 
 
-def signed_in(person: str) -> BrowserSession:
-    """Return a new session of a signed-in member."""
-    return BrowserSession(time.monotonic() + SIGNED_IN_SECS, person)
+def signed_in(person: str, asked: dict[str, str]) -> BrowserSession:
+    """Return a new session of a signed-in member; `asked` has the paths of the other tabs."""
+    return BrowserSession(time.monotonic() + SIGNED_IN_SECS, person, asked=asked)

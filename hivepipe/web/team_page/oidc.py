@@ -68,7 +68,8 @@ class SignIn:
     def ask(self, request: Request) -> Response:
         """Redirect a browser to the sign-in; answer 401 to other clients."""
         if "text/html" in request.headers.get("Accept", ""):
-            asked = f"{request.scope['path']}?{request.url.query}"[:_LONGEST_PATH]
+            query = f"?{request.url.query}" if request.url.query else ""
+            asked = f"{request.scope['path']}{query}"[:_LONGEST_PATH]
             return RedirectResponse(f"{LOGIN}?{urlencode({'to': asked})}", 302)
         return PlainTextResponse("sign in first\n", 401)
 
@@ -96,17 +97,17 @@ class SignIn:
             return _refused(
                 IdentityError("this sign-in was not started here or was already used"), 400
             )
-        if session.person:  # another tab of the browser has signed in meanwhile
-            return RedirectResponse("/", 303)
-        request.scope["session"] = session.data
         asked = session.asked.pop(request.query_params.get("state", ""), "").lstrip("/")
+        answer = RedirectResponse(f"{self._url}/{asked}", 303)  # never to another site
+        if session.person:  # another tab of the browser has signed in meanwhile
+            return answer
+        request.scope["session"] = session.data
         try:
             person = await self._signed(request)  # authlib removes the state: it is valid once
         except Exception as error:  # noqa: BLE001  as above
             return self._failed(error, 403)
         self._sessions.end(request)
-        answer = RedirectResponse(f"{self._url}/{asked}", 303)  # never to another site
-        self._sessions.begin(answer, signed_in(person))
+        self._sessions.begin(answer, signed_in(person, session.asked))
         return answer
 
     async def _logout(self, request: Request) -> Response:
