@@ -112,7 +112,7 @@ def describe_session(db: Database, session: str, said: Mapping[str, str], order:
         db.execute(sql, {**changed, "id": session})
 
 
-CLAUDE_CODE = "claude-code"  # the client of a session without a client
+CLAUDE_CODE = "claude-code"  # the client of a session that names none
 
 
 def _insert_swarm(db: Database, job: Origin, swarm: str) -> None:

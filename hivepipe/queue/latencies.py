@@ -1,8 +1,9 @@
 """How long jobs took from the event to the commit of their rows, by operation.
 
 Redis keeps a finished job for a minute, with both times. Once a minute a sample counts the jobs
-that finished since the last one, by steps of duration. So hooks and commits measure nothing. Only
-the writer's queues are counted, because jobs of the other queues take minutes or have a delay.
+that finished since the last one, by ranges of duration. So hooks and commits need no measuring
+code. Only the writer's queues are counted, because jobs of the other queues take minutes or have a
+delay.
 """
 
 import json

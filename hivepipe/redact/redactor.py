@@ -45,7 +45,7 @@ _OF_CLAUDE = re.compile(
 ).fullmatch
 _FOLDER = re.compile(rb'"cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}"').fullmatch
 _STRING = re.compile(rb'"[^"]*+"')
-_FOLDER_DEPTH = 2  # `payload` of a Codex line contains it; inputs of tools are deeper
+_FOLDER_DEPTH = 2  # `payload` of a Codex line contains the folder; inputs of tools are deeper
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
