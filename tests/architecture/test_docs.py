@@ -16,6 +16,7 @@ from hivepipe import settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
+from hivepipe.mcp_server.tool_table import TOOLS
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
 from hivepipe.summaries.providers import KEPT
@@ -260,7 +261,12 @@ def test_every_alert_is_named() -> None:
     rules = (ROOT / "hivepipe" / "alerts" / "rules.py").read_text()
     raised = set(re.findall(r'\bAlert\(\s*"(\w+)"', rules))
     listed = re.findall(r"^- `(\w+)`(?: \(urgent\))?:", OURS["docs/watching.md"], re.MULTILINE)
-    assert set(listed) == raised
+    assert set(listed) == raised, "the list of docs/watching.md"
+
+
+def test_every_tool_of_the_mcp_server_is_named() -> None:
+    listed = re.findall(r"^- `(\w+)`:", OURS["docs/mcp.md"], re.MULTILINE)
+    assert set(listed) == set(TOOLS), "the list of docs/mcp.md"
 
 
 def test_the_packages_are_those_that_the_linter_knows() -> None:

@@ -16,6 +16,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
+from hivepipe.mcp_server.tool_table import TOOLS
 from tests.archive_scene import AGENT, SESSION, TOKEN
 from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, made_home
 from tests.installed import Installation
@@ -23,7 +24,6 @@ from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, text, transcript_line
 from tests.web_scene import line_of, page_process
 
-NAMES = {"search", "timeline", "session", "costs", "files"}
 MODES = ("legacy", "auto", "2026-07-28")
 MOST_TOKENS = 1200
 CHARS_PER_TOKEN = 3.5
@@ -148,7 +148,7 @@ def objects(home: Home, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_real_client_lists_and_calls_in_every_version(home: Home, mode: str) -> None:
     with connected(parameters(home), mode) as tools:
-        assert tools.names() == NAMES
+        assert tools.names() == set(TOOLS)
         wanted = {"legacy": "2025-11-25"}.get(mode, "2026-07-28")
         assert tools.client.protocol_version == wanted
         assert tools.rows("search", query="cart")[0]["found"] > 0

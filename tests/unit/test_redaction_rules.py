@@ -135,5 +135,6 @@ def test_a_user_may_write_the_rules_too() -> None:
 
 def test_rules_have_names_of_their_own_examples_and_known_placeholders() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
-    assert all(rule.examples for rule in RULES)
+    assert [rule.name for rule in RULES if not rule.examples] == []
+    assert [rule.name for rule in RULES if not rule.sieve] == [], "add `keywords` or a `sieve`"
     assert {rule.replacement for rule in RULES} == {REDACTED, EMAIL, SSH_KEY, AWS_KEY}
