@@ -2,9 +2,8 @@
 
 import os
 import time
-import zlib
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from hivepipe.files.regular_file import ANY_SIZE, read_bytes, regular
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.queue.activity import TAKEN_KEY
-from hivepipe.queue.job_data import envelope_text, inflated
+from hivepipe.queue.all_jobs import all_jobs
+from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.raw_spool import session_of
 from hivepipe.queue.scripts import script
@@ -33,12 +33,12 @@ _DISCARD = script("discard_jobs", EXECUTED_KEY=EXECUTED_KEY, QUEUES=ALL_QUEUES)
 
 
 def jobs_of(connection: Redis, wanted: ForgetQuery) -> list[bytes]:
-    return [id for id, data in _all_jobs(connection) if _is_wanted(data, wanted)]
+    return [id for id, data in all_jobs(connection) if _is_wanted(data, wanted)]
 
 
 def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
     """Return the sessions whose jobs hold the text."""
-    jobs = (data for _, data in _all_jobs(connection) if wanted.contains_text(data))
+    jobs = (data for _, data in all_jobs(connection) if wanted.contains_text(data))
     return {session for session in map(_session_of, jobs) if session}
 
 
@@ -71,24 +71,6 @@ def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -
         if time.monotonic() > deadline:
             raise StackError("a job of the session is still being executed: try again later")
         time.sleep(0.1)
-
-
-def _all_jobs(connection: Redis) -> Iterator[tuple[bytes, bytes]]:
-    found = iter(connection.scan_iter("rq:job:*", count=AT_ONCE))
-    while keys := list(islice(found, AT_ONCE)):
-        pipe = connection.pipeline(transaction=False)
-        for key in keys:
-            pipe.hget(key, "data")
-        for key, data in zip(keys, pipe.execute(raise_on_error=False), strict=True):
-            if isinstance(data, bytes):
-                yield key.removeprefix(b"rq:job:"), _plain(data)
-
-
-def _plain(data: bytes) -> bytes:
-    try:
-        return inflated(data)
-    except (BadEnvelopeError, zlib.error):
-        return data
 
 
 def _session_of(data: bytes) -> str | None:

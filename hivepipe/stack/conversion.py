@@ -6,9 +6,11 @@ a crash comes before the records change, the old home is unchanged. After a late
 start finishes the conversion.
 """
 
+import filecmp
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from hivepipe.db.tree import refuse_shipped
 from hivepipe.files.manifest import Manifest
@@ -21,6 +23,8 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
+from hivepipe.queue.all_jobs import spool_jobs
+from hivepipe.queue.connection import connect
 from hivepipe.queue.spool import LOST, NOTES
 from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.copying import copy_file, sync, sync_folders
@@ -29,9 +33,11 @@ from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import records, records_folder
 from hivepipe.stack.registration import change_records, claim_folders, move_records
 from hivepipe.stack.runtime_folder import Stack, make_private, remove_runtime
+from hivepipe.stack.temporary_redis import has_file, server_of_locked
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
 _REGENERATED = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
+_OF_REDIS = "append"
 _OF_HOOKS = ("spool/", "instances/", NOTES, LOST)  # hooks may write these during the conversion
 _HOOK_LOG = "hook-errors.log"
 # Longer than the slowest start plus the slowest stop, because another command may hold the lock.
@@ -67,12 +73,30 @@ def _move_out(stack: Stack, new: str) -> None:
     supervisor.stop(stack)
     names = [name for name in _moving(old) if not name.startswith(_OF_HOOKS)]
     names = [name for name in names if name not in _REGENERATED]
+    if has_file(old) and _has_other_jobs(new, old):
+        with server_of_locked(stack) as address, connect(address) as client:
+            spool_jobs(client, f"{new}/spool")
+        names = [name for name in names if not name.startswith(_OF_REDIS)]
     for name in names:
         copy_file(f"{old}/{name}", f"{new}/{name}")
     sync_folders(f"{new}/{name}" for name in names)
     move_records(old, Stack.prepared(new)._replace(url=stack.url), tree)
     sync(records_folder())
     remove_runtime(stack)
+
+
+def _has_other_jobs(new: str, old: str) -> bool:
+    """Tell whether Redis has written in the new home: 1.0.0 was installed again after its upgrade.
+
+    Files that an interrupted conversion copied are equal.
+    """
+    here = Path(new)
+    found = [*here.glob(f"{_OF_REDIS}*"), *here.glob(f"{_OF_REDIS}*/*")]
+    files = [path for path in found if path.is_file() and path.suffix != ".moving"]
+    try:
+        return not all(filecmp.cmp(path, Path(old, path.relative_to(here))) for path in files)
+    except FileNotFoundError:
+        return True
 
 
 def _finish(home: str) -> None:

@@ -37,32 +37,38 @@ def temporary_redis(stack: Stack) -> Iterator[str]:
     LockHeldError if a start or stop of the stack is in progress.
     """
     kernel.refuse_another(stack.home)
-    with locked_folder(stack.home, TURN_SECS):
-        make_private(stack.folder)
-        if not is_private_folder(stack.folder):
-            raise StackError(f"{stack.folder} must be a folder that only you can enter")
-        locks = [acquire_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
-        core_dumps.leave_none()
+    with locked_folder(stack.home, TURN_SECS), server_of_locked(stack) as address:
+        yield address
+
+
+@contextmanager
+def server_of_locked(stack: Stack) -> Iterator[str]:
+    """Do the same for a caller that has locked the home's folder."""
+    make_private(stack.folder)
+    if not is_private_folder(stack.folder):
+        raise StackError(f"{stack.folder} must be a folder that only you can enter")
+    locks = [acquire_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
+    core_dumps.leave_none()
+    try:
+        address = f"{stack.folder}/lone.sock"  # hooks do not use this address
+        server = subprocess.Popen(
+            [find_server(stack.home), *arguments(stack.home, address)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=locks,
+            umask=0o077,
+        )
         try:
-            address = f"{stack.folder}/lone.sock"  # hooks do not use this address
-            server = subprocess.Popen(
-                [find_server(stack.home), *arguments(stack.home, address)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=locks,
-                umask=0o077,
-            )
-            try:
-                _wait(server, address)
-                yield address
-            finally:
-                server.terminate()  # Redis writes and syncs its file first
-                server.wait(STOP_SECS)
-                Path(address).unlink(missing_ok=True)
+            _wait(server, address)
+            yield address
         finally:
-            for lock in locks:
-                os.close(lock)
+            server.terminate()  # Redis writes and syncs its file first
+            server.wait(STOP_SECS)
+            Path(address).unlink(missing_ok=True)
+    finally:
+        for lock in locks:
+            os.close(lock)
 
 
 def _wait(server: "subprocess.Popen[bytes]", address: str) -> None:

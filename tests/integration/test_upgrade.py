@@ -118,6 +118,27 @@ def test_events_in_the_redis_of_a_killed_1_0_0_are_applied(old: User) -> None:
     until(lambda: "between" in recorded_sessions(old), "the events were lost")
 
 
+def test_events_of_both_releases_are_kept_by_a_second_upgrade(old: User, code: Path) -> None:
+    """1.0.0 cannot write the migrated database: its events wait in a Redis of its own."""
+    upgrade(old)
+    old.hivepipe("init")
+    record(old, "upgraded")
+    os.kill(old.pid("writer"), signal.SIGSTOP)
+    fire(old, "waiting")
+    old.end_all()
+    old.installation.install(code)
+    old.hivepipe("init")
+    old.hivepipe("up", "-d")
+    fire(old, "again")
+    assert b"again" in redis_log(old.project)
+    upgrade(old)
+    old.hivepipe("init")
+    record(old, "after")
+    wanted = ["after", "again", "before", "upgraded", "waiting"]
+    until(lambda: recorded_sessions(old) == wanted, f"{recorded_sessions(old)}")
+    assert not list((old.recorded / "spool").rglob("*.json"))
+
+
 def spool_an_event_of_a_resting_home(old: User) -> None:
     """End the stack, as a reboot does, and record an event with a hook of 1.0.0."""
     old.end_all()
