@@ -14,7 +14,6 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import remove_rows
 from hivepipe.db.listings import listings
 from hivepipe.errors import TeamAwayError, TeamRefusedError
-from hivepipe.team import schema_steps
 from hivepipe.team.connection import connected
 from hivepipe.team.shipment import ROWS_AT_ONCE, Shipment
 from tests.postgres import free_port
@@ -291,13 +290,3 @@ def test_a_home_that_left_stops_capturing_and_can_join_again(
     ann.ship()
     assert same_rows(open_team, ann)
     assert open_team.count("homes") == 1
-
-
-def test_a_second_init_changes_nothing_and_a_newer_schema_is_refused(team: Team) -> None:
-    with connected(team.admin) as connection:
-        assert schema_steps.apply(connection) == []
-        connection.execute("SET ROLE hivepipe_owner")
-        connection.execute("INSERT INTO hivepipe.schema_steps VALUES ('999_future.sql')")
-        connection.execute("RESET ROLE")
-        with pytest.raises(schema_steps.TeamError, match="newer hivepipe"):
-            schema_steps.apply(connection)

@@ -7,9 +7,8 @@ import pytest
 
 from hivepipe.web.views import VIEWS
 from tests.browser_scene import NARROW, Browser, expect, is_live, shows
-from tests.conftest import Home, Server, Writer, fire, until
+from tests.conftest import Home, Writer, fire, until
 from tests.integration.test_cli_listings import command
-from tests.integration.test_failed import change, fail_agent_job
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
 from tests.web_scene import (
     SESSION,
@@ -138,23 +137,6 @@ def test_a_search_leads_to_the_turn_and_back(address: str, browser: Browser) -> 
     expect(page.locator("article.user")).to_have_count(1)
     page.go_back()
     expect(page.locator("article.user")).to_have_count(2)
-    assert browser.console == []
-
-
-def test_a_failed_job_is_retried_by_a_click(
-    address: str, browser: Browser, private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    swarm = fail_agent_job(private_home, redis_server, writer)
-    change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
-    page = browser.page(address, size=NARROW)
-    page.get_by_role("link", name="Queues").click()
-    page.get_by_role("checkbox").check()
-    fire("SessionStart", SESSION_START, private_home.env)  # the page reloads its data
-    page.get_by_role("button", name="Retry ticked").click()
-    shows(page, "h1")("Retry 1 failed job of")
-    page.get_by_role("button", name="Retry 1").click()
-    expect(page.locator("section [role=status]")).to_have_text("Sent back to the queues: 1 of 1.")
-    until(lambda: private_home.count("agents") == 1, "not written")
     assert browser.console == []
 
 
