@@ -20,7 +20,8 @@ from hivepipe.redact.rule import START, WORDS, Rule
 # Bits per byte of a token right after a letter, digit or _, so that no word is split.
 _LEAST_GLUED_ENTROPY = 3.2
 _GLUED = 2  # the group of the pattern that matches such a token
-_BLOB_BYTES = 24
+# Bytes before such a token that show whether it is a part of base64: most of an integrity hash
+_BLOB_BYTES = 96
 # A short value that is not a secret is searched again, because it may be the name before a secret:
 # `process.env.KEY` in `apiKey: process.env.KEY || "..."`.
 _REREAD_BYTES = 256
@@ -221,8 +222,7 @@ class _Exact:
 
 def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
     """Tell whether a match inside a word is a token: random and no part of words or base64."""
-    before = text[max(0, start - _BLOB_BYTES) : start]
-    is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
+    is_blob = _BLOB.search(text[max(0, start - _BLOB_BYTES) : start]) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 
 
@@ -276,4 +276,4 @@ def _options() -> re2.Options:
 
 
 _WORDS = compiled(WORDS, "words")
-_BLOB = compiled("[A-Za-z0-9+/]*", "blob")
+_BLOB = compiled("(?:[A-Za-z0-9+/]{24}|(?:h1:|sha[0-9]{1,3}[-:=])[A-Za-z0-9+/]*)$", "blob")

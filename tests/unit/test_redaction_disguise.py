@@ -132,6 +132,13 @@ def test_a_token_glued_to_a_word_is_found(before: str) -> None:
     assert left == []
 
 
+@pytest.mark.parametrize("hashed", ["h1:hSWx{0}MbjagQ=", "sha512-YWWTjg{0}CAA==", "sha256:a{0}CA="])
+def test_a_part_of_an_integrity_hash_is_no_token(hashed: str) -> None:
+    for form in ("LTAI<A20>", "ABSK<A70>"):
+        line = "github.com/ana/shop v1.2.2 " + hashed.format(expand(form, random.Random(hashed)))
+        assert redact_text(line) == line
+
+
 @pytest.mark.parametrize("disguise", sorted({*DISGUISES} - {"a line made anew"}))
 def test_a_coloured_value_is_found_beside_its_name(disguise: str) -> None:
     """In every wrapping, with two values that only their name shows and two tokens."""
