@@ -289,10 +289,10 @@ def test_consent_covers_no_other_model_provider_or_address(
     del environ[b"HIVEPIPE_LLM_MODEL"]
     environ[b"HIVEPIPE_OPENAI_URL"] = b"https://proxy.example/v1"
     text = objection(home, found_offer())
-    assert "at https://api.openai.com/v1, but found" in text
+    assert "at https://api.openai.com/v1, but now it would be" in text
     assert "at https://proxy.example/v1: " in text
     write_credential("ANTHROPIC_API_KEY", "a")
-    assert "found was anthropic" in objection(home, found_offer())
+    assert "it would be anthropic" in objection(home, found_offer())
 
 
 @pytest.mark.parametrize(

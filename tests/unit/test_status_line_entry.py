@@ -70,7 +70,7 @@ def test_later_edits_of_others_are_kept() -> None:
 )
 def test_a_status_line_of_another_kind_is_refused_and_kept(entry: object) -> None:
     text = json.dumps({"statusLine": entry})
-    with pytest.raises(SettingsError, match="no command"):
+    with pytest.raises(SettingsError, match="not a command"):
         with_status_line(text, Form.EXEC, LAUNCHER, "")
     assert without_status_line(text) == text
 
