@@ -63,7 +63,7 @@ def test_the_first_change_works_and_its_tests_pass(tmp_path: Path) -> None:
     assert len(changed) == 2
     run(tree, "ruff", "check", "--quiet", "--select", "F821", *changed)
     files = {name for part in (command, task) for name in re.findall(r"tests/\w+/\w+\.py", part)}
-    chosen = "models or optimise or row or group or handler"
+    chosen = "models or optimise or row or group or handler or json"
     run(tree, "pytest", "-q", *sorted(files), "-k", chosen, "-p", "no:cacheprovider")
     assert "Count the sessions by model." in run(tree, "hivepipe.cli.main", "models", "--help")
 
