@@ -354,8 +354,8 @@ def _sum(path: Path) -> str:
 def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
     """Move existing data to a new folder; return that folder, or None without existing data.
 
-    `settings` is the settings file that will be replaced, if any. Raises BackupError if data exists
-    and `replace` is not set.
+    A database without an event is deleted. `settings` is the settings file that will be replaced,
+    if any. Raises BackupError if data exists and `replace` is not set.
     """
     database, kept = database_path(home), Path(kept_folder(home))
     log = Path(f"{database}-wal")
@@ -365,6 +365,10 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     is_new = set(there) <= {database, log} and is_unused(database)  # as `init` leaves a home
     if not replace and not is_new:
         raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
+    if is_new:  # there is nothing to keep, and `uninstall --purge` leaves what was moved aside
+        for path in (*there, Path(f"{database}-shm")):
+            path.unlink(missing_ok=True)
+        return None
     if database.exists():
         # Merge the write-ahead log into the database; a damaged one is kept beside it.
         with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as db:

@@ -119,9 +119,14 @@ def test_a_backup_during_writes_is_restored_exactly(
     assert not list(full.path.glob(".restore-*"))
 
 
-def test_a_backup_is_restored_into_an_empty_home(saved: tuple[Home, Path]) -> None:
+@pytest.mark.parametrize("has_database", [False, True])
+def test_a_backup_is_restored_into_an_empty_home(
+    saved: tuple[Home, Path], has_database: bool
+) -> None:
     home, target = saved
     other = home.another("other")
+    if has_database:  # as `init` leaves a home
+        Database(other.database).close()
     os.umask(0)
     other.command("restore", str(target), "--with-settings")
     assert dump(other) == dump(home)
@@ -129,6 +134,7 @@ def test_a_backup_is_restored_into_an_empty_home(saved: tuple[Home, Path]) -> No
     kept = other.path / "archive" / ONE
     modes = [path.stat().st_mode & 0o777 for path in (kept, *kept.parents[:2])]
     assert modes == [0o600, 0o700, 0o700]
+    assert not list(other.path.glob("backups/*")), "an unused database was moved aside"
 
 
 def test_a_restore_does_not_need_a_safe_extractall(
