@@ -1,9 +1,9 @@
 """RQ's command line on the Redis of a home: `python -I -m hivepipe.rq worker -w CLASS QUEUES`.
 
-The home comes from HIVEPIPE_HOME, else from the project of the working directory. There are two
-differences to `rq` on PATH. Nothing is imported from the working directory or PYTHONPATH: RQ
-appends "." to the import path unless another path is given. And it waits for a Redis that is still
-starting, as under a Procfile: `rq worker` exits at once if Redis does not answer.
+The home comes from HIVEPIPE_HOME, else from the project of the working directory. The command
+differs from `rq` on PATH in two ways. Nothing is imported from the working directory or PYTHONPATH:
+RQ appends "." to the import path unless another path is given. And it waits for a Redis that is
+still starting, as under a Procfile: `rq worker` exits at once if Redis does not answer.
 """
 
 import sys

@@ -26,7 +26,7 @@ class _Console(Console):
 
 
 class _Stream:
-    """The current stdout or stderr without the guard, for rich."""
+    """The current stdout or stderr, whose control sequences from rich are not escaped."""
 
     def __init__(self, err: bool) -> None:
         self._err = err

@@ -292,7 +292,7 @@ def lines_of_others() -> Iterator[None]:
 
 
 def raw_stream(err: bool) -> TextIO:
-    """Return stdout or stderr without the guard, for texts that are escaped already."""
+    """Return stdout or stderr without `_Guarded`, for texts that are escaped already."""
     stream = sys.stderr if err else sys.stdout
     stream = getattr(stream, "rich_proxied_file", stream)  # the stream below a screen of rich
     return stream.stream if isinstance(stream, _Guarded) else stream

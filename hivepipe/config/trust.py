@@ -1,7 +1,7 @@
 """The files of a project's work tree that the user trusts (`hivepipe trust`).
 
     <home>/trusted.json    {"v": 1, "projects": {"<project>": {"<name>": {...}}}}; 0600
-                           sha256 of the bytes, the text if it is used, the time
+                           sha256; text, if hivepipe uses it; time when it was trusted
 
 hivepipe uses the stored copy, never the file. A version that comes with git has no effect until the
 user has reviewed it. A home in a work tree trusts nothing, because git could replace this list.

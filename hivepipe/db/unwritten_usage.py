@@ -1,6 +1,6 @@
 """Usage that is in no message of a transcript: requests for compactions and titles.
 
-In versions after 2.1.197, a transcript has `cost-state` lines with the total usage of the session
+Newer versions (2.1.330, not 2.1.197) write `cost-state` lines with the total usage of the session
 since its first run. The usage of its messages is subtracted from it. A fork continues its parent's
 count and has the parent's start time, so the parent's count up to the fork is subtracted too.
 """
@@ -46,7 +46,7 @@ def record(db: Database, session: str, started_ms: int, duration_ms: int, model:
 def unseen(
     store: Listings, since: str = "", sessions: Collection[str] | None = None
 ) -> Iterator[Unseen]:
-    """Yield the usage that is in no message, of all sessions or of these.
+    """Yield the usage that is in no message, of all sessions or only of `sessions`.
 
     Sessions are left out if their last count is before `since`, a UTC time in the store's format.
     """

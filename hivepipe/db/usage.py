@@ -93,7 +93,7 @@ _KEY = "began, session_id, agent_id, model, speed, region, band"
 def charges(
     store: Listings, since: str = "", sessions: Collection[str] | None = None
 ) -> Iterator[Charge]:
-    """Yield the usage since a UTC time in the store's format, of all sessions or of these.
+    """Yield the usage since a UTC time in the store's format, of all or only these `sessions`.
 
     A side question repeats messages of its parent, sometimes with other request ids. A message of
     the parent does not count for the subagent, and counts once among subagents. The last charges

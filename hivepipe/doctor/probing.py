@@ -2,8 +2,8 @@
 
 Each event has a token, which the hook uses as the id of its only job (hook/probe_event.py). The
 job passes through all stages: launcher, hook, Redis or spool, writer, database. The database
-stores only its id, in `applied`, and the probe deletes it at the end. So a probe appears in no
-session, count or view. Redis' totals of jobs include its jobs.
+stores only its id, in `applied`, and the probe deletes it at the end. So a probe is in no
+session or view, and is counted only in Redis' totals of jobs.
 """
 
 import json

@@ -6,11 +6,14 @@
             the head itself: `name=value`, each ended by a zero byte
             the event itself, as Claude Code wrote it
 
-    time       when the event was read, ns since 1970 began      start of the hook on the monotonic
-    clock, ns pid parent cwd arg trouble project    the registered folder, or the event's folder
-    home       its home record     the registration record that the hook found stat
-    /proc/<pid>/stat of an ancestor of the hook, or of the hook if it was adopted env
-    NAME=value
+    time       when the event was read, ns since 1970
+    began      start of the hook on the monotonic clock, ns
+    pid parent cwd arg trouble
+    project    the registered folder, or the event's folder
+    home       the project's home
+    record     the registration record that the hook found
+    stat       /proc/<pid>/stat of an ancestor of the hook, or of the hook if it was adopted
+    env        NAME=value
 
 Unknown names are ignored. native/hook.c writes frames. They are read in the process `intake`, and
 when the spool is converted.

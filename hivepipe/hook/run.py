@@ -17,7 +17,7 @@ STDIN_SECS = 0.4
 HARD_STOP_SECS = 0.8
 LAST_SECS = 0.2  # time after the hard stop to spool the event and write the log line
 WAITING_SHARE = 0.3
-MOST_GAINS = 4  # extensions, as Claude Code ends a hook after 5 s; the last one is for the disk
+MOST_GAINS = 4  # most extensions, as Claude Code ends a hook after 5 s; the last is for spooling
 
 
 def run(name: str) -> None:

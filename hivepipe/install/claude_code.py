@@ -43,7 +43,7 @@ def one_of_each_file(paths: Iterable[str]) -> list[str]:
 
 
 def is_inside(settings: str, project: str) -> bool:
-    """Tell whether the file is inside the project; a link in a repository could lead out."""
+    """Tell whether the file is inside the project, also after links are followed."""
     return os.path.realpath(settings).startswith(f"{project}/")
 
 

@@ -114,7 +114,7 @@ def _enqueue_files(
 
 
 def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
-    """Tell whether CLAUDE.md has the user's text: ours is not yet written, or was restored."""
+    """Tell whether CLAUDE.md has the user's text: ours is not written yet, or was replaced."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)

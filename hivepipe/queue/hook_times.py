@@ -15,7 +15,7 @@ from redis import Redis
 from hivepipe.queue.latencies import MOST_SAMPLES, Counts, percentile
 
 HOOK_TIMES_KEY = "hivepipe:hook_times"  # hash: "<event> <step>" -> hooks since the last sample
-SAMPLES_KEY = "hivepipe:hook_times:looks"  # list of hashes of this kind, newest first
+SAMPLES_KEY = "hivepipe:hook_times:looks"  # list of earlier counts as JSON, newest first
 _US = 1e-3  # unit of the steps, in ms
 
 

@@ -169,7 +169,7 @@ class Housekeeper:
         """Rewrite the append-only file, so that it has no text of finished jobs."""
         try:
             if self._is_our_server:
-                self._wait_for_rewrite()  # its file would keep jobs finished meanwhile
+                self._wait_for_rewrite()  # a running one keeps jobs that finished since its start
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:

@@ -32,7 +32,8 @@ _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in ru
 _DEEPEST = 4  # levels of escapes that are decoded
 _SHORTEST_BYTES = 8  # the shortest string that may hold a secret, with its quotes: `"a@b.de"`
 _LEAVES_IN_MEMORY = 1000
-# An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
+# An escape that may hide a word from the sieves: it stands for an ASCII character, or is followed
+# by a word character
 _HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")
 # Fields of a transcript line from which sessions, projects, costs and days are read, each in its
 # exact form

@@ -335,8 +335,7 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project or a home; processes with HIVEPIPE_HOME use the home's
-    record."""
+    """Write the record of a project, or of a home, for processes with HIVEPIPE_HOME."""
     make_private(records_folder())
     _replace(record_path(path), text)
 

@@ -1,4 +1,4 @@
-"""Operations of summaries, one of which is declared in a module that `db` may import."""
+"""Operations of summaries. `RecordSummary` is declared in `jobs`, which `db` may import."""
 
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.summary import RecordSummary
