@@ -475,7 +475,7 @@ def main() -> None:
     figures = [
         Figure("redaction, recall", found * 100, "%", at_least=LEAST_RECALL * 100),
         *by_set,
-        Figure("redaction, false hits that are no address", false, "a MB", MOST_FALSE_A_MB),
+        Figure("redaction, false hits without addresses", false, "a MB", MOST_FALSE_A_MB),
         Figure("redaction, speed", mb_a_sec, "MB a CPU second", at_least=LEAST_MB_A_SEC),
         Figure("redaction", ratio, "x the plain loop", at_least=LEAST_OVER_NAIVE),
         Figure(f"{size}, its end", evenness, "x the speed of its beginning", at_least=0.8),

@@ -120,7 +120,7 @@ def write_page(found: Found) -> None:
     day = datetime.now(UTC).date().isoformat()
     said = (FOLDER / "page.md").read_text()
     where = machine().rpartition(", ")[0]
-    measured = textwrap.fill(f"Measured on {day}: {where}. Load afterwards: {loads}.", 100)
+    measured = textwrap.fill(f"Measured on {day}: {where}. Load average after each: {loads}.", 100)
     said = said.replace("{measured}", measured).replace("{figures}", listed(figures_of(found)))
     said = said.replace("{felt}", felt(found["felt_cost"]["details"]))
     (FOLDER / "README.md").write_text(said)
