@@ -64,6 +64,7 @@ COMMANDS = Forker(CLI[:1], CLI)  # runs CLI in a fork instead of a new Python pr
 FORKED = (ROOT / "workers", ROOT / "tests/faults")  # WORKERS starts scripts of these folders.
 WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of hivepipe in a fork
 HOOKS = Forker([*CLI[:1], "-S"], (), "hooks")  # starts a hook in a fork
+RUNNERS = Forker(CLI[:1], (), "runners")  # starts a worker's runner in a fork
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")

@@ -1,4 +1,4 @@
-"""Run `hivepipe`, its workers and its hooks in forks of a process that has imported them once.
+"""Run `hivepipe`, its workers, hooks and runners in forks of a process that imported them once.
 
 A start of Python with a command's imports takes 0.1 to 0.4 s of processor time, that of a hook
 0.02 s, and the tests start thousands. A fork begins with the arguments, environment, folder, umask,
@@ -90,7 +90,7 @@ class Forker:
     ) -> None:
         """`python` starts Python as the user of the commands; `command` executes a command.
 
-        `kind` is "commands", "workers" or "hooks": the modules that the server imports.
+        `kind` is "commands", "workers", "hooks" or "runners": what the server imports.
         """
         self._python, self._command, self._kind = python, command, kind
         self._lock = threading.Lock()
@@ -125,18 +125,25 @@ class Forker:
         )
 
     def start(
-        self, words: Sequence[str], env: Mapping[str, str], cwd: Path, files: Sequence[Any]
+        self,
+        words: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        files: Sequence[Any],
+        more: Sequence[int] = (),
     ) -> Forked | None:
         """Start a script with its arguments; return None if it has to be executed.
 
-        `files` are its stdin, stdout and stderr.
+        `files` are its stdin, stdout and stderr, `more` the descriptors that it gets from 3 on.
         """
         if _is_of_the_start("", env):
             return None
         ours, reply = socket.socketpair()
         with reply:
-            theirs = [os.fdopen(os.dup(each.fileno()), "rb", 0) for each in files]
-            pid = self._pid_of(_request(words, env, cwd), ours, [*theirs, reply])
+            given = [*(each.fileno() for each in files), *more]
+            theirs: list[Any] = [os.fdopen(os.dup(each), "rb", 0) for each in given]
+            theirs.insert(3, reply)
+            pid = self._pid_of(_request(words, env, cwd), ours, theirs)
         if pid:
             return Forked(pid, ours)
         ours.close()

@@ -1,13 +1,14 @@
-"""The server process of tests/forked.py: it imports commands, workers or hooks; forks on request.
+"""The server process of tests/forked.py: it imports what forks need, and forks on request.
 
 For a command that starts a supervisor it makes a second fork, before the command does anything.
-A process that asks a language model forks itself instead of executing `asker`.
+A process that asks a language model forks itself instead of executing `asker`. A runner of the hive
+becomes `after_run` instead of executing it.
 
 It is run as `python -I -c <this text> <number of the control socket> <kind> <folder of the code>`.
 Its stdin, stdout and stderr are pipes, so that their file objects fit the forks, whose descriptors
-are pipes or files. A request consists of four descriptors and a line of JSON on the fourth, which
-also carries pid and wait status back. The memory of the variable ROOM later shows the environment
-of a fork.
+are pipes or files. A request consists of four descriptors, further ones that the fork gets from 3
+on, and a line of JSON on the fourth, which also carries pid and wait status back. The memory of the
+variable ROOM later shows the environment of a fork.
 """
 
 import atexit
@@ -37,7 +38,7 @@ import types
 
 def preload(kind):
     """Import what the forks need, and compile the rules of redaction, which takes 35 ms."""
-    {"commands": preload_commands, "workers": preload_workers, "hooks": preload_hooks}[kind]()
+    globals()[f"preload_{kind}"]()
     if "hivepipe.redact" in sys.modules:
         sys.modules["hivepipe.redact"].built_in().redact_text("password")
     assert len(os.listdir("/proc/self/task")) == 1
@@ -72,6 +73,13 @@ def preload_hooks():
     for name in importlib.import_module("hivepipe.stack.hook_bundle").MODULES:
         importlib.import_module(name)
     sys.path.pop()
+
+
+def preload_runners():
+    """Import the modules of a runner and of `after_run` except their main modules."""
+    for name in (RUNNER, AFTER_RUN):
+        importlib.import_module(name)
+        del sys.modules[name]
 
 
 def preload_supervisor():
@@ -137,12 +145,12 @@ def serve(control):
                 poll.unregister(ready)
                 report(ready, *running.pop(ready))
                 continue
-            data, descriptors, _, _ = socket.recv_fds(control, 1, 4)
+            data, descriptors, _, _ = socket.recv_fds(control, 1, 8)
             if not data:
                 poll.unregister(control)
                 del running[control.fileno()]
                 continue
-            *theirs, reply = descriptors
+            theirs, reply = [*descriptors[:3], *descriptors[4:]], descriptors[3]
             asked = read_line(reply)
             if starts_supervisor(asked) and "supervisor" not in sys.modules and is_same():
                 preload_supervisor()
@@ -166,6 +174,21 @@ def serve(control):
 
 def starts_supervisor(asked):
     return KIND == "commands" and asked["words"][:1] in (["up"], ["restart"])
+
+
+def fork_after_run():
+    """Have this runner run `after_run` in its process, where it would execute it."""
+
+    def execute(path, words):
+        if AFTER_RUN not in words:
+            execv(path, words)
+        sys.argv = ["-m", *words[words.index(AFTER_RUN) + 1 :]]
+        sys.orig_argv = words
+        show(45, words)
+        runpy._run_module_as_main(AFTER_RUN)
+        sys.exit()
+
+    execv, os.execv = os.execv, execute
 
 
 def asks_model(asked):
@@ -196,11 +219,14 @@ def answer(reply, number):
 
 
 def install_descriptors(control, theirs):
-    """Install the descriptors of the request as those of the process."""
+    """Install the descriptors of the request as those of the process.
+
+    Each has a higher number than it gets, because the received ones ascend from 3 at least.
+    """
     for number, each in enumerate(theirs):
         os.dup2(each, number)
     control.detach()
-    os.closerange(3, 1 << 12)
+    os.closerange(len(theirs), 1 << 12)
 
 
 def fork_supervisor():
@@ -352,6 +378,7 @@ def is_closed(made):
 
 COMMAND, SUPERVISOR = "hivepipe.cli.main", "supervisor.supervisord"
 ASKER = "hivepipe.summaries.asker"
+RUNNER, AFTER_RUN = "hivepipe.orchestrator.runner", "hivepipe.orchestrator.after_run"
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 KIND = sys.argv[2]
 del os.environ["ROOM"]
@@ -359,7 +386,7 @@ COERCED = dict(os.environ)  # The environment had only ROOM, so the rest is set 
 preload(KIND)
 LOADED = {}
 keep_loaded()
-MODULE = COMMAND if KIND == "commands" else None
+MODULE = {"commands": COMMAND, "runners": RUNNER}.get(KIND)
 ASKED = serve(socket.socket(fileno=int(sys.argv[1])))
 if starts_supervisor(ASKED) and fork_supervisor():
     MODULE = SUPERVISOR
@@ -367,6 +394,9 @@ else:
     prepare(ASKED, MODULE)
     if asks_model(ASKED):
         fork_askers()
+    if MODULE == RUNNER:
+        os.setsid()
+        fork_after_run()
 code = None
 try:
     if MODULE:

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from click.testing import CliRunner, Result
 
@@ -25,7 +27,8 @@ from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations import hive as product
 from hivepipe.operations.job_context import JobContext
-from tests.conftest import ROOT, Home, until
+from hivepipe.orchestrator import start
+from tests.conftest import PATIENCE_SECS, ROOT, RUNNERS, Home, until
 
 STAND_IN = ROOT / "tests" / "stand_in_claude.py"
 PF_EXITING = 0x4  # a flag of the Linux kernel, in /proc/PID/stat
@@ -84,11 +87,13 @@ class Scene:
 
     @contextmanager
     def use_environment(self, more: dict[str, str]) -> Iterator[None]:
-        """Use the scene's environment for product code in this process."""
+        """Use the scene's environment for product code in this process; fork its runners."""
         before, seen = posix.environ, self.env | more
         posix.environ = {name.encode(): value.encode() for name, value in seen.items()}
+        forking = SimpleNamespace(DEVNULL=subprocess.DEVNULL, run=run_runner)
         try:
-            yield
+            with patch.object(start, "subprocess", forking):
+                yield
         finally:
             posix.environ = before
             settings.use({})
@@ -201,6 +206,22 @@ class Scene:
         """
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
         return [pid for pid in pids if belongs_here(pid, str(self.home.root)) or is_ending(pid)]
+
+
+def run_runner(words: list[str], **how: Any) -> None:
+    """Do what `subprocess.run` does with a runner, in a fork if that is possible.
+
+    The last two words are the numbers of its descriptors.
+    """
+    arguments = [*words[words.index("hivepipe.orchestrator.runner") + 1 : -2], "3", "4"]
+    env = {os.fsdecode(name): os.fsdecode(value) for name, value in how["env"].items()}
+    with open(os.devnull, "rb") as stdin:
+        files = (stdin, how["stdout"], how["stderr"])
+        made = RUNNERS.start(arguments, env, how["cwd"], files, how["pass_fds"])
+    if made:
+        made.wait(PATIENCE_SECS)
+    else:
+        subprocess.run(words, **how)
 
 
 def belongs_here(pid: int, root: str) -> bool:

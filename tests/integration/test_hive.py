@@ -1,5 +1,6 @@
 """Workers of the orchestrator in real processes: started, checked, and their costs recorded."""
 
+import json
 import os
 import re
 import shlex
@@ -105,3 +106,13 @@ def test_a_hive_in_a_cloned_repository_is_not_trusted(scene: Scene) -> None:
     done = scene.result("check", cwd=foreign.parent, expect=1)
     assert "--adopt" in done.stderr
     assert "--adopt" in scene.result("init", cwd=foreign.parent, expect=1).stderr
+
+
+def test_a_run_whose_runner_is_executed_is_recorded(scene: Scene) -> None:
+    """Other tests fork the runner, but not with a variable that Python reads at its start."""
+    task = script(["cost 0.25", DONE])
+    worker = scene.run("spawn", "project-a", task, env={"LANG": "C.UTF-8"}).strip()
+    until(lambda: scene.is_recorded(worker, 1), "no cost was recorded")
+    until(lambda: not scene.processes(), "its runner still runs")
+    assert float(json.loads((scene.state(worker) / "runs/1.json").read_text())["cost_usd"]) == 0.25
+    assert not (scene.state(worker) / "runner.log").read_text()

@@ -86,7 +86,26 @@ def main():
 if __name__ == "__main__":
     main()
 """
-
+# It prints what it sees and executes `after_run`, which does so too, or another program.
+RUNNER = f"""
+import os, sys
+def main():
+    exec({SEEN!r} + "print(json.dumps(seen), flush=True)", globals())
+    words = [sys.executable, "-I", "-X", "utf8", "-m", "hivepipe.orchestrator.after_run"]
+    if sys.argv[1] == "another":
+        words = [sys.executable, "-c", "print(1)"]
+    os.execv(words[0], [*words, *sys.argv[2:]])
+if __name__ == "__main__":
+    main()
+"""
+AFTER_RUN = f"""
+def main():
+    exec({SEEN!r} + "print(json.dumps(seen), flush=True)", globals())
+    for number in sys.argv[1:]:
+        os.write(int(number), b"written")
+if __name__ == "__main__":
+    main()
+"""
 
 TABLE = "COMMANDS = {}\nNUMBER = 1\n"
 
@@ -103,6 +122,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "cli/command_table": TABLE,
         "cli/main": COMMAND,
         "programs": "import subprocess",
+        "orchestrator/__init__": "",
+        "orchestrator/after_run": AFTER_RUN,
+        "orchestrator/runner": RUNNER,
         "summaries/__init__": "",
         "summaries/asker": ASKER,
         "summaries/by_openai": "",
@@ -191,6 +213,46 @@ def test_a_forked_command_forks_an_asker_that_sees_what_an_executed_one_sees(
         found.append(json.loads(line))
     differ = {name for name, seen in found[0].items() if found[1][name] != seen}
     assert differ <= {"encodings", "name", "words"}  # It is imported, and `-X utf8` is missing.
+
+
+@pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
+@pytest.mark.parametrize("executes", ["after_run", "another"])
+def test_a_forked_runner_and_what_it_executes_see_what_executed_ones_see(
+    package: list[str], tmp_path: Path, executes: str
+) -> None:
+    runners, found = Forker(package, (), "runners"), []
+    for is_forked in (False, True):
+        out, (reader, writer) = tmp_path / f"{is_forked}", os.pipe()
+        with open(os.devnull, "rb") as stdin, out.open("wb") as log:
+            files, env, made = (stdin, log, log), {"A": "1"}, None
+            if is_forked:
+                made = runners.start([executes, "3"], env, tmp_path, files, [writer])
+                assert made
+            else:
+                module = [*package, "-I", "-X", "utf8", "-m", "hivepipe.orchestrator.runner"]
+                made = subprocess.Popen(
+                    [*module, executes, str(writer)], -1, None, *files, env=env, cwd=tmp_path,
+                    pass_fds=[writer], start_new_session=True,
+                )  # fmt: skip
+            assert made.wait(30) == 0, out.read_text()
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            found.append(([*map(json.loads, out.read_text().splitlines())], pipe.read()))
+    runners.end()
+    (executed, _), (forked_ones, written) = found
+    assert found[0][1] == written == ("" if executes == "another" else "written")
+    assert len(executed) == len(forked_ones) == 2
+    for seen, expected in zip(forked_ones, executed, strict=True):
+        if expected == 1:
+            assert seen == 1
+        else:
+            # The numbers of processes and descriptors, and `-X utf8`
+            assert seen["session"] == seen["group"]
+            assert all(
+                seen[name] == expected[name]
+                for name in expected
+                if name not in ("session", "group", "argv", "words", "flags", "encodings")
+            )
 
 
 def test_a_forked_command_is_killed_after_its_timeout(forker: Forker, tmp_path: Path) -> None:
