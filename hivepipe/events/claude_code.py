@@ -392,9 +392,14 @@ class Stop(Event):
 
 
 class StopFailure(Stop):
-    """A turn ended by an API error. The kind of the error is often "unknown"."""
+    """A turn, or a subagent, ended by an API error. The kind of the error is often "unknown"."""
 
     __slots__ = ()
+
+    @property
+    def is_activity(self) -> bool:  # type: ignore[override]
+        """Whether the turn of the session ended."""
+        return not self.agent_id
 
     def _read(self, fields: Fields) -> None:
         super()._read(fields)

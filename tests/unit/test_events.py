@@ -138,6 +138,8 @@ READ: list[tuple[payloads.Payload, dict[str, Any], str, object]] = [
     (payloads.STOP, {"background_tasks": tasks("running", "pending")}, "background_tasks", 2),
     (payloads.STOP, {"background_tasks": tasks("completed", "failed")}, "background_tasks", 0),
     (payloads.STOP, {"background_tasks": tasks(None, 3)}, "background_tasks", 0),
+    (payloads.STOP_FAILURE, {}, "is_activity", True),
+    (payloads.STOP_FAILURE, {"agent_id": payloads.AGENT}, "is_activity", False),
     *[(payloads.POST_SKILL, {"tool_input": {key: "lint"}}, "skill", "lint")
       for key in ("skill", "skill_name", "name")],
     (payloads.POST_SKILL, {"tool_response": {"success": False}}, "reported_success", False),
