@@ -40,7 +40,7 @@ def unbroken(text: str) -> str:
 
 
 def short(path: str) -> str:
-    """Return a path relative to the current folder or to ~, if it is below one; it is unbroken."""
+    """Return a path, shortened if it is below the current folder or ~, that is never wrapped."""
     here = real_path(".")
     if path.startswith(f"{here}/"):
         return unbroken(os.path.relpath(path, here))

@@ -52,7 +52,7 @@ class ListedCalls:
         self._known.clear()
 
     def up_to(self, watch: Watch) -> str:
-        """Return the calls up to this new one as the note's script would, or "" if unknown."""
+        """Return the calls with this new one, as Redis would list them, or "" if unknown."""
         known = self._of(watch)
         if known is None or any(call.startswith(watch.id) for call in known):
             return ""

@@ -44,7 +44,7 @@ def greeting(event: Event, place: Place, context: Context, by_plugin: bool) -> b
 
 
 def _line(place: Place, time_ns: int, by_plugin: bool) -> str:
-    """Return the line for the user: the plugin has no package, or events wait; or ""."""
+    """Return the line that tells the user of a missing package or of waiting events, or ""."""
     missing = ""
     if by_plugin:
         from hivepipe.hook.plugin import unfinished  # noqa: PLC0415  rare

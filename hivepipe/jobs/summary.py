@@ -1,4 +1,4 @@
-"""A summary of a session, which is the arguments of record_summary."""
+"""A summary of a session, as the arguments of record_summary."""
 
 from hivepipe.jobs.args import Args
 

@@ -105,7 +105,7 @@ def _latency(counts: Counts) -> Latency:
 
 
 def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
-    """Return the end of the step that contains this percentile, in milliseconds."""
+    """Return the upper end of the range with this percentile, in milliseconds."""
     left = math.ceil(counts.total() * share)
     for step, number in sorted(counts.items()):
         left -= number
