@@ -4,7 +4,7 @@ No other source has tokens and duration of such an agent, or says that it was st
 path, for such prompts.
 """
 
-from hivepipe.events.claude_code import FAILED_OUTCOMES, valid_id
+from hivepipe.events.claude_code import CAP_TEXT, FAILED_OUTCOMES, clean, valid_id
 
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
@@ -12,11 +12,11 @@ def finished_agent(prompt: str) -> dict[str, object] | None:
     head, _, rest = prompt.partition("<result>")  # the agent's own text follows this tag
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
-    summary = _element(head, "summary")
-    # Without tokens only the summary tells a stopped agent from a command in the background.
-    if not agent or (tokens is None and not summary.startswith('Agent "')):
-        return None
     failed = _element(head, "status").lower() in FAILED_OUTCOMES
+    summary = clean(_element(head, "summary")[:CAP_TEXT])
+    # Without tokens only the summary tells a stopped agent from a command in the background.
+    if not agent or (tokens is None and not (failed and summary.startswith('Agent "'))):
+        return None
     return {
         "agent_id": agent,
         "type": "",

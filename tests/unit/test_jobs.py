@@ -606,11 +606,21 @@ def test_an_agent_that_was_stopped_has_failed(by: str) -> None:
     ended = only(plan(parse(payload), context()), "finish_agent").payload
     assert (ended["agent_id"], ended["failed"]) == ("a855b1017dce62d60", True)
     assert (ended["error"], ended["tokens"]) == (said, None)
+    payload = changed(payloads.TASK_NOTIFICATION, prompt=STOPPED_TASK.format(said + "\0" * 9000))
+    ended = only(plan(parse(payload), context()), "finish_agent").payload
+    assert ended["error"] == (said + "\ufffd" * 9000)[:2000]
 
 
 @pytest.mark.parametrize("said", ['Background command "Agent "Look"" was stopped', ""])
 def test_another_task_that_was_stopped_is_no_agent(said: str) -> None:
     payload = changed(payloads.TASK_NOTIFICATION, prompt=STOPPED_TASK.format(said))
+    assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
+
+
+def test_an_agent_that_another_agent_resumed_has_not_ended() -> None:
+    prompt = STOPPED_TASK.format('Agent "Look" was resumed by another agent')
+    prompt = prompt.replace("<status>killed</status>\n", "")
+    payload = changed(payloads.TASK_NOTIFICATION, prompt=prompt)
     assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
 
 
