@@ -57,6 +57,16 @@ def test_behind_shells_the_instance_is_the_nearest_claude(
     assert (instance.pid, instance.started) == (80, "5")
 
 
+def test_a_claude_more_than_four_steps_above_is_not_found(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = {100 - n: ("sh", 99 - n, str(50 - n)) for n in range(5)}
+    processes(monkeypatch, {**chain, 95: ("claude", 1, "1")})
+    assert this_instance(home).pid == 100
+    processes(monkeypatch, {**{n: chain[n] for n in (100, 99, 98, 97)}, 96: ("claude", 1, "1")})
+    assert this_instance(home).pid == 96
+
+
 @pytest.mark.parametrize("name", ["claude", "node", "python", "tmux", ""])
 def test_a_parent_that_is_no_shell_is_the_instance(
     home: str, monkeypatch: pytest.MonkeyPatch, name: str
