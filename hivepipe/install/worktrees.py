@@ -15,7 +15,7 @@ _WORD = "worktree "
 
 
 def settings_with_hooks(project: str) -> list[str]:
-    """Return these settings files, except in the project itself and the current folder."""
+    """Return worktrees' settings files with hooks, except in `project` and the current folder."""
     listed = (git.answer(project, "worktree", "list", "--porcelain") or "").splitlines()
     folders = [line.removeprefix(_WORD) for line in listed if line.startswith(_WORD)]
     return [

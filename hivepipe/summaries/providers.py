@@ -208,7 +208,7 @@ def read_credentials() -> dict[str, str]:
 
 
 def read_commands() -> dict[str, str]:
-    """Return name -> command that prints the secret. Raise CredentialsError as above."""
+    """Return name -> command that prints the secret; raise as `read_credentials` does."""
     kept = _read_file()
     return {name: kept[name + _COMMAND] for name in SETTABLE if name + _COMMAND in kept}
 
