@@ -7,14 +7,16 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hivepipe.archive import reading, totals
+from hivepipe.archive import append, reading, totals
 from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.sources import Source
 from hivepipe.errors import StoppedError
 from hivepipe.jobs.origin import Origin
@@ -86,6 +88,21 @@ def test_a_folder_name_that_is_not_utf8_is_replaced_in_the_metadata(scene: Scene
 
 
 # ---- the end of a file that grows
+
+
+def test_every_entry_of_the_index_has_a_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Index.change
+    paths: list[str] = []
+
+    def checked(index: Index, changes: dict[str, Entry | None]) -> None:
+        change(index, changes)
+        paths.extend(entry["path"] for entry in changes.values() if entry)
+        assert all((scene.kept / path).exists() for path in paths)
+
+    monkeypatch.setattr(Index, "change", checked)
+    scene.path.write_bytes(lines(2))
+    scene.extend()
+    assert paths
 
 
 def test_half_a_line_is_archived_once_it_is_complete(scene: Scene) -> None:
@@ -309,6 +326,22 @@ def test_a_stopped_run_keeps_its_lines_and_is_continued(
     assert scene.archived == lines(40)
     assert len(scene.reported()) == 40
     assert scene.meta["message_count"] == 40
+
+
+def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
+    seen = []
+    scene.path.write_bytes(lines(60))
+    with scene.source() as source:
+        callbacks = replace(
+            scene.callbacks(),
+            on_chunk=lambda _source, _path, chunk: seen.append(chunk.after.length),
+        )
+        scene.archives.extend(source, callbacks)
+    assert len(seen) > 5
+    assert seen == sorted(seen)
+    assert scene.archived == lines(60)
 
 
 # ---- totals
