@@ -21,10 +21,14 @@ _MADE_BOTH = f"{_MADE} and its folder"
 
 
 def to_ignore(path: str) -> Edit | None:
-    """Return the edit that makes git ignore this file, or None if it is not needed."""
-    exclude = None if is_ignored(path) else exclude_file(path)
-    if exclude is None or another_owner(exclude):
+    """Return the edit that makes git ignore this file, or None if it is not needed.
+
+    None also if the exclude file is another user's, or a link: other clones may use its target.
+    """
+    named = None if is_ignored(path) else _named_exclude_file(path)
+    if named is None or another_owner(named) or os.path.islink(named):
         return None
+    exclude = os.path.realpath(named)
     text = read(exclude)
     before = _start_of(exclude) if text is None else text
     return Edit(exclude, text, with_line(before, line_for(path)))
@@ -57,17 +61,16 @@ def is_tracked(path: str) -> bool:
 
 def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
     """Return the exclude file of the clone that contains this file, or None outside of clones."""
-    words = ("rev-parse", "--git-path", "info/exclude")
-    found = _git(path, *words, variables=variables)  # this path is relative to the folder
-    return os.path.realpath(os.path.join(_folder(path), found)) if found else None
+    named = _named_exclude_file(path, variables)
+    return os.path.realpath(named) if named else None
 
 
 def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line by which git would ignore this file, or None if it does.
 
-    hivepipe does not write the line if the exclude file belongs to another user, or if GIT_DIR
-    names the repository, because `uninstall` may run without that variable and leave the line. In a
-    clone GIT_DIR is ignored: in a git hook it names the hook's repository.
+    hivepipe does not write the line if the exclude file belongs to another user or is a link, or if
+    GIT_DIR names the repository, because `uninstall` may run without that variable and leave the
+    line. In a clone GIT_DIR is ignored: in a git hook it names the hook's repository.
     """
     variables = {} if exclude_file(path) else _variables_of_git()
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)
@@ -95,6 +98,13 @@ def without_line(text: str, line: str) -> str:
     if text.endswith(f"\n{ours}"):
         return text.removesuffix(f"\n{ours}")
     return text.replace(f"{ours}\n", "")
+
+
+def _named_exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
+    """Return the exclude file under the name that git uses, which may be a link."""
+    words = ("rev-parse", "--git-path", "info/exclude")
+    found = _git(path, *words, variables=variables)  # this path is relative to the folder
+    return os.path.join(_folder(path), found) if found else None
 
 
 def _start_of(exclude: str) -> str:

@@ -428,6 +428,23 @@ def test_the_lines_of_others_in_an_exclude_file_are_kept(user: User) -> None:
     assert exclude.read_text() == "*.tmp\n"
 
 
+def test_init_names_the_line_for_an_exclude_file_that_is_a_link(user: User) -> None:
+    user.git("init", "-q")
+    shared, exclude = user.home / "ignored", user.project / ".git" / "info" / "exclude"
+    shared.write_text("*.tmp\n")
+    exclude.unlink()
+    exclude.symlink_to(shared)
+    user.own(user.home)
+    assert "add /.claude/settings.local.json to ~/ignored" in user.hivepipe("init")
+    assert shared.read_text() == "*.tmp\n"
+    shared.write_text("*.tmp\n# hivepipe init\n/.claude/settings.local.json\n")  # before
+    user.own(shared)
+    assert "does not ignore" not in user.hivepipe("init")
+    user.hivepipe("uninstall")
+    assert shared.read_text() == "*.tmp\n"
+    assert exclude.is_symlink()
+
+
 def test_init_names_the_line_for_a_repository_that_git_dir_names(user: User) -> None:
     bare = user.home / "dots.git"
     user.git("init", "-q", "--bare", str(bare))
