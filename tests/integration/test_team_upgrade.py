@@ -4,15 +4,16 @@ import re
 import subprocess
 from pathlib import Path
 from subprocess import PIPE
+from urllib.parse import quote
 
 import pytest
 
 from hivepipe.errors import TeamError, TeamRefusedError
-from hivepipe.team import invites, schema_steps
+from hivepipe.team import address, invites, schema_steps
 from hivepipe.team.connection import connected
 from tests.conftest import ROOT
 from tests.postgres import ADMIN, Server, debians_folder, serving, wheels_folder
-from tests.team_scene import HomeOfTeam, Team, same_rows
+from tests.team_scene import SECRET, HomeOfTeam, Team, same_rows
 
 
 def upgrade(old: Server, new: Server) -> None:
@@ -24,6 +25,24 @@ def run(program: Path, server: Server, *words: str, given: bytes = b"") -> bytes
     place = ["-h", str(server.folder), "-p", str(server.port), "-U", ADMIN]
     done = subprocess.run([program, *place, *words], input=given, stdout=PIPE, check=True)
     return done.stdout
+
+
+def test_a_second_administrator_of_a_server_is_told_what_to_grant(team: Team) -> None:
+    server, name = team.server, "second chief"
+    if int(server.psql("SHOW server_version_num")) < 160_000:
+        pytest.skip("PostgreSQL 15 lets CREATEROLE grant every role")
+    server.psql(f"CREATE ROLE \"{name}\" LOGIN CREATEROLE PASSWORD '{SECRET}'")
+    server.psql(f'CREATE DATABASE "{name}" OWNER "{name}"')
+    login = address.parse(server.url(quote(name), f"{quote(name)}:{SECRET}"))
+    try:
+        with pytest.raises(TeamRefusedError) as told, connected(login) as connection:
+            schema_steps.apply(connection)
+        server.psql(str(told.value).partition("psql: ")[2])
+        with connected(login) as connection:
+            assert schema_steps.apply(connection) == schema_steps.step_names()
+    finally:
+        server.psql(f'DROP DATABASE "{name}"')
+        server.psql(f'DROP OWNED BY "{name}"; DROP ROLE "{name}"')
 
 
 @pytest.mark.usefixtures("team")  # no team of the user that runs the tests

@@ -11,7 +11,13 @@ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'hivepipe_owner') THEN
     CREATE ROLE hivepipe_owner NOLOGIN CREATEROLE;
   END IF;
-  EXECUTE format('GRANT hivepipe_owner TO %I', current_user);
+  BEGIN
+    EXECUTE format('GRANT hivepipe_owner TO %I', current_user);
+  EXCEPTION WHEN insufficient_privilege THEN  -- PostgreSQL 16, and another role made the owner
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format(
+      'another administrator prepared this server for a team, and has to run in psql: '
+      'GRANT hivepipe_owner TO %I WITH ADMIN OPTION', current_user);
+  END;
   EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
   EXECUTE format('GRANT CREATE, CONNECT, TEMPORARY ON DATABASE %I TO hivepipe_owner',
     current_database());
