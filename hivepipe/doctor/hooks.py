@@ -56,8 +56,11 @@ def recorded(facts: Facts) -> Iterator[Finding]:
     ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
     if ours and not read_record(facts.place.project):
         adopt = " --adopt" if os.path.isdir(f"{facts.place.project}/.hive-mind") else ""
-        text = "this project has hooks but is not registered (was it moved?): events go to"
-        yield Finding(f"{text} {facts.place.home}", f"hivepipe init{adopt}")
+        text = "this project has hooks but is not registered: events go to"
+        moved = (
+            "if the folder was renamed, run `hivepipe move-home --from OLD` instead of the repair"
+        )
+        yield Finding(f"{text} {facts.place.home}; {moved}", f"hivepipe init{adopt}")
 
 
 def programs(facts: Facts) -> Iterator[Finding]:

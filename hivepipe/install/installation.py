@@ -31,6 +31,7 @@ from hivepipe.install import (
 )
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
+from hivepipe.install.early_events import take_early_events
 from hivepipe.install.hook_entries import (
     CODEX_EVENTS,
     Event,
@@ -152,6 +153,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
             edits.undo(plan.settings)
         elif plan.settings in plan.changes:
             edits.make_undoable(plan.settings, plan.project, without_ours)
+    take_early_events(plan.project, plan.home)
     return plan
 
 

@@ -23,6 +23,7 @@ from hivepipe.home import (
 )
 from hivepipe.install import edits
 from hivepipe.install.data import holds_nothing
+from hivepipe.install.early_events import take_early_events
 from hivepipe.install.export_files import ExportFiles
 from hivepipe.install.restored_names import restore_names
 from hivepipe.stack import lifecycle, registration
@@ -87,6 +88,7 @@ def adopt_old_home(project: str, old: str) -> str:
         registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
         edits.follow_rename(old, project)
         registration.forget(old, home)
+    take_early_events(project, home)
     return home
 
 

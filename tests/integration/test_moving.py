@@ -32,6 +32,39 @@ def test_upgrade_backup_and_both_moves_keep_what_was_recorded(
         user.end_all()
 
 
+def test_events_after_a_rename_are_stored_once_the_home_is_adopted(user: User) -> None:
+    user.hivepipe("init")
+    renamed = user.home / "src"
+    user.project.rename(renamed)
+    settings = renamed / ".claude/settings.local.json"
+    user.fire("SessionStart", renamed, settings, source="startup")
+    assert "events go to" in user.hivepipe("doctor", cwd=renamed, expect=1)
+    user.hivepipe("move-home", "--from", str(user.project), cwd=renamed)
+    user.hivepipe("up", "-d", cwd=renamed)
+    until(lambda: user.sessions(renamed), "the event is lost")
+
+
+def test_events_from_before_init_are_stored_unless_the_default_home_does(user: User) -> None:
+    """As with the plugin, or with hooks that came with a clone."""
+    first, other = user.home / "first", user.home / "other"
+    first.mkdir()
+    other.mkdir()
+    user.own(user.home)
+    user.hivepipe("init", cwd=first)
+    hooks = first / ".claude/settings.local.json"
+    user.fire("SessionStart", other, hooks, source="startup")
+    user.fire("SessionStart", user.project, hooks, source="startup")
+    waiting = user.home / ".local/state/hivepipe/default/spool"
+    assert len(list(waiting.iterdir())) == 2
+    user.hivepipe("init")
+    assert len(list(waiting.iterdir())) == 1, "an event of another folder was taken"
+    user.hivepipe("up", "-d")
+    until(user.sessions, "the event is lost")
+    user.hivepipe("init", "--user")
+    user.hivepipe("init", cwd=other)
+    assert len(list(waiting.iterdir())) == 1, "the default home's event was taken"
+
+
 def run_step(user: User, step: str, place: str) -> str:
     """Run a step in its folder, and return the folder of the next step."""
     command = re.sub(r"hivepipe-2026-\S+", "hivepipe-2*.tar.gz", step)

@@ -1,0 +1,35 @@
+"""Events of a project from before its registration: its hooks spool them at the default home."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
+from hivepipe.home import default_home, locate, read_record
+from hivepipe.queue.raw_spool import convert_all
+from hivepipe.queue.spooled import read_spool_file, waiting_events
+from hivepipe.stack.copying import copy_file
+
+
+def take_early_events(project: str, home: str) -> None:
+    """Move the waiting events of a registered project from the default home to its own home.
+
+    A default home that is registered too keeps them: its own stack stores them. After an error of
+    the disk the rest waits for the next call.
+    """
+    default = default_home()
+    if read_record(default):
+        return
+    with suppress(OSError):
+        convert_all(default)
+        for path in waiting_events(default):
+            if _project_of(path) == project:
+                copy_file(str(path), f"{home}/spool/{path.name}")
+                path.unlink(missing_ok=True)
+
+
+def _project_of(path: Path) -> str:
+    """Return the registered project of a spooled event, or "" if it cannot be read."""
+    try:
+        return locate(read_spool_file(path)[0].envelope.project).project
+    except (BadEnvelopeError, NewerEnvelopeError, OSError):
+        return ""
