@@ -20,6 +20,7 @@ from hivepipe.install import edits, installation, removal, settings_text
 from hivepipe.install.claude_code import Scope, version_text
 from hivepipe.install.git_exclude import missing_line
 from hivepipe.install.hook_entries import EVENTS, Form, Version, events_of
+from hivepipe.install.known_entries import EDITED
 from hivepipe.install.status_line import has_ours
 from hivepipe.migration import record as records
 from hivepipe.migration.hooks import find_hooks
@@ -262,9 +263,11 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
 
 
 def _show_kept_hooks(plan: removal.Removal) -> None:
-    """Name the settings of other users and of worktrees whose hooks fail from now on."""
+    """Name the settings whose hooks stay: other users', edited ones, and those of worktrees."""
     for path, why in plan.of_others:
         say_prose(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
+    for path in plan.edited:
+        say_prose(f"left     {short(path)}: {EDITED}, and is not removed: delete it")
     for path in plan.copies:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
         say_prose(

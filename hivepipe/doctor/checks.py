@@ -18,6 +18,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "hook-events": hooks.complete,
     "hook-events-unknown": hooks.unknown,
     "hook-age": hooks.outdated,
+    "hook-edited": hooks.edited,
     "hook-by-name": hooks.shared,
     "hook-files": hooks.writable,
     "hook-version": hooks.stale,

@@ -12,11 +12,18 @@ from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.errors import RegistrationError
 from hivepipe.files.owner import another_owner
 from hivepipe.home import default_home, read_record
-from hivepipe.install import claude_code
+from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Entry, Form
 from hivepipe.install.installation import events_for
-from hivepipe.install.known_entries import form_of, is_old, launcher_of, old_paths
+from hivepipe.install.known_entries import (
+    EDITED,
+    form_of,
+    is_edited,
+    is_old,
+    launcher_of,
+    old_paths,
+)
 from hivepipe.programs import find_program, run_to_end
 from hivepipe.stack import hook_copy
 from hivepipe.stack.hook_bundle import MODULES, source_of
@@ -119,6 +126,14 @@ def outdated(facts: Facts) -> Iterator[Finding]:
                 text = f"{file.path} runs the hook of {event} in the way of an older version"
                 yield Finding(f"{text}: events get lost while the package is upgraded", _init(file))
                 break
+
+
+def edited(facts: Facts) -> Iterator[Finding]:
+    """Find hooks that were edited by hand: `init` and `uninstall` leave them alone."""
+    for file in facts.settings_files:
+        if settings_text.file_has_entries(file.path, is_edited):
+            text = f"{file.path}: {EDITED}: delete it, and run `hivepipe init` again"
+            yield Finding(text, is_note=True)
 
 
 def stale(facts: Facts) -> Iterator[Finding]:

@@ -28,12 +28,22 @@ _OLD_BY_NAME = frozenset(
     f'h=$(command -v hivepipe-hook) && exec "$h" {script}; exit 0 {_OLD_MARK}'
     for script in _SCRIPTS
 )
+_NAMES_A_HOOK = re.compile(
+    rf"hivepipe/hooks/([0-9a-f]{{16}}|default)/hook|(?<![\w-])hivepipe-hook(?![\w-])|{_OLD_HINT}"
+)
 _BY_NAME = frozenset(entry(event, Form.SHARED)["hooks"][0]["command"] for event in EVENTS)
+EDITED = "a hook there runs hivepipe's program in a form that hivepipe does not write"
 
 
 def is_ours(handler: object) -> bool:
     """Tell whether hivepipe wrote a handler, in any version and form."""
     return bool(form_of(handler)) or is_old(handler)
+
+
+def is_edited(handler: object) -> bool:
+    """Tell whether a handler names a hook of hivepipe in a form that hivepipe does not write."""
+    command, args = _parts(handler)
+    return not is_ours(handler) and bool(_NAMES_A_HOOK.search(" ".join([command, *(args or [])])))
 
 
 def form_of(handler: object) -> Form | None:

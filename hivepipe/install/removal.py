@@ -33,6 +33,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing
 from hivepipe.install.holdings import Holdings, Left, bases_of, delete, holdings
 from hivepipe.install.installation import without_hooks
+from hivepipe.install.known_entries import is_edited
 from hivepipe.install.restored_names import restore_names
 from hivepipe.queue import endpoint
 from hivepipe.stack import kernel, lifecycle, other_redis, registration
@@ -52,6 +53,7 @@ class Removal:
     plugin     the plugin whose hooks continue to run, or None
     copies     settings files in worktrees that contain the hooks and are not changed
     of_others  settings files with hooks that belong to other users and are not changed
+    edited     settings files with a hook that was edited by hand, and so is not removed
     """
 
     place: Place
@@ -67,6 +69,7 @@ class Removal:
     plugin: Plugin | None
     copies: list[str]
     of_others: list[Left]
+    edited: list[str]
 
     @property
     def is_empty(self) -> bool:
@@ -100,6 +103,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
         plugin=claude_plugin.switched_on(place.project, real_path(".")),
         copies=[] if user else _copies(place, found),
         of_others=_of_others(found),
+        edited=[path for path in found if settings_text.file_has_entries(path, is_edited)],
     )
 
 

@@ -51,10 +51,10 @@ def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
-def file_has_entries(path: str) -> bool:
-    """Tell whether a settings file has entries of hivepipe; an unreadable file has none."""
+def file_has_entries(path: str, is_wanted: IsWanted = is_ours) -> bool:
+    """Tell whether a settings file has selected entries; an unreadable file has none."""
     try:
-        return bool(entries(read_text(path, "utf-8", "surrogateescape")))
+        return bool(entries(read_text(path, "utf-8", "surrogateescape"), is_wanted))
     except (OSError, SettingsError):
         return False
 

@@ -535,6 +535,24 @@ def test_the_known_flaws_of_a_server_are_named_until_a_later_one_is_set(healthy:
     assert not [flaw for flaw in later if flaw.startswith("CVE-2024")]
 
 
+@pytest.mark.parametrize("form", ["--local", "--project"])
+def test_a_hook_that_was_edited_by_hand_is_named_here_and_by_uninstall(
+    user: User, form: str
+) -> None:
+    user.hivepipe("init", form)
+    assert "hook-edited" not in findings_of(user)
+    name = "settings.local.json" if form == "--local" else "settings.json"
+    path = user.project / ".claude" / name
+    settings = json.loads(path.read_text())
+    (hook,) = settings["hooks"]["Stop"][0]["hooks"]
+    hook["command"] = " ".join([hook["command"], *hook.pop("args", [])]) + " || true"
+    path.write_text(json.dumps(settings))
+    assert findings_of(user)["hook-edited"]["is_note"]
+    assert f"{name}: a hook there runs" in " ".join(user.hivepipe("uninstall").split())
+    assert json.loads(path.read_text())["hooks"].keys() == {"Stop"}
+    assert "a hook there runs" in " ".join(user.hivepipe("uninstall").split())
+
+
 def test_hooks_by_name_without_a_program_are_named_and_repaired(user: User) -> None:
     user.hivepipe("init", "--project")
     assert "hook-by-name" not in findings_of(user)
