@@ -3,6 +3,7 @@
 import json
 import os
 import posix
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -204,6 +205,9 @@ def test_the_uplink_ships_rows_and_its_lag_is_reported(
         until(
             lambda: json.loads(run("status", "--json", code=1).stdout)["team"]["lag_rows"] == 0,
             "rows still wait",
+        )
+        assert re.search(
+            r"^lag +none: the server had all \d+ s ago$", run("team", "status").stdout, re.M
         )
         run("team", "revoke", "ann/" + report["machine"])
         fire_sample(private_home, "SessionStart", session_id="later")

@@ -17,7 +17,8 @@ def show_uplink(report: dict[str, Any]) -> None:
     if report["lag_rows"] is None:
         say("lag       unknown: no uplink has run here yet")
     elif not report["lag_rows"]:
-        say("lag       none: the server has all")
+        at = report["shipped_secs"]  # a server that was restored since may lack rows
+        say("lag       none" + ("" if at is None else f": the server had all {at} s ago"))
     else:
         say(f"lag       {counted(report['lag_rows'], 'row')}, {report['lag_secs']:.0f} s")
     if report["archives_error"]:
