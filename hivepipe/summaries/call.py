@@ -19,6 +19,7 @@ from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer
 
 MOST_REQUESTS = 2  # the second request corrects a malformed answer
+MOST_TOKENS = 10_000_000  # of a request: more than any model can read or write
 LONGEST_ANSWER_BYTES = 1 << 20
 GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300
@@ -53,6 +54,13 @@ class Used(NamedTuple):
     output_tokens: int | None
     unsaid: int = 0  # requests whose usage is unknown
     cost_usd: float | None = None  # None if the provider does not report it
+
+    def or_unknown(self) -> "Used":
+        """Return the usage, or an unknown one if no model can have used so many tokens."""
+        most = MOST_TOKENS * max(self.requests, 1)
+        if all(0 <= (tokens or 0) <= most for tokens in (self.input_tokens, self.output_tokens)):
+            return self
+        return Used(self.requests, None, None, self.requests)
 
 
 class Reply(NamedTuple):
@@ -165,7 +173,7 @@ def _reply_of(fields: dict[str, Any], question: Question) -> Reply:
         fields.get("input_tokens"),
         fields.get("output_tokens"),
         fields.get("unsaid", 0),
-    )
+    ).or_unknown()
     if fields.get("failure"):
         return Reply(
             None, used, fields["failure"], fields["reason"], fields.get("retry_after_secs")
@@ -189,7 +197,7 @@ def _reply_of_claude(fields: dict[str, Any], question: Question) -> Reply:
         sum(_whole(usage, *_CLAUDES_INPUT) for usage in counted),
         sum(_whole(usage, "outputTokens") for usage in counted),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
-    )
+    ).or_unknown()
     if fields.get("is_error") or fields.get("subtype") != "success":
         return _failed_claude(fields, used)
     try:

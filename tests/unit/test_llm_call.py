@@ -1,5 +1,6 @@
 """What a call to a model is charged, and its reason, if its process dies."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hivepipe.summaries import call
 from hivepipe.summaries.providers import PROVIDERS, Offer
 from hivepipe.summaries.question import Question
+from tests.llm_server import SUMMARY
 
 
 def ask(granted: int) -> call.Reply:
@@ -42,3 +44,17 @@ def test_a_process_without_a_result_says_why(
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     assert reason in ask(1).reason
+
+
+@pytest.mark.parametrize("tokens", [10**12, -(10**6)])
+def test_tokens_that_no_model_can_use_are_unknown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tokens: int
+) -> None:
+    printed = {"requests": 2, "input_tokens": 1000, "output_tokens": tokens, "answer": SUMMARY}
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(printed)}'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    reply = ask(2)
+    assert reply.answer is not None
+    assert reply.used == call.Used(2, None, None, 2)
