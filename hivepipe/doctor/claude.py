@@ -95,7 +95,7 @@ def elsewhere(_facts: Facts) -> Iterator[Finding]:
 
 
 def disabled(_facts: Facts) -> Iterator[Finding]:
-    """Find environment variables that disable hooks."""
+    """Find environment variables that disable hooks or the archive."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if environment(name):
             yield Finding(f"{name} is set: hooks do nothing", f"unset {name}")
@@ -103,6 +103,10 @@ def disabled(_facts: Facts) -> Iterator[Finding]:
         if environment(name):
             text = f"your hooks will not run, because {name} is set, as by `claude --bare`"
             yield Finding(text, f"unset {name}")
+    folder = environment("CLAUDE_CONFIG_DIR")
+    if folder and not folder.startswith("/"):
+        text = f"CLAUDE_CONFIG_DIR={folder} is relative to each session's folder"
+        yield Finding(f"{text}, so transcripts are not archived: set an absolute path")
 
 
 def transcripts(facts: Facts) -> Iterator[Finding]:

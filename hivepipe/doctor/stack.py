@@ -237,7 +237,7 @@ def foreign(facts: Facts) -> Iterator[Finding]:
 
 
 def errors(facts: Facts) -> Iterator[Finding]:
-    """Find errors in the hooks' log of the last day."""
+    """Find errors and refused transcripts in the hooks' log of the last day."""
     log = Path(facts.place.logs, "hook-errors.log")
     try:
         if facts.now - log.stat().st_mtime > 86400:
@@ -246,7 +246,7 @@ def errors(facts: Facts) -> Iterator[Finding]:
             lines = file.read().splitlines()
     except OSError:
         return
-    bad = [line for line in lines if "[ERROR]" in line]
+    bad = [line for line in lines if "[ERROR]" in line or "] transcript refused: " in line]
     if bad:
         text = f"{log} has {counted(len(bad), 'error')}, the last one: {bad[-1]}"
         yield Finding(text, is_note=True)

@@ -453,6 +453,9 @@ def store_later_schema(user: User) -> None:
 
 
 HOOK_ERROR = "[2026-11-21T01:00:00Z] [stop] [ERROR] No space left on device\n"
+REFUSED = (
+    "[2026-11-21T01:00:01Z] [archive-transcript] [WARNING] transcript refused: it is not a file\n"
+)
 
 
 def test_failures_that_only_a_person_can_repair_are_named(healthy: User) -> None:
@@ -472,6 +475,8 @@ def test_failures_that_only_a_person_can_repair_are_named(healthy: User) -> None
     }.items():
         assert text in found[check]["text"]
     assert found["database"]["mend"] == ""
+    own_file(healthy, home(healthy) / "logs" / "hook-errors.log", HOOK_ERROR + REFUSED)
+    assert "2 errors, the last one" in findings_of(healthy)["hook-errors"]["text"]
 
     local = healthy.project / ".claude" / "settings.local.json"
     local.write_text(json.dumps(json.loads(local.read_text()) | {"disableAllHooks": False}))
@@ -497,6 +502,8 @@ def test_environment_variables_that_disable_hooks_are_named(healthy: User) -> No
         found = findings_of(healthy, **dict.fromkeys(variables.values(), "1"))
         for check, variable in variables.items():
             assert variable in found[check]["text"]
+    found = findings_of(healthy, CLAUDE_CONFIG_DIR="conf")
+    assert "CLAUDE_CONFIG_DIR=conf is relative" in found["environment"]["text"]
 
 
 def use_server(user: User, server: Path) -> None:
