@@ -33,6 +33,10 @@ FOUND = (
     "AUTH PLAIN «AGFuYQBodW50ZXIyeA==»",
     "[smtp.gmail.com]:587 ana:«abcdefghijklmnop»",
     "export GITHUB_TOKEN=«ghs_<d6>_eyJ<A33>.eyJ<A220>.<w171>»",
+    "stripe: «sk_test_hSmDbVjwy<d1>»",
+    "Das Passwort lautet «!Dragon».",
+    "密码:«!hunter_shop»",
+    "docker run -e admin_pw=«3.3.0-Sub.10» shop",
 )
 LEFT = (
     "«AKIA<u16>» was used by commit <h40>",
@@ -53,6 +57,10 @@ LEFT = (
     "密码: 6~18个字符",
     "パスワードは8文字以上16文字以下",
     "mqtt:\n  username: shop\n  password: !secret mqtt_password\n",
+    "db:\n  password: !ENV ${DB_PASSWORD}\n",
+    "stack:\n  Password: !Ref DatabasePassword\n",
+    "  verdaccio-htpasswd: 13.0.0-next-8.7\n",
+    "docs/Mid-server-high-availability-configuration.md",
 )
 
 
