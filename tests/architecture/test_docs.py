@@ -62,7 +62,10 @@ USERS_PAGES = (
     *("watching", "web"),
 )
 EXAMPLES = {"docs/first-change.md": {"models"}}  # the page adds this command
-GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists
+GENERAL = (  # explained once, above the lists
+    *("--json", "--utc", "--yes", "--dry-run", "--limit"),
+    *("--person", "--machine", "--admin", "--team", "--port", "--bind"),
+)
 READERS = ("variable", "of_this_process", "switched_on", "switched_off", "number", "read_setting")
 
 
