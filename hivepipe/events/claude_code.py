@@ -409,6 +409,7 @@ class StopFailure(Stop):
 class SessionEnd(Event):
     """The session ends. After `clear` and `resume` the process continues."""
 
+    about = ("transcript_path",)  # Claude Code moves the transcript when it leaves a worktree
     __slots__ = ("reason",)
 
     def _read(self, fields: Fields) -> None:

@@ -265,7 +265,8 @@ PAYLOADS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("StopFailure", {"effort": {"level": "high"}}, "pause_session", {**PAUSE, **FAILED}),
     ("StopFailure", OF_EXPLORER, "finish_agent",
      {**EXPLORER, "failed": True, "error": FAILED["said"]}),
-    ("SessionEnd", {}, "end_session", {"reason": "prompt_input_exit"}),
+    ("SessionEnd", {}, "end_session",
+     {"reason": "prompt_input_exit", "transcript_path": payloads.TRANSCRIPT}),
     ("SessionEnd", {}, "conclude_session",
      {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}),
 ]  # fmt: skip
