@@ -59,8 +59,8 @@ def _head(found: TimeLine) -> Iterator[tuple[str, str]]:
         yield "client", session["client"]
     yield "title", session["objective"] or ""
     yield "project", short(session["project"] or "")
-    effort = session.get("effort")
-    yield "model", (session["model"] or "") + (f", effort {effort}" if effort else "")
+    effort = f"effort {session['effort']}" if session.get("effort") else ""
+    yield "model", ", ".join(filter(None, (session["model"], effort)))
     yield "task", session["task_id"] or ""
     began, last = shown_time(session["created_at"]), shown_time(session["last_active_at"])
     yield "time", f"{began} to {last}"

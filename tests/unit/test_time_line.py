@@ -162,6 +162,11 @@ def test_the_text_has_a_line_for_each_event(show: Any) -> None:
     assert not re.search(r" $", output, re.M)
 
 
+def test_an_effort_without_a_model_is_shown_alone(db: Database, show: Any) -> None:
+    db.execute("UPDATE sessions SET model = '', effort = 'high'", {})
+    assert "  model       effort high\n" in show()
+
+
 def test_a_terminal_of_80_columns_holds_every_line(
     show: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
