@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,17 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.stack import hook_copy
-from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, redis_files, until
+from tests.conftest import (
+    CLI,
+    PATIENCE_SECS,
+    ROOT,
+    WORKERS,
+    Home,
+    Process,
+    Server,
+    redis_files,
+    until,
+)
 
 BUILT = ROOT / "hivepipe" / "_native" / "hook"
 NOT_COMPARED = (
@@ -159,9 +170,16 @@ class HookHome:
         return sorted((self.home.path / "spool").glob("*.raw"))
 
     def convert(self) -> None:
-        """Convert raw events to spool files, as a drain does."""
-        command = [sys.executable, "-I", "-m", "hivepipe.hook.convert_spool", *map(str, self.raw())]
-        subprocess.run(command, env=self.env, check=True, timeout=PATIENCE_SECS)
+        """Convert raw events to spool files, as a drain does, in a fork if that is possible."""
+        words = [str(ROOT / "hivepipe/hook/convert_spool.py"), *map(str, self.raw())]
+        with tempfile.TemporaryFile() as out:
+            files = [out] * 3
+            made = WORKERS.start(words, self.env, self.home.project, files)
+            command, folder = [*CLI[:2], *words], self.home.project
+            process = made or subprocess.Popen(command, -1, None, *files, env=self.env, cwd=folder)
+            code = process.wait(PATIENCE_SECS)
+            out.seek(0)
+            assert (code, out.read()) == (0, b"")
 
 
 @contextmanager
