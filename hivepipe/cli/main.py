@@ -91,12 +91,10 @@ class _Commands(click.Group):
         except OSError as error:
             message = _reason(error)
             _drop_what_cannot_be_written()
-        except ModuleNotFoundError as error:  # an upgrade without the packages of its lock
-            message = f"{error.name} is missing: install hivepipe again, with its requirements.lock"
         except (MemoryError, ImportError) as error:
-            if not isinstance(error, MemoryError) and _NO_ROOM not in str(error):
+            message = _why_not_loaded(error)
+            if not message:
                 raise
-            message = "not enough memory (ulimit -v, or the limit of a container)"
         say(f"hivepipe: {with_limit_if_hit(message)}", err=True)
         return ctx.exit(1)
 
@@ -133,6 +131,17 @@ def _reason(error: OSError) -> str:
             if free_bytes(folder) < FULL_BYTES:
                 return f"the disk of {folder} is full"
     return str(error)
+
+
+def _why_not_loaded(error: MemoryError | ImportError) -> str:
+    """Return why modules cannot be loaded; "" for a fault of hivepipe, which needs a traceback."""
+    if isinstance(error, MemoryError) or _NO_ROOM in str(error):
+        return "not enough memory (ulimit -v, or the limit of a container)"
+    missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""
+    if not missing or missing.partition(".")[0] == "hivepipe":
+        return ""
+    # An upgrade without the packages of its lock
+    return f"{missing} is missing: install hivepipe again, with its requirements.lock"
 
 
 def _refuse_deleted_folder() -> None:

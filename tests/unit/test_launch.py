@@ -59,6 +59,8 @@ NO_MEMORY = "not enough memory (ulimit -v, or the limit of a container)"
             ModuleNotFoundError("No module named 'msgspec'", name="msgspec"),
             "msgspec is missing: install hivepipe again, with its requirements.lock",
         ),
+        (ModuleNotFoundError("import of x halted; None in sys.modules"), None),
+        (ModuleNotFoundError("No module named 'hivepipe.x'", name="hivepipe.x"), None),
         (ImportError("undefined symbol"), None),  # a fault of the package
     ],
 )
