@@ -366,7 +366,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     if not replace and not is_new:
         raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
     if is_new:  # there is nothing to keep, and `uninstall --purge` leaves what was moved aside
-        for path in (*there, Path(f"{database}-shm")):
+        for path in (database, log, Path(f"{database}-shm")):  # a reader, too, makes the last two
             path.unlink(missing_ok=True)
         return None
     if database.exists():

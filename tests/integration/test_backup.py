@@ -135,6 +135,7 @@ def test_a_backup_is_restored_into_an_empty_home(
     modes = [path.stat().st_mode & 0o777 for path in (kept, *kept.parents[:2])]
     assert modes == [0o600, 0o700, 0o700]
     assert not list(other.path.glob("backups/*")), "an unused database was moved aside"
+    assert not list(other.path.glob("hive.db-*")), "files of the unused database are left"
 
 
 def test_a_restore_does_not_need_a_safe_extractall(
