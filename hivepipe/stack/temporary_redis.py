@@ -60,7 +60,7 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
             umask=0o077,
         )
         try:
-            _wait(server, address)
+            _wait(server, stack.home, address)
             yield address
         finally:
             server.terminate()  # Redis writes and syncs its file first
@@ -71,11 +71,14 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
             os.close(lock)
 
 
-def _wait(server: "subprocess.Popen[bytes]", address: str) -> None:
+def _wait(server: "subprocess.Popen[bytes]", home: str, address: str) -> None:
     deadline = time.monotonic() + START_SECS
     while not answers(address):
         if server.poll() is not None:
-            raise StackError("Redis cannot read its file: `hivepipe up` says why")
+            raise StackError(
+                f"Redis cannot use its file in {home}: see whether you may write it, and what "
+                "redis-check-aof says of it"
+            )
         if time.monotonic() > deadline:
             raise StackError("Redis does not start in time")
         time.sleep(0.02)

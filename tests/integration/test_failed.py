@@ -196,6 +196,13 @@ def test_unreadable_jobs_are_listed_retried_and_discarded(
 # ---- errors
 
 
+def test_a_file_that_redis_cannot_read_is_located(private_home: Home) -> None:
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
+    (private_home.path / "appendonly.aof").write_text("garbage")
+    output = private_home.command("failed", "list", expect=1)
+    assert f"Redis cannot use its file in {private_home.path}: " in output
+
+
 def test_an_unknown_or_ambiguous_id_is_reported(private_home: Home, redis_server: Server) -> None:
     add_failed_job(redis_server, "aa1", b"x")
     add_failed_job(redis_server, "aa2", b"x")
