@@ -213,6 +213,7 @@ def run_runner(words: list[str], **how: Any) -> None:
 
     The last two words are the numbers of its descriptors.
     """
+    assert how["start_new_session"], "the fork would have a session of its own nevertheless"
     arguments = [*words[words.index("hivepipe.orchestrator.runner") + 1 : -2], "3", "4"]
     env = {os.fsdecode(name): os.fsdecode(value) for name, value in how["env"].items()}
     with open(os.devnull, "rb") as stdin:
