@@ -3,7 +3,6 @@
 Tool results are shortened, and thinking is left out, because messages say more in fewer bytes.
 """
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
@@ -12,16 +11,13 @@ from typing import NamedTuple
 from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.lines import Fields, blocks, message_text, part, read_line, text
+from hivepipe.transcripts.local_commands import is_local_command
 
 LIMIT_BYTES = 20_000
 CALL_CHARACTERS = 300
 RESULT_CHARACTERS = 500
 MESSAGE_CHARACTERS = 4_000
 
-# Terminal commands are left out: a session that was only resumed and closed needs no new summary.
-_OF_THE_TERMINAL = re.compile(
-    r"<local-command-|<command-name>/(exit|quit|clear|resume|status|cost|usage|context|model)<"
-)
 _ARGUMENTS = ("file_path", "notebook_path", "command", "pattern", "skill", "description", "url")
 
 
@@ -64,7 +60,8 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
     if kind not in ("user", "assistant"):
         return
     words = _words(line, message)
-    if words and not _OF_THE_TERMINAL.match(words):
+    # A session that was only resumed and closed needs no new summary.
+    if words and not is_local_command(words):
         yield f"{_speaker(line, kind, words)}: {words}"
     for call in blocks(message, "tool_use"):
         yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"

@@ -32,6 +32,7 @@ from hivepipe.transcripts.lines import (
     read_line,
     text,
 )
+from hivepipe.transcripts.local_commands import is_local_command
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts, counted_by
 from hivepipe.transcripts.usage import (
     Usage,
@@ -334,7 +335,7 @@ class Totals:
             self.outcome = "interrupted"
         elif line.get("isMeta") is not True:
             self.messages += not is_machine_made(words)
-            self.outcome = "unknown"
+            self.outcome = self.outcome if is_local_command(words) else "unknown"
             self.message_counts.close(_mark_of_line(line))
 
     def _feed_result(self, line: Fields, result: Fields) -> None:

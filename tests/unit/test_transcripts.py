@@ -349,6 +349,20 @@ def test_requests_of_the_harness_are_not_counted() -> None:
     assert (totals.lines, totals.session, totals.cwd) == (1, "", "")
 
 
+@pytest.mark.parametrize(
+    ("words", "outcome"), [("/cost", "success"), ("/compact", "success"), ("/review", "unknown")]
+)
+def test_a_command_without_the_model_keeps_the_outcome(words: str, outcome: str) -> None:
+    content = [{"type": "text", "text": "done"}]
+    answer = {"id": "m", "stop_reason": "end_turn", "content": content}
+    done = {**message("a", "assistant"), "message": {**answer, "role": "assistant"}}
+    command = message("b")
+    command["message"]["content"] = f"<command-name>{words}</command-name>"
+    output = message("c")
+    output["message"]["content"] = "<local-command-stdout>Total cost: $1</local-command-stdout>"
+    assert totals_of_records(done, command, output).outcome == outcome
+
+
 @pytest.mark.parametrize("name", ["Task", "Agent"])
 def test_a_call_names_the_type_of_its_subagent(name: str) -> None:
     given_input = {"subagent_type": "Explore"}
