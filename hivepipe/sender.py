@@ -58,7 +58,7 @@ def is_gone() -> bool:
 
 
 def place() -> tuple[str, str, str] | None:
-    """Return project, home and record from the sender, or None if they must be looked up."""
+    """Return the sender's project, home and registration record; None means to look them up."""
     return None if is_gone() or _now is None else _now.place
 
 

@@ -108,7 +108,7 @@ def _refuse_edited(
     """Raise EditedArchiveError if another program changed the lines.
 
     Lines that a killed process left after the checkpoint do not count as a change. If
-    `removed_lines` is None, all lines after it are accepted.
+    `removed_lines` is None, all lines after the checkpoint are accepted.
     """
     if kept.lines_status() is None or kept.is_untouched(offsets):
         return

@@ -319,7 +319,7 @@ class Archives(Catalog):
 
 
 def _rules_of(before: Offsets, redactor: "Redactor") -> int:
-    """Return the checksum of the rules of all lines after this append, or 0 if they differ."""
+    """Return the checksum of the rules, or 0 if other rules redacted the lines so far."""
     is_of_one = before.rules == redactor.checksum or not before.length
     return redactor.checksum if is_of_one else 0
 

@@ -1,8 +1,7 @@
 """Tool call totals and the last activity of each session.
 
-A session has one row for each start of its totals in Redis, which starts new totals after a loss of
-its data. The total of a session is the sum of its rows. Totals only rise, and times only move
-forward.
+If Redis loses its data, it counts a session from 0 again, and the session gets another row here.
+The total of a session is the sum of its rows. Totals only rise, and times only move forward.
 """
 
 import json

@@ -80,7 +80,7 @@ def end_worker(db: Database, worker: str, column: str) -> None:
 
 
 def _task_left_by(db: Database, worker: str) -> str:
-    """Return the open task of an ended worker that no unended worker works on, or "".
+    """Return the open task of an ended worker if no other worker still has it, or "".
 
     Only a task that a spawn created is returned; it has the id of a worker. Other tasks belong to
     the user and stay open.

@@ -30,7 +30,7 @@ def running_instances(db: Database) -> list[Row]:
 
 
 def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
-    """Return the sessions that ended before a time without their follow-up work."""
+    """Return the sessions that ended before a time and whose follow-up work is unclaimed."""
     sql = """
         SELECT id, project, transcript_path FROM sessions
         WHERE status = 'ended' AND concluded_ns < last_end_ns AND last_end_ns < :before

@@ -61,10 +61,10 @@ def _signal_ns(job: Origin, source: str) -> int:
 
 
 def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> None:
-    """Set a column unless its value has a higher order.
+    """Set a column unless its present value has a higher order.
 
-    The metadata keep the order of each column. Of two values with the same order, the greater one
-    stays.
+    The order is usually the event's time; the metadata keep it for each column. If both orders are
+    the same, the greater value stays.
     """
     metadata = _object_in(row.get("metadata"))
     orders = _orders_in(metadata)

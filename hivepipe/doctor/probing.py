@@ -153,7 +153,8 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
     """Return a hook's environment: the shell's, `env` of the settings, and Claude Code's own.
 
-    Files in the project may only set hivepipe's variables: others could run a program of a clone.
+    Files in the project may only set hivepipe's variables: with other variables, a clone could run
+    a program of its own.
     """
     found = everything()
     for file in reversed(facts.settings_files):  # the file with the highest precedence comes last

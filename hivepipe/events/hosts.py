@@ -32,10 +32,10 @@ class Host:
         has_transcripts: bool = False,
         folder_variable: str = "CLAUDE_CONFIG_DIR",
     ) -> None:
-        """Set the tables from the host's names to ours; `arguments` has names of tool arguments.
+        """Set the facts about a host; the tables map its names to Claude Code's.
 
-        `has_transcripts` is True if hivepipe can read its transcripts. `folder_variable` is the
-        variable with the host's folder.
+        `arguments` has the names of tool arguments. `has_transcripts` is True if hivepipe can read
+        its transcripts. `folder_variable` is the environment variable with its folder.
         """
         self.name = name
         self.is_host_of = is_host_of

@@ -127,10 +127,11 @@ class Context:
     """The circumstances of an event: its session, process and time.
 
     `own_session` is the known session of this instance, or "" if the store must find it.
-    `enters_session` is True for the instance's first event in it, also after its end.
-    `claude_folder` is "" for the default. `snapshot` is the copy of an identity file that this call
-    changed. With `wants_memories`, memories are added to prompts; `recalled` are those added to
-    this prompt, and `shown` their ids. `machine` (host, boot, pid namespace) is set at a start.
+    `enters_session` is True for the instance's first event in the session, and for the first one
+    after the session's end. `claude_folder` is "" for the default. `snapshot` is the copy of an
+    identity file that this call changed. With `wants_memories`, memories are added to prompts;
+    `recalled` are those added to this prompt, and `shown` their ids. `machine` (host, boot, pid
+    namespace) is set at a start.
     """
 
     session = own_session = instance = pid_started = project = cwd = swarm = task = ""

@@ -163,7 +163,7 @@ class Manifest:
     # ---- files that were renamed
 
     def record_rename(self, name: str, copy: str) -> None:
-        """Record the new name of an existing file."""
+        """Record that the existing file `name` is now called `copy`."""
         self._write("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", name, copy, time.time())
 
     def renamed(self) -> dict[str, str]:

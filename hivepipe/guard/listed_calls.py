@@ -59,7 +59,7 @@ class ListedCalls:
         return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
 
     def has_results_of_all(self, watch: Watch) -> bool:
-        """Tell whether each call of this batch has its result in the list; refused calls do not."""
+        """Tell whether the list has a result for each call of a batch; a refused call has none."""
         known = self._of(watch)
         if known is None:
             return False

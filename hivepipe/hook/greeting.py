@@ -68,7 +68,7 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
 
 
 def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
-    """Return the name of a project's part: its notes, or a numbered part of a kind."""
+    """Return the name of a part about a project: its notes, or part `number` of a kind."""
     name = f"{kind}-{short_hash(project)}"
     return name if number is None else f"{name}-{number}"
 

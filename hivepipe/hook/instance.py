@@ -97,10 +97,10 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
 
 
 def had_no_session(event: Event, instance: Instance) -> bool:
-    """Tell whether a process without a session ends: `claude plugin` fires only SessionEnd.
+    """Tell whether this is a SessionEnd without a session: `claude plugin` fires only this event.
 
-    A session that began before the hooks were installed has a transcript, and a session that a
-    person ends has another reason.
+    A session that began before the hooks were installed is told apart by its transcript, and one
+    that a person ends by its reason.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False

@@ -403,7 +403,7 @@ def _count(
 def _keep_markers(
     event: Event, place: home.Place, instance: instances.Instance, context: job_plan.Context
 ) -> None:
-    """Update the markers after the hand-over, because the session's own upsert is enqueued then."""
+    """Update the markers; called after the hand-over, when the session's own job is enqueued."""
     try:
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)

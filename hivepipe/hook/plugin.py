@@ -95,7 +95,10 @@ def _drop_old_events(place: Place) -> None:
 
 
 def _command(is_copy: bool) -> str:
-    """Return the command that completes the installation, with this copy as the package."""
+    """Return the command that completes the installation.
+
+    With `is_copy` it also installs the package, from the plugin's copy.
+    """
     if not is_copy:
         return "hivepipe init --user"
     copy = __file__.rsplit("/", 3)[0].replace("'", "'\\''")

@@ -80,8 +80,8 @@ def holds_nothing(place: Place) -> bool:
 def _redis_took_any(place: Place) -> bool:
     """Tell whether Redis ever accepted a job; if it is stopped, search its file.
 
-    Return True also if Redis answers with an error, or if, after a kill, the file has the counter's
-    key without a job.
+    Return True also if Redis answers with an error. A kill can leave the counter's key in the file
+    without a job; then the result is True, too.
     """
     if answers(place.socket):
         try:

@@ -80,7 +80,8 @@ def plan(
 
     adopt      use the home of 1.0.0 in the project
     in_tree    keep the data in the project
-    with_line  also set the status line; hivepipe's own with a path is updated in any case
+    with_line  also set the status line; one that hivepipe set is updated in any case, unless the
+               settings are shared
 
     Raises SettingsError if the settings cannot be changed.
     """
@@ -168,7 +169,7 @@ def without_ours(text: str) -> str:
 
 
 def _status_line_elsewhere(scope: Scope, here: str) -> str:
-    """Return another file's status line command that one in this scope would override."""
+    """Return another file's status line command, which a line in this scope would override."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
         with suppress(OSError, SettingsError):  # raised for a file that stays as it is

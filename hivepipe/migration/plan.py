@@ -60,7 +60,7 @@ class Plan:
         return not (homes or self.old_hooks or self.files)
 
     def homes(self) -> list[OldHome]:
-        """Return the homes to import from at their current places, moved ones first."""
+        """Return the homes to import, each with its current place; moved ones come first."""
         aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 

@@ -64,7 +64,10 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return the log lines of one run, the run's own line last, so that a torn run is repeated."""
+    """Return the log lines of one run.
+
+    The line that names the run is the last, so a run that was written in part is written again.
+    """
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]

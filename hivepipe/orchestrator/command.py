@@ -1,9 +1,9 @@
 """The command line and the environment of a worker's Claude Code.
 
 The environment is built from an allow list (hivepipe.settings.inherited). It holds no credentials
-except those that the user's settings name. It holds no variables of Claude Code, because it refuses
-to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a worker is an ordinary
-session whose hooks run.
+except those that the user's settings name. It holds no variables of Claude Code, because Claude
+Code refuses to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a worker is an
+ordinary session whose hooks run.
 """
 
 import json

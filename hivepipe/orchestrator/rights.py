@@ -81,7 +81,7 @@ def rights_of(flags: tuple[str, ...]) -> str:
 
 
 def _allowed(words: list[str]) -> list[str]:
-    """Return the patterns of the Bash rules in allow flags; "" allows all commands."""
+    """Return the command patterns of Bash rules in flags that allow tools; "" allows all."""
     option, found = "", []
     for word in words:
         if word.startswith("-"):

@@ -78,7 +78,7 @@ class Worker:
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return its last status, without the problem of a missing commit if it may not commit."""
+        """Return its last status; a missing commit is no problem if the worker may not commit."""
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):
             return status

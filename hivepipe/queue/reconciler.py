@@ -1,8 +1,8 @@
 """Requeue jobs that a killed stock worker left outside its queue.
 
-A stock `rq worker` on several queues pops with BLPOP. If it is killed there, the job's hash says
-`queued` but no list has the id. If it is killed later, the job stays in `rq:wip` after its lease
-has ended. No job is taken from a live worker.
+A stock `rq worker` on several queues pops with BLPOP. If it is killed right after the pop, the
+job's hash says `queued` but no list has the id. If it is killed later, the job stays in `rq:wip`
+after its lease has ended. No job is taken from a live worker.
 """
 
 from typing import Any

@@ -8,7 +8,7 @@ linear in the text, and zero if no value is known.
 
     <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
 
-The digit is 1 if the value has a character that JSON in JSON escapes.
+The digit is 1 if the value has a character that is escaped in JSON inside JSON.
 """
 
 import hmac
@@ -55,7 +55,7 @@ class Known(NamedTuple):
     length: int
     at: int  # offset of the sketch in the value
     sketch: bytes
-    is_escaped: bool  # JSON in JSON escapes one of the value's characters
+    is_escaped: bool  # the value has a character that is escaped in JSON inside JSON
     kind: str
 
     def text(self) -> str:
@@ -107,7 +107,7 @@ class Learned:
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
         """Tell whether a known value may be in a text.
 
-        With `escaped` only values that JSON in JSON escapes are searched.
+        With `escaped` only values with `is_escaped` are searched.
         """
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))

@@ -15,7 +15,7 @@ r"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml
     keywords = ["HR-", "IT-"]           # every match contains one; without any, all texts are tried
     sieve = 'HR-|IT-'                   # the same as a pattern
     unless = '0{6}|1{6}'                # a value that fully matches this is not a secret
-    not_in = 'HR-form'                  # a match that starts inside one of this is ignored
+    not_in = 'HR-form'                  # a match that starts inside a match of this is ignored
     entropy = 2.0                       # minimum, in bits per character
     random = true                       # it must look more random than a word
     token = true                        # needs no name before it; it must start like a word ...

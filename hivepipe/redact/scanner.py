@@ -68,8 +68,8 @@ class Scanner:
     ) -> list[int]:
         """Return the numbers of the rules whose secrets may be in the text, escaped or not.
 
-        `among` has the suspects of a text that contains this one. With `may_be_disguised`, the
-        number of the disguise is always included.
+        The number after the last rule stands for a disguise; with `may_be_disguised` it is always
+        included. `among` has the suspects of a text that contains this one.
         """
         found: list[int] = [len(self.rules)] if may_be_disguised else []
         for sieve in self._sieves:
@@ -105,7 +105,7 @@ class Scanner:
             yield max(start, 0), end
 
     def is_disguise(self, suspects: Sequence[int]) -> bool:
-        """Tell whether the number of the disguise is among the suspects."""
+        """Tell whether a disguise is among the suspects."""
         return bool(suspects) and suspects[-1] == len(self.rules)
 
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:

@@ -91,7 +91,7 @@ def _needs_folder(home: str) -> bool:
 
 
 def _older_wrote_last(home: str) -> bool:
-    """Tell whether an older Redis wrote here after a newer one, which would ignore its file now."""
+    """Tell whether an older Redis wrote last, to a file that a newer one would ignore now."""
     folder, file = _last_writes(home)
     return 0 < folder <= file
 

@@ -199,7 +199,7 @@ class Totals:
         return False
 
     def _note_line(self, mark: str) -> None:
-        """Store the mark of a line; a summary that names the line becomes the title."""
+        """Store a line's mark; a summary that was waiting for this line becomes the title."""
         if not mark:
             return
         self.recent.append(mark)

@@ -36,9 +36,9 @@ def merged(one: Usage, other: Usage) -> Usage:
     """Merge two records of one message; `one` is from the session that began first.
 
     The record with more output counts, with the earlier of the two times. If a fork names a session
-    as the origin, the message belongs to that session. It belongs to a session rather than to a
-    subagent. The result does not depend on order or repetition. If no origin is named (forks by `-p
-    --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
+    as the origin, the message belongs to that session. Between a session and a subagent, it belongs
+    to the session. The result does not depend on order or repetition. If no origin is named (forks
+    by `-p --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
     belongs to `one`.
     """
     record = max(

@@ -132,7 +132,7 @@ class ClaimingWorker(SimpleWorker):
         return True
 
     def _prepare_claim(self) -> bool:
-        """Do the work that precedes a claim; return True to claim nothing, as more of it waits."""
+        """Do the work that precedes a claim; return True if more of it has to be done first."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:

@@ -66,7 +66,7 @@ class Listed(NamedTuple):
         return Point(self.number + 1, self.last, self.crc)
 
     def is_newer(self, edition: int, length: int) -> bool:
-        """Tell whether the server has more lines than this machine, restored from a backup."""
+        """Tell whether the server has more lines than this machine, as after a restore here."""
         return edition < self.edition or (edition == self.edition and length < self.last)
 
 
@@ -195,7 +195,10 @@ class Pass:
     def _start(
         self, lines: BinaryIO, known: Listed | None, head: Head, length: int, crc: int
     ) -> Point | None:
-        """Return the start of sending, or None while the lines change; drop a changed archive."""
+        """Return the point from which to send, or None while the lines change.
+
+        If lines that were sent have changed, drop the archive and send it from its beginning.
+        """
         is_same = known is not None and head["edition"] == known.edition
         if known and is_same and checksum_from(lines, known.next, length) == crc:
             return known.next
