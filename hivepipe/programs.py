@@ -29,7 +29,7 @@ def find_program(name: str) -> str | None:
 
 
 def find_programs(name: str) -> Iterator[str]:
-    """Yield the absolute path of each program of a name in the order of PATH, or of one path."""
+    """Yield the absolute paths of the programs of this name on PATH; a path yields itself."""
     if "/" in name:
         names = [os.path.abspath(name)]
     else:

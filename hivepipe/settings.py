@@ -101,7 +101,7 @@ def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
 
 
 def of_one_home(environment: "Mapping[bytes, bytes]") -> dict[str, str]:
-    """Return those variables of an environment that are valid only for its stack's home."""
+    """Return the variables in a stack's environment that apply to its home alone."""
     return {
         name: value.decode("utf-8", "surrogateescape")
         for name in _OF_ONE_HOME

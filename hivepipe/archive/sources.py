@@ -132,7 +132,7 @@ def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
 
 
 def _described(real: str, names: list[str], session: str, agent_type: str) -> Source:
-    """Return the source that a path describes, without its descriptor."""
+    """Return the source that a path describes; its file is not opened yet."""
     stem, suffix = os.path.splitext(names[-1])
     if suffix != ".jsonl":
         raise RefusedTranscriptError("it is not named *.jsonl")

@@ -146,7 +146,7 @@ def unseen(home: str) -> list[str]:
 
 
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
-    """Return the values, with those settings read again that have `limits_spending`."""
+    """Return the values; the settings that limit spending are read again from the files."""
     of_spending = {setting.variable for setting in SETTINGS if setting.limits_spending}
     now = Config(home).for_settings()
     return {name: text for name, text in values.items() if name not in of_spending} | {
