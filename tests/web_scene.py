@@ -51,7 +51,7 @@ def served(app_at: Callable[[str], Any]) -> Iterator[str]:
         yield url
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)  # closing its socket earlier would raise in the thread
         listening.close()
 
 
