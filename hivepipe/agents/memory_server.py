@@ -58,7 +58,7 @@ def trouble(home: str) -> str:
 
 
 def events_of(useful: Mapping[str, bool], task: str) -> list[dict[str, object]]:
-    """Return the events of a request, without a task whose id is not a UUID."""
+    """Return the events of a request; `task` is left out if it is not a UUID."""
     of_task = {"taskId": task} if _is_uuid(task) else {}
     return [
         {
@@ -107,7 +107,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _post(request: dict[str, Any]) -> str:
-    """Return an error of the request or of single ratings, or ""."""
+    """Send a request; return its error, the error of refused ratings, or ""."""
     problem, answer = notify.exchange(request["url"], request["said"], request["headers"])
     fields = _parsed(answer)
     if problem:

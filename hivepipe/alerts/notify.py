@@ -82,7 +82,7 @@ def opener(url: str) -> urllib.request.OpenerDirector:
 
 
 def exchange(url: str, content: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
-    """POST JSON; return an error or "" (without the address), and the response."""
+    """POST JSON; return an error or "", and the response body. No error contains the address."""
     all_headers = {"Content-Type": "application/json", **headers}
     data = json.dumps(content).encode()
     try:

@@ -57,7 +57,7 @@ def chunks(
     """Append new lines, yielding at least every 32 MB.
 
     `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before lines
-    are appended. `redact` may learn secrets from line to line; `redact_alone` uses the rules only.
+    are appended. `redact` may also know secrets of earlier lines; `redact_alone` uses rules only.
 
     Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
     the archive.
@@ -88,7 +88,7 @@ def chunks(
 
 
 def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
-    """Tell whether archive and transcript are still the files of the checkpoint, maybe longer."""
+    """Tell whether archive and transcript still have what the checkpoint covers, or more."""
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)
     return (
@@ -128,7 +128,7 @@ def _is_torn_write(
     redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines,
 ) -> bool:
-    """Tell whether the lines after the checkpoint are the start of what would be written there.
+    """Tell whether the lines after the checkpoint are a write that a kill interrupted.
 
     The process that wrote them may have known fewer secrets of the session.
     """

@@ -222,27 +222,30 @@ class ArchiveFiles:
         self._folder.remove(self._lines)
 
     def is_untouched(self, offsets: Offsets) -> bool:
-        """Tell by time and size whether no other program changed the lines."""
+        """Tell whether the lines have the time and the size of the checkpoint."""
         status = self.lines_status()
         if status is None or status.st_mtime_ns != offsets.stamp:
             return False
         return self.is_packed or status.st_size == offsets.length
 
     def were_redacted_by(self, rules: int, offsets: Offsets) -> bool:
-        """Tell whether all lines were redacted by the rules with this checksum and not changed."""
+        """Tell whether all lines were redacted by the rules with the checksum `rules`.
+
+        Return False if the lines changed afterwards.
+        """
         is_by_these = offsets.rules == rules != 0
         return is_by_these and (self.is_untouched(offsets) or self._is_whole(offsets))
 
     def exists(self) -> bool:
-        """Tell whether a visible file of an archive exists."""
+        """Tell whether the lines or the metadata of the archive exist."""
         return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
 
     def is_as_written(self) -> bool:
-        """Tell whether all files are as hivepipe wrote them; read all lines."""
+        """Tell whether all files are as hivepipe wrote them. This reads all lines."""
         return self.meta_is_as_written() and self.lines_are_as_written()
 
     def lines_are_as_written(self) -> bool:
-        """Tell whether the file has exactly the committed lines; read all lines."""
+        """Tell whether the file has exactly the committed lines. This reads all lines."""
         offsets = self.offsets()
         return offsets is not None and self._is_whole(offsets)
 

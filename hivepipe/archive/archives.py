@@ -77,8 +77,8 @@ class Archives(Catalog):
         """Append the new lines of a transcript to its archive; return their number.
 
         `settled` means that the transcript will not grow soon. Its metadata are then updated, and
-        an archive gets a name even if none of its lines has a time. A caller that extends many
-        subagents describes their session once, afterwards.
+        an archive gets a name even if none of its lines has a time. `describes_session` means
+        that new lines of a subagent also update the metadata of its session.
 
         Raises StoppedError if the process is to stop. The lines appended so far are kept.
         """

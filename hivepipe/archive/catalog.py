@@ -45,7 +45,10 @@ class Catalog:
             yield ArchiveFiles(folder, name)
 
     def meta(self, kept: ArchiveFiles) -> Meta | None:
-        """Return the metadata of an archive, from the cache if the file is unchanged, or None."""
+        """Return the metadata of an archive, cached while the file is unchanged.
+
+        Return None if they are missing or cannot be parsed.
+        """
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:

@@ -90,12 +90,12 @@ class Index:
         self.change({})
 
     def move_to_journal(self) -> None:
-        """Put all entries into the journal, before another program gets the file back."""
+        """Write all entries to the journal, before a predecessor's index gets its name back."""
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))
 
     def rebuild(self, find: Callable[[], Entries]) -> bool:
-        """Replace all entries by `find`'s result, under the lock; return whether they differ."""
+        """Replace all entries with the result of `find`; return whether they changed."""
         with locked(self._root, ""), Folder(self._root) as folder:
             entries = find()
             if folder.read(FILE) == _text(entries) and self._read(folder) == entries:

@@ -34,7 +34,7 @@ class ArchiveName:
 
     @classmethod
     def of_path(cls, path: str) -> "ArchiveName":
-        """Return the name of the archive with this file of lines, relative to the root."""
+        """Return the name of the archive whose lines are in the file `path`, below the root."""
         *folders, file = path.split("/")
         return cls(tuple(folders), file.removesuffix(".gz").removesuffix(".jsonl"))
 

@@ -1,4 +1,4 @@
-"""The checkpoint of an archive: up to where archive and transcript were read and written.
+"""The checkpoint of an archive: how much of the transcript was read, and of the archive written.
 
 It has a hundred bytes. It is written in place after the lines are on disk; this write commits them.
 Lines after it were left by a killed process. They are cut off and written again.
@@ -16,7 +16,7 @@ _RULES = b"rules"
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Sizes in bytes, and CRC-32 checksums of the content up to there."""
+    """The sizes of archive and transcript in bytes, and CRC-32 checksums of their content."""
 
     length: int = 0
     checksum: int = 0
@@ -88,7 +88,7 @@ class Offsets:
 
 
 def _rules_in(line: bytes) -> tuple[tuple[int, int], int] | None:
-    """Parse a line into (length and checksum of the lines) and checksum of the rules."""
+    """Parse the second line: (length, checksum) of the archive's lines, checksum of the rules."""
     name, *words = line.split() or [b""]
     if name != _RULES or len(words) != 3:
         return None

@@ -65,7 +65,7 @@ def unfollow(home: str, folder: str) -> None:
 
 
 def claude_folders(home: str, named: str = "") -> list[str]:
-    """Return Claude Code's folders: the default one, `named`, and those this home has seen."""
+    """Return Claude Code's folders: the default one, `named`, and those that hooks named."""
     return list(
         dict.fromkeys(filter(None, (default_folder(), named, *_lines(home, CLAUDE_FOLDERS))))
     )

@@ -51,7 +51,7 @@ def doctor(fire: bool) -> None:
 
 
 def _well(fired: bool) -> str:
-    """Return the verdict for no problems; only a probe proves that hooks record events."""
+    """Return the message for no problems; only a probe (`fired`) proves that hooks record."""
     if fired:
         return "no problem found, and every hook records"
     return "no problem found; `hivepipe doctor --probe` checks whether hooks record"

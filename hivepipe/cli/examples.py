@@ -158,5 +158,5 @@ def _examples(lines: tuple[str, ...]) -> Iterator[str]:
 
 
 def _block(title: str, lines: Iterable[str]) -> str:
-    """Return lines that click does not rewrap."""
+    """Return a titled block of help text that click does not rewrap."""
     return "\n".join(("\b", title, *(f"  {line}" for line in lines)))

@@ -16,7 +16,7 @@ NAMES = ("supervisord", *PROGRAMS)
 
 
 class _Look(NamedTuple):
-    """The content read of a log: its file, its size, and data from an offset or from its end."""
+    """One read of a log: the file's inode and size, and the data that was read."""
 
     inode: int = 0
     size: int = 0
@@ -63,7 +63,7 @@ def show_lines(lines: list[tuple[str, str]]) -> None:
 
 
 def _rotated(log: Path) -> Path:
-    """Return the path of the log's file before the rotation."""
+    """Return the path to which the log is renamed at a rotation."""
     return log.with_name(f"{log.name}.1")
 
 

@@ -121,7 +121,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _reason(error: OSError) -> str:
-    """Return the error with its file name; if the disk is full, name our folder on it."""
+    """Return the error with its file name; if the disk is full, name hivepipe's folder."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     if error.errno == errno.ENOSPC:  # the error of a write has no file name

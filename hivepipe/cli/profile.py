@@ -72,7 +72,7 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
 )
 @json_option
 def show(profile_id: str, name: str | None, version: int | None) -> None:
-    """Print the text of one of its files, or of all."""
+    """Print the text of one identity file of a profile, or of all."""
     with store_here() as store:
         _require(store, profile_id)
         if version is not None:
@@ -100,7 +100,7 @@ def show(profile_id: str, name: str | None, version: int | None) -> None:
 @click.argument("name", metavar="[FILE]", type=_file, required=False)
 @output_options
 def history(profile_id: str, name: str | None) -> None:
-    """List the versions of its files, newest first."""
+    """List the versions of the identity files of a profile, newest first."""
     with store_here() as store:
         _require(store, profile_id)
         found = profiles.versions(store, profile_id, name or "")
@@ -121,7 +121,7 @@ def history(profile_id: str, name: str | None) -> None:
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--as-lead", is_flag=True, help="Record that a lead made this version.")
 def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
-    """Store a new version of one of its files.
+    """Store a new version of an identity file.
 
     PATH holds the text; the next session of the profile starts with it.
     """

@@ -1,4 +1,4 @@
-"""Command `rq`: RQ's own command line, without executing code or pickles of a job."""
+"""Command `rq`: RQ's own command line, which here neither executes nor unpickles a job."""
 
 import sys
 

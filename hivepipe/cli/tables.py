@@ -112,7 +112,7 @@ def show_entries(
     without: str = "none",
     beside: Mapping[str, object] | None = None,
 ) -> bool:
-    """Print entries as a table, or as JSON below the key `name` with the fields `beside`.
+    """Print entries as a table; with --json, the fields of `beside` and a list named `name`.
 
     `columns` maps each title of the table to a value of the entries. Returns whether it was JSON.
     """

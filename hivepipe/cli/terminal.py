@@ -129,7 +129,7 @@ def flush() -> None:
 
 @contextmanager
 def document() -> Iterator[None]:
-    """Print a document: in UTF-8 to a file or a pipe in any locale.
+    """Print a document in the block; to a file or a pipe in UTF-8, whatever the locale.
 
     The output stops silently when the reader of the pipe, such as `head`, closes it.
     """
@@ -210,7 +210,7 @@ class _Guarded:
 
 
 class _GuardedErrors(_Guarded):
-    """A guarded stderr. Text that it does not take is dropped, because nothing can report that."""
+    """A guarded stderr. A text that cannot be written is dropped: nothing could report it."""
 
     def write(self, text: str) -> int:
         with _dropping_what_fails(err=True):

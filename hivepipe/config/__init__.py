@@ -1,1 +1,1 @@
-"""Configuration: the file, its settings, trust in a project's file, and requests to a person."""
+"""Configuration: the file, its settings, and files of a repository that need the user's trust."""

@@ -4,7 +4,7 @@
     .claude-state/preferences.*      notes for the context of starting sessions
     .claude-state/progress.*
     SOUL.md and similar files        in `profile_dir`, if that is in the work tree
-    *.md, *.txt                      in `memory` of that folder, and in `memory_dirs`, likewise
+    *.md, *.txt                      in its `memory` and in `memory_dirs`, if in the work tree
 
 Any author of the repository can write these files. Special files, files above 64 kB and files whose
 path has a link are never trusted. Only commands read them.
@@ -74,7 +74,7 @@ def is_read_from_copy(name: str) -> bool:
 
 
 def in_a_line(files: list[Asking]) -> str:
-    """Return up to three names of files in one line, and the number of the others."""
+    """Return one line: the names of the first three files, and the number of the others."""
     named = [f"{each.name} (changed)" if each.state == CHANGED else each.name for each in files]
     more = [f"{len(named) - 3} more"] if len(named) > 3 else []
     return ", ".join([*named[:3], *more])

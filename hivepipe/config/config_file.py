@@ -135,7 +135,7 @@ def load_and_use() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each summary variable of this shell, because the stack ignores it."""
+    """Return a note for each spending variable set in this shell: the stack ignores it."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
@@ -146,7 +146,7 @@ def unseen(home: str) -> list[str]:
 
 
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
-    """Return the values; the settings that limit spending are read again from the files."""
+    """Return `values`, with the settings that limit spending read again from the files."""
     of_spending = {setting.variable for setting in SETTINGS if setting.limits_spending}
     now = Config(home).for_settings()
     return {name: text for name, text in values.items() if name not in of_spending} | {

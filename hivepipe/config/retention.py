@@ -28,7 +28,10 @@ class Limits(NamedTuple):
 
 
 def limits_of(home: str) -> Limits:
-    """Return the limits of both files. Raises RetentionError if a section is invalid."""
+    """Return the limits of the user's file, or the home's where longer.
+
+    Raises RetentionError if a section is invalid.
+    """
     users, homes = setting_table.files(home)
     limits = Limits()._replace(**_section(users))
     longer = {
@@ -38,7 +41,7 @@ def limits_of(home: str) -> Limits:
 
 
 def fault(home: str) -> str:
-    """Return the error of the section, or "" if it is valid."""
+    """Return the error of an invalid `[retention]` section, or ""."""
     try:
         limits_of(home)
     except RetentionError as error:

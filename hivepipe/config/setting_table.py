@@ -189,5 +189,5 @@ def text_of(path: str | Path) -> str:
 
 
 def variables(values: dict[str, str]) -> dict[str, str]:
-    """Return the values by the names of their variables."""
+    """Return environment variable -> value; the keys of `values` are names of settings."""
     return {BY_NAME[name].variable: text for name, text in values.items()}

@@ -45,7 +45,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars, None if no model has a price; it excludes the listed models."""
+    """A cost in dollars without the models `without_price`; None if no model has a price."""
 
     dollars: Decimal | None
     without_price: list[str]

@@ -19,12 +19,12 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> "Tokens":
-        """Return the counts of a row, or sums with the same names."""
+        """Return the counts in a row's columns, which may be sums."""
         return cls(*(row[name] for name in cls._fields))
 
     @property
     def prompt(self) -> int:
-        """Return the tokens that were sent, which decide whether long-prompt prices apply."""
+        """Return the number of tokens sent; it decides whether long-prompt prices apply."""
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     @property
@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """What determines the price besides the counts; messages of one rate can be added."""
+    """What determines the price of a token; counts of messages of one rate can be added."""
 
     model: str
     day: str  # UTC, such as 2026-11-21

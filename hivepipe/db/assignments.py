@@ -140,7 +140,8 @@ def choose_session(db: Database, instance: str) -> None:
 def _end_visited_sessions(db: Database, instance: str) -> None:
     """End again a session that an instance reopened by one event, before it moved to another.
 
-    In 2.1.197 and some later versions, the first event of a fork names the forked session.
+    In Claude Code 2.1.197 and some later versions, the first event of a fork names the forked
+    session.
     """
     visited = """
         SELECT visit.session_id FROM instance_sessions AS visit

@@ -60,9 +60,9 @@ _JOB = "coalesce({row}.job_id, '#' || {row}.id)"
 
 
 class Captured(NamedTuple):
-    """A captured table: the parts of its rows' keys as SQL, with `{row}.` before each column.
+    """A captured table; `parts` are SQL expressions that make the key of a row.
 
-    `place` lists the columns by which its rows are ordered on disk.
+    They have `{row}.` before each column. `place` lists the columns that order the rows on disk.
     """
 
     table: str
@@ -137,7 +137,7 @@ def stop_capture(db: Database) -> None:
 
 
 class Home(NamedTuple):
-    """A home as the server knows it, and its current pass over all rows, if any.
+    """The home's id on the server, and its current pass over all rows, if any.
 
     `terms` are the policies and versions that the sent rows follow. `sweep_at` is None until all
     rows have new versions. When the server has all rows up to `sweep_at`, it deletes its rows with

@@ -23,7 +23,7 @@ _EARLIER = "CASE WHEN {0} > :now THEN {0} - :back ELSE {0} END"
 
 
 class ClockSteps:
-    """Steps back of the clock that the stored times do not follow yet.
+    """Backward steps of the clock for which the stored times are not yet corrected.
 
     A step may be reported repeatedly, and the clock may be set again before the store can be
     written. So the steps are not added up. `_furthest_ns` is the latest boot time that any setting

@@ -189,7 +189,7 @@ def new_values(columns: Iterable[str]) -> str:
 
 
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
-    """Redact every text, except the words of the schema, which a rule of the user may match.
+    """Redact every text, except the schema's own values such as 'active', which a rule may match.
 
     The parameter `name` is treated as the column `a_name`.
     """

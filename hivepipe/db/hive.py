@@ -137,7 +137,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return marks of a worker's stored runs, statuses and state; empty for an unknown worker.
+    """Return tuples that show which state, runs and statuses are stored; empty if none.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """

@@ -41,7 +41,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
-    """Tell whether the file is our export: the store has all its uses, and no smaller totals."""
+    """Tell whether the file is our export: the store has its uses, and totals not below its own."""
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses
         WHERE skill = :skill AND kind <> 'imported' AND created_at = :time

@@ -59,7 +59,7 @@ def one_of(kind: str, prefix: str, found: list[str]) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a table as SQL; a person may have added any table."""
+    """Return a table's name quoted for SQL, because a person may have added any table."""
     return '"{}"'.format(name.replace('"', '""'))
 
 
@@ -323,7 +323,7 @@ class Listings:
     def each(
         self, sql: str, parameters: Mapping[str, object] | Sequence[object]
     ) -> Generator[sqlite3.Row, None, None]:
-        """Yield the rows of a long query; until it ends, SQLite's log cannot be shortened."""
+        """Yield the rows of a long query; until it ends, the write-ahead log keeps growing."""
         yield from self._connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Entry | None:

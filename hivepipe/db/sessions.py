@@ -61,10 +61,10 @@ def _signal_ns(job: Origin, source: str) -> int:
 
 
 def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> None:
-    """Set a column unless its present value has a higher order.
+    """Set a column, unless its present value was set with a higher order.
 
-    The order is usually the event's time; the metadata keep it for each column. If both orders are
-    the same, the greater value stays.
+    An order is usually the time of an event. The metadata of the row keep the order of each column.
+    If the orders are equal, the greater value stays.
     """
     metadata = _object_in(row.get("metadata"))
     orders = _orders_in(metadata)
@@ -94,7 +94,7 @@ def _object_in(column: object) -> dict[str, Any]:
 
 
 def describe_session(db: Database, session: str, said: Mapping[str, str], order: int) -> None:
-    """Set columns of a session, each unless a newer value is known; starts may come in any order.
+    """Set the columns `said` of a session, each unless a newer value is known.
 
     `order` is the event's time. It is 0 for a start that was derived from another event, and less
     than any time for a title that Claude generated. The oldest source stays, because it says how

@@ -18,7 +18,7 @@ def is_executed(db: Database, name: str, slot: int) -> bool:
 
 
 def last_slot(db: Database, name: str, before: int = LATEST) -> int:
-    """Return the latest executed slot of a row, before another one, or -1."""
+    """Return the latest executed slot of the job `name` before the slot `before`, or -1."""
     sql = "SELECT MAX(slot) FROM slots WHERE name = :name AND slot < :before"
     row = db.row(sql, {"name": name, "before": before})
     return int(row[0]) if row and row[0] is not None else -1

@@ -85,7 +85,7 @@ def recorded_tree(project: str, home: str) -> str:
 
 
 def refuse_shipped(tree: str) -> None:
-    """Raise TreeError if a folder of ours in the tree is a link, or git tracks its contents."""
+    """Raise TreeError if hivepipe's folders in `tree` include a link or files that git tracks."""
     for name in _FOLDERS:
         if os.path.islink(f"{tree}{name}"):
             raise TreeError(f"{tree}{name} is a link, which is not followed: remove it")

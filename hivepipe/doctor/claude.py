@@ -110,7 +110,7 @@ def disabled(_facts: Facts) -> Iterator[Finding]:
 
 
 def transcripts(facts: Facts) -> Iterator[Finding]:
-    """Find a short retention of transcripts in Claude Code's settings."""
+    """Report settings by which Claude Code deletes transcripts too soon."""
     days = [file.settings.get("cleanupPeriodDays") for file in facts.settings_files]
     kept_days = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)
     if kept_days < _ENOUGH_DAYS:

@@ -54,7 +54,7 @@ class Facts:
     """One project with its home and its stack."""
 
     def __init__(self, place: Place, stack: Stack, folder: str = "") -> None:
-        """Gather nothing yet.
+        """Set the project and its stack; nothing is gathered yet.
 
         `folder` is the folder in which Claude Code would be started (default: this one).
         """

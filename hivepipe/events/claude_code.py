@@ -219,7 +219,7 @@ class UserPromptExpansion(Event):
 
 
 class _TextOf:
-    """A text in `tool_input` or `response` of a call, read at each use."""
+    """A property of a call: a text in its `tool_input` or `response`, read at each use."""
 
     def __init__(self, part: str, key: str, cap: int = CAP_NAME) -> None:
         self._where = part, key, cap

@@ -131,7 +131,7 @@ class Context:
     after the session's end. `claude_folder` is "" for the default. `snapshot` is the copy of an
     identity file that this call changed. With `wants_memories`, memories are added to prompts;
     `recalled` are those added to this prompt, and `shown` their ids. `machine` (host, boot, pid
-    namespace) is set at a start.
+    namespace) is set when a session starts.
     """
 
     session = own_session = instance = pid_started = project = cwd = swarm = task = ""
@@ -159,7 +159,7 @@ class Message:
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twins` are the ids for an event 2 s earlier or later, or "" if they are the same."""
+        """`twins` are the ids for 2 s earlier and later, or "" if `id` does not depend on time."""
         self.id = id
         self.twins = twins
         self.queue = queue

@@ -1,4 +1,4 @@
-"""Room on the disk of a folder, which may not exist yet."""
+"""Free space on the disk of a folder, which may not exist yet."""
 
 import os
 import shutil

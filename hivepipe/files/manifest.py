@@ -3,7 +3,7 @@
     facts   when hivepipe was installed here; whether the archives of 1.0.0 were adopted
     files   a file that hivepipe made, by its path below the exports' folder; for one that is
             replaced whole, the SHA-256 of its content and of its previous content
-    aside   the new name of an existing file whose name hivepipe claimed
+    aside   a file that had a name before hivepipe claimed it: this name, and the new one
     found   the result of importing an archive or export of a predecessor, by its SHA-256
 
 It is in the home, not beside the files. A repository can contain such files, but not the manifest.
@@ -145,13 +145,13 @@ class Manifest:
         self._write("DELETE FROM files WHERE path = ?", path)
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
-        """Record the next content of a file; the old content is valid until the file is written."""
+        """Record that `data` will replace the content `before`; until then both count as ours."""
         old = digest(before) if before is not None else ""
         sql = "REPLACE INTO files VALUES (?, ?, ?, ?)"
         self._write(sql, path, time.time(), digest(data), old)
 
     def wrote(self, path: str, data: bytes) -> bool:
-        """Tell whether this is the content that hivepipe wrote."""
+        """Tell whether `data` is the content that hivepipe wrote to `path`."""
         rows = self._rows("SELECT digest, before FROM files WHERE path = ?", path)
         return bool(rows) and digest(data) in rows[0]
 

@@ -25,10 +25,10 @@ def open_in_memory() -> sqlite3.Connection:
 
 
 def _use_plain_letters() -> None:
-    """Use the letters of C.UTF-8 in this process if its locale's letters break sqlite3.
+    """Set this process's LC_CTYPE to C.UTF-8 if its locale breaks Python's sqlite3.
 
-    Python's sqlite3 compares the first word of a statement in the letters of the locale. In a
-    Turkish one it does not recognise INSERT, and counts no rows.
+    sqlite3 recognises INSERT by a comparison that depends on the locale. In a Turkish one it fails,
+    and sqlite3 counts no rows.
     """
     if not _locale.setlocale(_locale.LC_CTYPE, None).startswith(_TWO_LETTERS_I):
         return

@@ -21,7 +21,7 @@ D = TypeVar("D")
 
 
 def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
-    """Return the content.
+    """Return the content of a file as a value of the type `kind`.
 
     Raises OSError if the file cannot be read, and ValueError if its content has another type.
     """

@@ -162,7 +162,7 @@ def record_elsewhere(runtime: str) -> None:
 
 
 def _pattern(tool: str, arguments: Fields, event: Event) -> str:
-    """Hash tool and arguments of a call; its description does not count."""
+    """Hash the tool and the arguments of a call, except its description."""
     if tool in _DESCRIBED:
         arguments = {name: value for name, value in arguments.items() if name != "description"}
     return _hash_of([tool, arguments], event)
@@ -191,7 +191,7 @@ def _hash(text: str) -> str:
 
 
 def task_of(home: str, session: str) -> str:
-    """Return the task: HIVEPIPE_TASK_ID, the task file, the assigned one, or ""."""
+    """Return the id in HIVEPIPE_TASK_ID, else in the task file, else the assigned task, or ""."""
     named = valid_id(settings.variable("HIVEPIPE_TASK_ID") or "")
     if named:
         return named

@@ -48,7 +48,7 @@ class ListedCalls:
         return rest
 
     def forget(self) -> None:
-        """Drop all lists: it is not known which notes were executed."""
+        """Drop all lists, because it is unknown which notes Redis executed."""
         self._known.clear()
 
     def up_to(self, watch: Watch) -> str:

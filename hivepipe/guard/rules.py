@@ -200,7 +200,7 @@ def _verdict(
 
 
 def _counts(text: str | None, name: str) -> tuple[int, ...]:
-    """Parse counts, as many as the default has; any other text gives the default."""
+    """Parse as many positive counts as the default has; any other text gives the default."""
     default = tuple(map(int, DEFAULTS[name].split()))
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)

@@ -41,7 +41,7 @@ def task_part(task: Entry) -> str:
 
 
 def goal_part(task: Entry | None, prompt: str) -> str:
-    """Return the part after a compaction: the session's task and the user's last prompt."""
+    """Return the part that repeats task and last prompt to a session after its compaction."""
     found = []
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
@@ -58,7 +58,7 @@ def notes_part(notes: Iterable[Notes]) -> str:
 
 
 def left_part(task: Entry) -> str:
-    """Return the part on an open task that an ended session left."""
+    """Return the part on a task that is still open although its session has ended."""
     return cut(f"An open task that no session works on: {_task(task)}", MOST_TASK_CHARS)
 
 
@@ -78,7 +78,7 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
-    """Return the part for a lead: open sessions, delegations and lost sessions of its swarm."""
+    """Return the part for the lead of a swarm: its open sessions, delegations and lost sessions."""
     sessions = list(sessions)
     at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]
     lost = [_session_line(each) for each in sessions if each["condition"] == "lost"]

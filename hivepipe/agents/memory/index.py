@@ -47,9 +47,9 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of memory files: an agent's own (the owner is its profile), or a swarm's.
+    """A folder of memory files; `owner` is the profile or the swarm that it belongs to.
 
-    Without an owner, it is a folder that the user configured for all sessions.
+    A folder that the user configured for all sessions has no owner.
     """
 
     path: str
@@ -155,7 +155,7 @@ class MemoryIndex:
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def forget(self, path: str) -> None:
-        """Delete a file's text from the index; it is not indexed again until it changes."""
+        """Delete a file's text from the index; the file is indexed again only after a change."""
         with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))

@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS folders (
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """One archive as the index sees it; `lines_from` yields (offset, line) of the plain lines,
+    """An archive to index: `lines_from` yields (offset, line) of the uncompressed lines,
     `size` is their length in bytes.
     """
 
@@ -261,9 +261,9 @@ class SearchIndex:
         return 1
 
     def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
-        """Return the tool of a line's call or result, and whether all of the line is hivepipe's.
+        """Return the tool of a line's call or result, and whether the line is hivepipe's only.
 
-        The calls in the line are stored for their results.
+        The line's calls are stored, because their results in later lines name no tool.
         """
         note = "INSERT OR IGNORE INTO calls (archive, id, tool, is_own) VALUES (?, ?, ?, ?)"
         rows = [(archive, call, tool, call in uses.own) for call, tool in uses.begun]

@@ -61,7 +61,7 @@ class Filters:
 
     @classmethod
     def of(cls, *, project: str = "", **others: str) -> "Filters":
-        """Return the conditions, by the names in `_CONDITIONS`; an empty text is ignored.
+        """Return the conditions for these values, named as in `_CONDITIONS`; "" is ignored.
 
         `session` may be a prefix of an id, and times are in UTC.
         """
@@ -71,7 +71,7 @@ class Filters:
 
 
 def flat(text: str) -> str:
-    """Return a text with composed letters, and one space in place of each run of white space."""
+    """Return a text in Unicode's form NFC, with each run of white space as one space."""
     return " ".join(normalize("NFC", text).split())
 
 
