@@ -18,7 +18,7 @@ A project's home lies in the user's data folder, because git overwrites and dele
 home made by 1.0.0 is the folder `.hive-mind` of the project.
 
 `HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home. On the
-hook path: `posix` only.
+hook path, so it uses `posix` instead of `os`.
 """
 
 import posix

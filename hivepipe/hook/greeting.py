@@ -68,13 +68,16 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
 
 
 def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
-    """Return the name of a part about a project: its notes, or part `number` of a kind."""
+    """Return the file name, without `.txt`, of a project's notes or of another kind of part.
+
+    `number` tells several parts of one kind apart.
+    """
     name = f"{kind}-{short_hash(project)}"
     return name if number is None else f"{name}-{number}"
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part of a kind whose task or session is not `own`."""
+    """Return the text of the first part that is not about `own`, the id of a task or session."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"

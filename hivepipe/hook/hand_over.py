@@ -1,8 +1,9 @@
 """Push the messages of one event to Redis or spool them, or apply them directly.
 
-A note (a script of the guard) is executed with them and returns a result. A note that Redis did not
-execute is spooled like the messages and counted later. The duration of the hook is sent in the same
-command. For spooled events it is not counted.
+A note is a Lua script of the guard and its arguments. Redis executes it in the command that pushes
+the messages, and returns its result. A note that Redis did not execute is spooled like the messages
+and counted later. The same command sends the duration of the hook, which is not counted for spooled
+events.
 
 On the hook path; modules for failures are imported only when needed.
 """

@@ -99,8 +99,8 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
 def had_no_session(event: Event, instance: Instance) -> bool:
     """Tell whether this is a SessionEnd without a session: `claude plugin` fires only this event.
 
-    A session that began before the hooks were installed is told apart by its transcript, and one
-    that a person ends by its reason.
+    A session that began before the hooks were installed has a transcript file. A SessionEnd caused
+    by the user has a reason other than `other`.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False
@@ -114,7 +114,7 @@ def had_no_session(event: Event, instance: Instance) -> bool:
 
 
 def _named_instance(home: str, named: str) -> Instance:
-    """Return an instance with the name that its launcher set (tests, containers, wrappers)."""
+    """Return an instance whose id `named` was set by the launcher (a test, container, wrapper)."""
     named = (
         valid_id(named)
         or "instance-"

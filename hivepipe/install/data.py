@@ -57,7 +57,7 @@ def data_of(place: Place) -> list[Data]:
 
 
 def _of_state(folder: str) -> list[str]:
-    """Return hivepipe's part of `.claude-state`, which other programs may use; skip links."""
+    """Return the paths in `.claude-state` that hivepipe made; [] if the folder is a link."""
     if os.path.islink(folder):
         return []
     is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL
@@ -80,8 +80,8 @@ def holds_nothing(place: Place) -> bool:
 def _redis_took_any(place: Place) -> bool:
     """Tell whether Redis ever accepted a job; if it is stopped, search its file.
 
-    Return True also if Redis answers with an error. A kill can leave the counter's key in the file
-    without a job; then the result is True, too.
+    Return True also if Redis answers with an error. After a kill, the file may contain the key of
+    the job counter but no job. The result is then True, too.
     """
     if answers(place.socket):
         try:

@@ -126,7 +126,7 @@ def locked() -> Iterator[None]:
 
 
 def make_beneath(edit: Edit, change: Cleaner) -> None:
-    """Make an edit that is never undone; the recorded original is edited in the same way."""
+    """Make an edit that `undo` keeps: `change` makes it in the recorded original, too."""
     known = manifest_of(edit.path)
     if known and known.is_of(edit.before):
         original = known.original

@@ -102,7 +102,7 @@ def _session_file(kept: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _hive_workers(home: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders of workers; hivepipe started those with a card in the state folder."""
+    """Yield the folders and files of hives, each with the reason to keep it, or ""."""
     for hive in known(home):
         if not hive.endswith("/.hive") or os.path.islink(hive):
             continue
@@ -133,7 +133,7 @@ def _elsewhere(place: Place) -> Iterator[str]:
 
 
 def _spare_events(home: str) -> Iterator[str]:
-    """Yield the events that are stored elsewhere because the home could not take them."""
+    """Yield the files of spooled events outside the home, which the home could not take."""
     for folder in own_folders(home)[1:]:
         for path in sorted(Path(folder).rglob("*")):
             name = os.path.relpath(path, folder)

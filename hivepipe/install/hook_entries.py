@@ -85,8 +85,8 @@ def form_for(launcher: str) -> Form:
     """Return the form in which this program is started.
 
     Claude Code before 2.1.139, Copilot CLI and others ignore `args` and pass the command to a
-    shell, so it must be one word of a shell. The program then finds the event's name in the
-    payload.
+    shell. So EXEC is used only for a path that a shell reads as one word. Without `args`, the
+    program finds the event's name in the payload.
     """
     return Form.EXEC if shlex.quote(launcher) == launcher else Form.SHELL
 

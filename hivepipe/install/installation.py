@@ -211,7 +211,7 @@ def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:
 
 
 def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str]:
-    """Return the path whose record is written, and the home that it names."""
+    """Return the path to register, and the home that its record will name."""
     if scope is Scope.USER:
         home = default_home()
         return home, home

@@ -136,7 +136,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _space_before(text: str, start: int, opening: int) -> str:
-    """Return the white space for a new neighbour of this item."""
+    """Return the white space to insert before a new item that follows the item at `start`."""
     at = start
     while text[at - 1] in " \t\r\n":
         at -= 1

@@ -25,8 +25,8 @@ HERE = ""  # queue of an operation that the writer executes outside its transact
 class Every(NamedTuple):
     """The schedule of a periodic operation; `why` says what happens if it does not run.
 
-    `fallback_for` names a worker that does this work itself: the job runs only if that worker does
-    not.
+    `fallback_for` names a worker that does this work itself. The scheduler enqueues the job only
+    while that worker does not run.
     """
 
     interval_secs: int

@@ -34,8 +34,8 @@ _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 class Periodic(NamedTuple):
     """One row: name, interval and operation; `why` says what happens if it does not run.
 
-    `fallback_for` names a worker that does this work itself: the row runs only if that worker does
-    not.
+    `fallback_for` names a worker that does this work itself. The scheduler runs the row only while
+    that worker does not run.
     """
 
     name: str

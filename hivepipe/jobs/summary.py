@@ -4,7 +4,7 @@ from hivepipe.jobs.args import Args
 
 
 class RecordSummary(Args, handler="summaries.record_summary", priority=8):
-    """A summary; `reason` says why it is not by a model.
+    """A summary; `reason` says why no model wrote it.
 
     `useful` says whether each recalled memory was useful. It is not in the summary's row.
     """

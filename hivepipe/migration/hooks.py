@@ -27,7 +27,7 @@ class OldHooks:
 
 
 def find_hooks(project: str) -> list[OldHooks]:
-    """Search all settings files of a project and of the user; return those with findings."""
+    """Return the settings files with hooks that are or may be old, and unreadable files."""
     found = [_look(path, project) for path in _settings_paths(project)]
     return [each for each in found if each.old or each.doubtful or each.trouble]
 

@@ -119,7 +119,7 @@ def _is_ready(stack: Stack, found: Figures | None) -> bool:
 
 
 def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
-    """Return the reductions, or [] for a supervised stack, whose processes are listed."""
+    """Return the reduced functions of a stack without a supervisor, or [] for a supervised one."""
     if found is None or os.path.exists(stack.config):
         return []
     return reductions_of(found.workers, found.scheduler)

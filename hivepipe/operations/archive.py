@@ -186,7 +186,7 @@ def _prices(home: str, _period: float) -> PriceTable:
 
 
 def _warn(context: JobContext, job: Origin, what: str, is_settled: bool) -> None:
-    """Log a warning only in the second of an event's two jobs: before, lines may be missing."""
+    """Log a warning if `is_settled`: before, Claude Code may still write the transcript."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

@@ -116,7 +116,7 @@ class BriefingFiles:
 def _parts_of_a_kind(
     kind: str, project: str, entries: Iterable[Entry], part: Callable[[Entry], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the first parts of a kind, each preceded by a line with the id of its subject."""
+    """Yield name and text of the first parts of a kind; a text begins with its subject's id."""
     own = (entry for entry in entries if entry["project"] == project)
     for number, entry in enumerate(islice(own, PARTS_OF_A_KIND)):
         yield project_part(project, kind, number), f"{entry['id']}\n{part(entry)}"
@@ -154,7 +154,7 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return the open sessions with profile and task, even sessions without a call."""
+    """Return all open sessions, each with its profile and its task if it has them."""
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
     profile_by_session = profiles.profiles_of_sessions(store)

@@ -108,5 +108,5 @@ def _imported(package: "Distribution") -> "Distribution":
 
 @cache
 def installed_names() -> tuple[str, ...]:
-    """Return the names of the installed operations at the first call in this process."""
+    """Return the names of the installed operations, as of the first call in this process."""
     return tuple(sorted({point.name for point in installed_points()}))

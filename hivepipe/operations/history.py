@@ -46,7 +46,7 @@ def _log(db: Database, job: Origin, level: str, message: str, data: dict[str, st
 
 
 def record_prompt(db: Database, job: Origin, args: RecordPrompt) -> None:
-    """Store the user's prompt; hooks of 1.0.0 also send those that Claude Code makes."""
+    """Store the user's prompt; skip prompts by Claude Code, which hooks of 1.0.0 also send."""
     if is_machine_made(args.prompt):
         return
     history.insert_prompt(db, job, args.prompt_id, args.prompt)

@@ -84,7 +84,7 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether the file is as last read or, if that is unknown, equal to a version."""
+    """Tell whether the file equals its last read content or, if none is known, a version."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
@@ -114,7 +114,7 @@ def _enqueue_files(
 
 
 def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
-    """Tell whether CLAUDE.md has the user's text: ours is not written yet, or was replaced."""
+    """Tell whether CLAUDE.md has the user's text, and is to get the profile's version."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)
@@ -123,7 +123,7 @@ def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
 
 
 def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
-    """Return the hash of CLAUDE.md if the store has this version, so it can be replaced."""
+    """Return a set with the hash of CLAUDE.md if the store has this version, else set()."""
     data = read_regular(f"{folder}/{CLAUDE_MD}")
     if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
         return set()

@@ -55,7 +55,10 @@ def _days(home: str) -> dict[str, float]:
 
 
 def _horizon(context: JobContext, otherwise: str) -> str:
-    """Return the time of the oldest job, which must still find its own record in `applied`."""
+    """Return the time of the oldest job, or `otherwise` without a job.
+
+    Rows of `applied` since that time are kept, so that no waiting job is applied twice.
+    """
     with connect(context.address) as connection:
         return oldest_job_time(connection, Path(context.home, "spool")) or otherwise
 

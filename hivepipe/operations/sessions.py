@@ -96,7 +96,7 @@ def _raise_totals(db: Database, job: Origin, args: Checkpoint) -> None:
 
 
 def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:
-    """Record an event of a session and assign the instance; the event opens an ended session."""
+    """Record an event of a session, reopen an ended session, and assign the event's instance."""
     note_signal(db, job, turn)
     if job.instance:
         assignments.note_instance(db, job)

@@ -38,7 +38,7 @@ class Orchestrator:
     """Operates on the workers of one hive; `troubles` collects errors that are not fatal."""
 
     def __init__(self, hive: Hive) -> None:
-        """Set the hive; its notes are the first `troubles`."""
+        """Set the hive; `troubles` begins with the notes of its migration."""
         self.hive = hive
         self.troubles: list[str] = [*hive.notes]
 

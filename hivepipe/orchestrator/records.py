@@ -62,7 +62,10 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return the marks to compare with `store.stored_marks`. Changed data has other marks."""
+    """Return a set of tuples that changes with a worker's status, state or runs.
+
+    `store.stored_marks` returns the tuples of the stored rows.
+    """
     marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
     if state:
         marks.add(("state", state))

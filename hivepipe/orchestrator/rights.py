@@ -81,7 +81,10 @@ def rights_of(flags: tuple[str, ...]) -> str:
 
 
 def _allowed(words: list[str]) -> list[str]:
-    """Return the command patterns of Bash rules in flags that allow tools; "" allows all."""
+    """Return the patterns of the `Bash(PATTERN)` rules in `--allowedTools` flags.
+
+    A rule `Bash` without a pattern allows all commands, and gives "".
+    """
     option, found = "", []
     for word in words:
         if word.startswith("-"):

@@ -104,8 +104,9 @@ def _identity(root: Path) -> Identity:
 def _follow_moved(root: Path, folder: Path) -> None:
     """Rename the state folder if the `.hive` was moved.
 
-    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists. The
-    newest mark counts, because a deleted `.hive` may have had the same inode.
+    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists. If
+    several state folders match, the one with the newest file `hive` is used, because a deleted
+    `.hive` may have had the same inode.
     """
     here, found = _identity(root), []
     for mark in folder.parent.glob(f"*/{_MARK}"):

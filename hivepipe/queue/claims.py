@@ -128,7 +128,10 @@ class Claims:
         return int(self._run["hurry"](args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
-        """Move jobs to the failed registry, each with its reason and the data and text to keep."""
+        """Move jobs to the failed registry.
+
+        Each comes with the reason, and the data and description that replace those of the job.
+        """
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(reason), data, description)

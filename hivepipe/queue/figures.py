@@ -102,7 +102,7 @@ def _number(client: Redis, key: str) -> int:
 
 
 def _newer(version: Any) -> int | None:
-    """Return the envelope version that waiting jobs need, or None if this version suffices."""
+    """Return the envelope version that waiting jobs need, or None if this hivepipe reads it."""
     return int(version) if version and int(version) > ENVELOPE_VERSION else None
 
 

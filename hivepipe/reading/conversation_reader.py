@@ -51,7 +51,7 @@ class Archived(Protocol):
         """Yield the lines that begin at this byte or later. Raise DamagedArchiveError on damage."""
 
     def missing(self, entry: Entry) -> str:
-        """Return what the archive read last lacks at its end, as text, or ""."""
+        """Return a text about missing lines at the end of the archive that was read last, or ""."""
 
 
 @dataclass

@@ -72,7 +72,7 @@ def work_of(pieces: Iterable[Piece]) -> Work:
 
 
 class _Reader:
-    """Sorts pieces into lanes; an AGENT piece starts the deeper pieces of an agent."""
+    """Sorts pieces into lanes; the deeper pieces after an AGENT piece belong to that agent."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {"": Lane("", "claude")}

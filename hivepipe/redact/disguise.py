@@ -55,7 +55,7 @@ _SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
 def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]:
-    """Return two decoded texts: escape sequences are replaced by nothing or by a space.
+    """Return replacement -> decoded text: b"" or b" " replaces each terminal escape sequence.
 
     Raise OutOfTimeError if this thread has used more processor time than `deadline`.
     """
@@ -75,7 +75,7 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Return one of these decoded texts, with a mapping of its positions to the original text."""
+    """Return the text that `decoded_texts` has for `between`, with positions in the original."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]
@@ -85,7 +85,7 @@ def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Pos
 
 
 class _Meanings(dict[bytes, bytes]):
-    """A cache of limited size: mark -> decoded bytes."""
+    """A cache of limited size: escape or invisible character -> decoded bytes."""
 
     def __missing__(self, mark: bytes) -> bytes:
         meant = _meant(mark)

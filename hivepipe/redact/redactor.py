@@ -185,9 +185,10 @@ class Redactor:
         return edits
 
     def _is_left_alone(self, line: bytes, quoted: bytes, leaf: Leaf) -> bool:
-        """Tell whether only a rule of the user, such as [0-9]{4}, can match this id, time or path.
+        """Tell whether a leaf is an id, time or path without a secret, and so stays unchanged.
 
-        Built-in rules and secrets found earlier still apply to such a text.
+        The user's rules, such as [0-9]{4}, are not applied to it. Built-in rules are, and secrets
+        found earlier are searched.
         """
         text = line[leaf.start : leaf.end]
         if self.is_built_in or not (_OF_CLAUDE(text) or _is_folder(text, quoted, leaf.start)):
@@ -204,7 +205,7 @@ class Redactor:
     def _suspect_leaves(
         self, line: bytes, quoted: bytes, suspects: Sequence[int]
     ) -> Iterator[tuple[Leaf, Sequence[int]]]:
-        """Yield each leaf that may hold a secret, with its suspects."""
+        """Yield each leaf that may hold a secret, with the numbers of rules that may match."""
         others: Iterator[Leaf] = (
             leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES
         )

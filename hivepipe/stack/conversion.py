@@ -86,9 +86,10 @@ def _move_out(stack: Stack, new: str) -> None:
 
 
 def _has_other_jobs(new: str, old: str) -> bool:
-    """Tell whether Redis has written in the new home: 1.0.0 was installed again after its upgrade.
+    """Tell whether the files of Redis in the new home differ from those in the old home.
 
-    Files that an interrupted conversion copied are equal.
+    They differ if 1.0.0 was installed again after an upgrade. An interrupted conversion leaves
+    equal copies.
     """
     here = Path(new)
     found = [*here.glob(f"{_OF_REDIS}*"), *here.glob(f"{_OF_REDIS}*/*")]

@@ -78,10 +78,10 @@ class Move(NamedTuple):
         return not tree or read_small(_token_file(tree)) == self.token
 
     def finish(self, tree: str, other: str) -> None:
-        """Delete the files in one of the two places, then the tokens and the journal.
+        """Delete the files in `tree`, then the tokens and the journal.
 
-        A work tree without the token has no copies. Raise TreeError if `other` is such a tree,
-        because the files in `tree` may then be the only ones.
+        `other` keeps its files. A work tree without the token has no copies. Raise TreeError if
+        `other` is such a tree, because the files in `tree` may then be the only ones.
         """
         if self._is_of(tree):
             self._delete(tree, other)

@@ -13,7 +13,10 @@ _MARKS = {
 
 
 def is_marked(home: str) -> bool:
-    """Tell whether a folder contains one of our marks or our database. A link never counts."""
+    """Tell whether a folder contains our database or a file that only hivepipe makes.
+
+    Return False for a link.
+    """
     if os.path.islink(home) or not os.path.isdir(home):
         return False
     return is_whole(home) or is_own(Path(home, "hive.db"))

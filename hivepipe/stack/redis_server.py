@@ -76,7 +76,7 @@ def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
 
 
 def _has_wheel() -> bool:
-    """Tell whether the extra `embedded` brings a server here."""
+    """Tell whether the extra `embedded` has a server for this platform and Python."""
     is_linux = (sys.platform, platform.machine()) == ("linux", "x86_64")
     return is_linux and sys.version_info < (3, 13)
 

@@ -110,7 +110,8 @@ def start(stack: Stack) -> None:
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     """End every process of the stack; return when the last one has ended.
 
-    With an earlier `table`, processes are searched only if the stack ran then or started since.
+    `table` is an earlier list of processes. If the stack did not run then and was not started
+    since, the processes are not listed again.
     """
     # The supervisor and each program hold a lock. A Procfile has no supervisor.
     if table and not table.of(stack) and not any(map(_is_held, Path(stack.folder).glob("*.lock"))):

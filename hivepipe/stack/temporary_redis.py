@@ -43,7 +43,7 @@ def temporary_redis(stack: Stack) -> Iterator[str]:
 
 @contextmanager
 def server_of_locked(stack: Stack) -> Iterator[str]:
-    """Do the same for a caller that has locked the home's folder."""
+    """Run the temporary server for a caller that holds the lock of the home's folder."""
     make_private(stack.folder)
     if not is_private_folder(stack.folder):
         raise StackError(f"{stack.folder} must be a folder that only you can enter")

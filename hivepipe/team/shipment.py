@@ -1,8 +1,8 @@
-"""Send the rows of one home that changed since the server's mark, in batches.
+"""Send the rows of one home that the server does not have yet, in batches.
 
-The server stores the mark in the transaction that stores a batch. The next batch begins at the
-server's mark. So no special case is needed if a batch was sent twice or by a killed uplink, or if a
-restored server lost it.
+The server's mark is the version of the last change that it has. The server stores the mark in the
+transaction that stores a batch, and the next batch begins there. So no special case is needed if a
+batch was sent twice or by a killed uplink, or if a restored server lost it.
 """
 
 import json

@@ -199,7 +199,7 @@ class Totals:
         return False
 
     def _note_line(self, mark: str) -> None:
-        """Store a line's mark; a summary that was waiting for this line becomes the title."""
+        """Remember a line. An earlier summary that named its `uuid` becomes the title."""
         if not mark:
             return
         self.recent.append(mark)
@@ -208,7 +208,7 @@ class Totals:
             self.titles["summary"] = self.summaries.pop(mark)
 
     def _note_turn(self, line: Fields) -> None:
-        """Note the start of a turn of Codex CLI; only there does it name the model."""
+        """Add the model to a line of Codex CLI, which names it only at a turn's start."""
         if text(line, "type") == "turn_context":
             self.model, self.has_answer_ids = text(line, "model"), False
         elif self.model:
@@ -258,8 +258,8 @@ class Totals:
     def _feed_summary(self, line: Fields) -> None:
         """Take a summary as the title, if it belongs to this transcript.
 
-        Claude Code 1 started a file with the summaries of other sessions; each summary names a line
-        of its own session.
+        Claude Code 1 started a file with the summaries of other sessions. The `leafUuid` of a
+        summary is the `uuid` of a line in the session that it summarises.
         """
         mark = mark_of("line", text(line, "leafUuid"))
         if mark in self.recent:

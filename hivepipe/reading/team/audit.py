@@ -12,7 +12,7 @@ READS = """
 
 
 def newest_reads(source: Source, limit: int) -> list[Entry]:
-    """Return the newest reads of the reader's own sessions by others."""
+    """Return the newest audit entries: other members' reads of the reader's sessions."""
     return [read_of(row) for row in source.rows(READS, {"limit": limit})]
 
 

@@ -97,7 +97,7 @@ class Source:
             self._connection.execute(sql, values)
 
     def texts(self, table: str, keys: Iterable[Key], what: str) -> dict[Key, Entry]:
-        """Return the hidden texts of these rows, after recording the read of a list."""
+        """Return the hidden texts of these rows, after an audit entry that names `what`."""
         wanted = [*keys]
         if not wanted:
             return {}

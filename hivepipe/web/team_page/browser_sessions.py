@@ -18,9 +18,9 @@ SIGNED_IN_SECS = 12 * 3600
 
 @dataclass
 class BrowserSession:
-    """A browser that signs in, while `person` is "", or is signed in.
+    """A browser that is signed in or, while `person` is "", is signing in.
 
-    For each tab that signs in, `data` has a state, and `asked` has the path of the requested page.
+    For each tab that is signing in, `data` has OpenID's state, and `asked` has the requested path.
     """
 
     until: float
