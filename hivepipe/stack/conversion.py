@@ -16,7 +16,6 @@ from hivepipe.db.tree import refuse_shipped
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
-    home_of_project,
     is_in_project,
     kept_folder,
     read_record,
@@ -31,7 +30,7 @@ from hivepipe.stack.copying import copy_file, sync, sync_folders
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import records, records_folder
-from hivepipe.stack.registration import change_records, claim_folders, move_records
+from hivepipe.stack.registration import change_records, claim_folders, move_records, new_home
 from hivepipe.stack.runtime_folder import Stack, make_private, remove_runtime
 from hivepipe.stack.temporary_redis import has_file, server_of_locked
 
@@ -51,19 +50,15 @@ def converted(stack: Stack) -> Stack:
     """
     old = stack.home
     if is_in_project(old) and os.path.isdir(old):
-        new = _new_home(tree_of(old))
+        new = new_home(tree_of(old))
+        make_private(new)
+        new = real_path(new)  # it resolves links only in a path that exists
         with locked_folder(old, TURN_SECS):
             if any(record["home"] == old for record in records()):
                 _move_out(stack, new)
         stack = Stack.prepared(new)
     _finish(stack.home)
     return stack
-
-
-def _new_home(project: str) -> str:
-    new = home_of_project(project)
-    make_private(new)
-    return real_path(new)
 
 
 def _move_out(stack: Stack, new: str) -> None:

@@ -60,8 +60,8 @@ def register(
     """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree contains database, archives and exports, or "". Raise
-    RegistrationError if the project already contains such folders and `adopt` is not set, or if a
-    path cannot be recorded.
+    RegistrationError if the project already contains such folders or a home and `adopt` is not
+    set, or if a path cannot be recorded.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -84,8 +84,8 @@ def register(
         refuse_shipped(tree or project_of(home))
     # Under the lock, folders that a concurrent registration has made are known as ours.
     with _locked_records():
-        if tree and not (adopt or recorded_tree(tree, home)):
-            _refuse_shipped(tree)
+        if not (adopt or (tree and recorded_tree(tree, home))):
+            _refuse_shipped(project, home, tree)
         make_private(os.path.dirname(home))
         _claim(home)
         before = read_record(home)
@@ -133,16 +133,25 @@ def _is_of_one_project(home: str) -> bool:
 def own_home(project: str, *, adopt: bool = False) -> str:
     """Return a project's own home: the recorded one of version 1.0.0, or one outside its work tree.
 
-    With `adopt`, a home of version 1.0.0 in the tree is returned even if it is not recorded.
+    With `adopt`, a home of version 1.0.0 in the tree is returned even if it is not recorded. Raise
+    RegistrationError if its conversion would hide what was recorded since.
     """
     old = f"{project}{IN_PROJECT}"
     recorded = read_record(project).get("home", "")
-    if recorded == old or (adopt and is_whole(old)):
+    if recorded == old:
         return old
-    return recorded if _is_of_one_project(recorded) else _new_home(project)
+    if adopt and is_whole(old):
+        new = new_home(project)
+        if os.path.lexists(f"{new}/hive.db"):
+            raise RegistrationError(
+                f"{new} has a database of its own, so {old} cannot be moved there: run "
+                "`hivepipe down`, and move that folder away"
+            )
+        return old
+    return recorded if _is_of_one_project(recorded) else new_home(project)
 
 
-def _new_home(project: str) -> str:
+def new_home(project: str) -> str:
     """Return the home named by a project's path, or one beside it.
 
     A project that had this path before it was renamed keeps the home.
@@ -198,14 +207,21 @@ def _mode(folder: str) -> str:
         return ""
 
 
-def _refuse_shipped(project: str) -> None:
-    """Raise RegistrationError unless the home folder in the project is empty or ours."""
-    if read_record(project).get("tree") or is_in_project(read_record(project).get("home", "")):
-        return
-    home = f"{project}/.hive-mind"
-    if os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}:
+def _refuse_shipped(project: str, home: str, tree: str) -> None:
+    """Raise RegistrationError if the project contains a home, or data where ours will be.
+
+    A project with a home elsewhere may contain anything: a branch may bring it.
+    """
+    recorded, shipped = read_record(project), f"{tree or project}{IN_PROJECT}"
+    if tree:
+        is_ours = recorded.get("tree") or is_in_project(recorded.get("home", ""))
+        is_empty = not os.path.isdir(shipped) or set(os.listdir(shipped)) <= {".gitignore"}
+    else:
+        is_ours = recorded.get("home") or not _is_of_one_project(home)
+        is_empty = not is_whole(shipped)
+    if not (is_ours or is_empty):
         raise RegistrationError(
-            f"{home} is not empty, and this project was never registered here. If it is yours "
+            f"{shipped} is not empty, and this project was never registered here. If it is yours "
             "(moved, renamed, or uninstalled before), add --adopt; if the bash hooks made it, run "
             "`hivepipe migrate`; else move it away"
         )

@@ -1,6 +1,7 @@
 """The steps of docs/moving.md, run in the folders that the page means, lose no recorded event."""
 
 import re
+import shutil
 from pathlib import Path
 
 from tests.conftest import ROOT, until
@@ -42,6 +43,35 @@ def test_events_after_a_rename_are_stored_once_the_home_is_adopted(user: User) -
     user.hivepipe("move-home", "--from", str(user.project), cwd=renamed)
     user.hivepipe("up", "-d", cwd=renamed)
     until(lambda: user.sessions(renamed), "the event is lost")
+
+
+def test_a_home_of_1_0_0_is_not_moved_over_what_was_recorded_since(user: User) -> None:
+    record(user, "before")
+    user.hivepipe("down")
+    home = user.project / ".hive-mind"
+    user.recorded.rename(home)
+    (home / ".gitignore").write_text("*\n")
+    shutil.rmtree(user.home / ".local/state/hivepipe/projects")
+    beside = user.home / "beside"
+    home.rename(beside)
+    record(user, "since")
+    user.hivepipe("down")
+    beside.rename(home)
+    user.hivepipe("up", "-d")  # a branch may bring such a folder
+    for words in (("up", "-d", "--adopt"), ("init", "--adopt")):
+        assert f"{user.recorded} has a database of its own" in user.hivepipe(*words, expect=1)
+    assert [session["id"] for session in user.sessions()] == ["since"]
+    user.recorded.rename(beside)  # without the `down` of the message
+    user.hivepipe("up", "-d", "--adopt")
+    record(user, "after")
+    assert {session["id"] for session in user.sessions()} == {"after", "before"}
+
+
+def record(user: User, session: str) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.fire("SessionStart", source="startup", session_id=session)
+    until(lambda: session in {each["id"] for each in user.sessions()}, f"{session} is lost")
 
 
 def test_events_from_before_init_are_stored_unless_the_default_home_does(user: User) -> None:
