@@ -71,6 +71,7 @@ def _move_out(stack: Stack, new: str) -> None:
     if has_file(old) and _has_other_jobs(new, old):
         with server_of_locked(stack) as address, connect(address) as client:
             spool_jobs(client, f"{new}/spool")
+        os.sync()  # a power cut may come after the file of Redis is deleted
         names = [name for name in names if not name.startswith(_OF_REDIS)]
     for name in names:
         copy_file(f"{old}/{name}", f"{new}/{name}")
