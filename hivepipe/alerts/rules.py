@@ -1,4 +1,4 @@
-"""The alerts of a stack, computed from its figures. No I/O."""
+"""The alerts of a stack, computed from measured values (`Vitals`). No I/O."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -32,7 +32,7 @@ WAITING_WORKERS = {
 
 
 class Vitals(NamedTuple):
-    """The figures of a stack; an unknown figure has its default."""
+    """The measured values of a stack; a value that is unknown keeps its default."""
 
     redis_answers: bool = True
     failed: int = 0
@@ -57,7 +57,7 @@ class Vitals(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """One condition that the user should know; a stack with an urgent one is not healthy."""
+    """One problem that the user should know of; a stack with an urgent alert is not healthy."""
 
     name: str
     text: str
@@ -73,7 +73,7 @@ class Change(NamedTuple):
 
 
 def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
-    """Compare the alerts of a check with the active ones."""
+    """Compare the alerts that a check found (`seen`) with those already active (`standing`)."""
     now = {alert.name: alert for alert in seen}
     absent = {name: checks + 1 for name, checks in standing.items() if name not in now}
     over = sorted(name for name, checks in absent.items() if checks >= CHECKS_TO_RESOLVE)
@@ -83,7 +83,7 @@ def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
 
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
-    """Return the alerts for these figures, urgent ones first."""
+    """Return the alerts for these values, urgent ones first."""
     rules = (_of_processes, _of_store, _of_jobs, _of_hive, _of_updates, _of_servers)
     found = [alert for rule in rules for alert in rule(vitals)]
     return sorted(found, key=lambda alert: not alert.is_urgent)

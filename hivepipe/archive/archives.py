@@ -127,7 +127,7 @@ class Archives(Catalog):
         return lines, is_described
 
     def _abandon(self, source: Source) -> None:
-        """Stop extending an edited archive; the transcript's next archive gets another name."""
+        """Stop extending an edited archive; the transcript is then archived under another name."""
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})
@@ -290,9 +290,9 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, and again if a subagent's metadata changed meanwhile.
+        """Yield the metadata to write, and again while a subagent's metadata changed meanwhile.
 
-        `not_described` would not find this later, because it compares only the times.
+        `not_described` compares times only, and would not notice that they lack this change.
         """
         before = None
         while before != (stamps := self._stamps_of_subagents(key)):

@@ -50,7 +50,7 @@ def checksum_of(known: Iterable[str]) -> int:
 
 
 def is_cleared_of(kept: ArchiveFiles, known: Sequence[str]) -> bool:
-    """Tell whether the lines of an archive were cleared of all these secrets."""
+    """Tell whether all these secrets were already redacted in the archive's lines."""
     return not known or Learning.of(kept).cleared == checksum_of(known)
 
 

@@ -82,7 +82,7 @@ class LineReader:
             yield [pending.line()]
 
     def _read(self, position: int, size: int, tail: bytes) -> bytes:
-        """Return the next bytes, or nothing if the bytes before them are no longer `tail`."""
+        """Return bytes from `position`, or b"" if the bytes before it are no longer `tail`."""
         found = os.pread(self._descriptor, len(tail) + size, position - len(tail))
         return found[len(tail) :] if found.startswith(tail) else b""
 

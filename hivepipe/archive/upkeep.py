@@ -142,7 +142,7 @@ def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:
 
 
 def _bad_source(path: str, offsets: Offsets) -> Iterator[str]:
-    """Compare the transcript with what was read from it, if Claude Code still has it."""
+    """Yield an error if the transcript, unless deleted, differs from what was read of it."""
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
         folder = os.path.dirname(folder)

@@ -43,7 +43,7 @@ def is_local(bind: str) -> bool:
 
 
 def in_url(bind: str) -> str:
-    """Return the address in the form of a URL, with brackets for IPv6."""
+    """Return the address as a URL has it: an IPv6 address in brackets."""
     return f"[{bind}]" if ":" in bind else bind
 
 

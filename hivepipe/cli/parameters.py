@@ -1,4 +1,4 @@
-"""How options and arguments are declared: shared options, types, checks of several together."""
+"""How options and arguments are declared: shared options, types, and checks across arguments."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,7 +13,7 @@ _LETTERS = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
 
 
 def shared_option(*names: str, **attributes: Any) -> Callable[[_Command], _Command]:
-    """Return an option of many commands. Its value comes from `given`, not from a parameter."""
+    """Return an option that many commands have; they read its value by `given`."""
     return click.option(*names, expose_value=False, callback=_keep, **attributes)
 
 
@@ -39,7 +39,7 @@ def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
 
 
 class CheckedCommand(click.Command):
-    """A command that checks its arguments together while they are parsed, before it does anything.
+    """A command that checks its arguments against each other before it does anything.
 
     `check` is called with every argument of the command, and raises UsageError.
     """

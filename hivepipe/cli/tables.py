@@ -137,7 +137,7 @@ def show_entry(entry: Entry) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as it is shown: stored times are local, or in UTC."""
+    """Return a value as it is shown: a stored time becomes local time, or with --utc UTC."""
     is_time = isinstance(value, str) and _STORED_TIME.fullmatch(value)
     return shown_time(value) if is_time else value
 

@@ -17,7 +17,7 @@ team_options = together(
 
 
 def team_choice(*, since: str = "", until: str = "") -> Choice | None:
-    """Return the choice of a team's rows, or None to read this machine.
+    """Return which rows of the team's server to read, or None to read this machine's rows.
 
     Raises UsageError if --person or --machine is given without --team.
     """

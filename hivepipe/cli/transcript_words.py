@@ -1,4 +1,4 @@
-"""Parts that all forms of a conversation share: head, turns, and lines of pieces."""
+"""What the text, Markdown and HTML forms of a conversation share: head, turns, folded lines."""
 
 from collections.abc import Iterable, Iterator
 

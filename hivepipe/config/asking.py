@@ -1,10 +1,10 @@
-"""Files of a work tree that ask hivepipe for something, with the user's decision on each one.
+"""Files of a work tree that hivepipe uses only if the user trusts them, with that decision.
 
     hivepipe.toml                    settings and texts by keyword: see hivepipe.config.request
     .claude-state/preferences.*      notes for the context of starting sessions
     .claude-state/progress.*
     SOUL.md and similar files        in `profile_dir`, if that is in the work tree
-    *.md, *.txt                      in its `memory` and in `memory_dirs`, if in the work tree
+    *.md, *.txt                      in `<profile_dir>/memory` and `memory_dirs`, in the work tree
 
 Any author of the repository can write these files. Special files, files above 64 kB and files whose
 path has a link are never trusted. Only commands read them.
@@ -49,7 +49,7 @@ class Asking(NamedTuple):
 
 
 def files_asking(home: str, project: str) -> list[Asking]:
-    """Return every file that asks for something, and trusted files that were deleted."""
+    """Return the files of the project that need trust, and trusted files that were deleted."""
     known = trust.trusted_files(home, project)
     found = [_examined(project, name, known.get(name)) for name in _names(project)]
     names = {file.name for file in found}

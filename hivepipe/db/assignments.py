@@ -44,7 +44,7 @@ def assign_instance(db: Database, job: Origin, process: Process) -> None:
 
 
 def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
-    """Record an event of the instance in a session, and update the session of the instance."""
+    """Record an event of the instance in a session, and update its assignment."""
     merge = """
         (id) DO UPDATE SET
           pid = COALESCE(instance_sessions.pid, excluded.pid),

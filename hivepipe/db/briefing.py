@@ -15,7 +15,7 @@ def open_tasks(store: Listings, limit: int) -> list[Entry]:
 
 
 def open_goals(store: Listings, limit: int) -> list[Entry]:
-    """Return the open sessions with their last prompt and the last task they named."""
+    """Return the open sessions, each with its last prompt and its last task."""
     sql = """
         SELECT sessions.id, sessions.project,
           (SELECT prompt FROM prompts WHERE session_id = sessions.id

@@ -329,7 +329,7 @@ def newest_version(store: Database | Listings) -> int:
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Make the next versions higher than this one, which the server got before a restore."""
+    """Make the next versions higher than `version`, which the server got before a restore."""
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

@@ -42,7 +42,7 @@ def delete_agents(
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:
-    """Return up to `most` runs after this one, oldest first, each with the agents it deleted."""
+    """Return up to `most` runs after the id `run`, oldest first, each with its deleted agents."""
     runs = db.rows(
         "SELECT * FROM cleanups WHERE id > :run ORDER BY id LIMIT :most", {"run": run, "most": most}
     )

@@ -33,7 +33,7 @@ CREATE INDEX IF NOT EXISTS calls_by_subject ON calls (subject);
 
 
 class Amount(NamedTuple):
-    """A number of requests, of tokens, and of millionths of a dollar."""
+    """Numbers of requests and tokens, and a cost in millionths of a dollar."""
 
     requests: int
     tokens: int

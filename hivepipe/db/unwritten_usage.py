@@ -27,7 +27,7 @@ class Unseen(NamedTuple):
 
 
 class State(NamedTuple):
-    """One count: session, its start, its running time, and the usage of each model."""
+    """One `cost-state` count: a session, its start, its running time, its usage by model."""
 
     session: str
     started_ms: int
@@ -56,7 +56,7 @@ def unseen(
 
 
 def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterator[Unseen]:
-    """Yield the counts of these sessions minus the usage of their messages.
+    """Yield the counts of the sessions `chosen` minus the usage of their messages.
 
     `states` are the counts of the sessions and of their forks, in the order of time.
     """

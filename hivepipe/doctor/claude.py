@@ -84,7 +84,7 @@ def trusted(facts: Facts) -> Iterator[Finding]:
 
 
 def elsewhere(_facts: Facts) -> Iterator[Finding]:
-    """Find variables of CI and cloud environments, in which hooks do not start the stack."""
+    """Find environment variables of CI and cloud, with which hooks do not start the stack."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
             text = (

@@ -215,7 +215,7 @@ def _why_gone(path: str) -> str:
 
 
 def _needed(entry: Entry) -> list[str]:
-    """Return the files that an entry needs; `shared` finds the program of an entry by name."""
+    """Return the files that an entry needs, without a program that it looks up by name."""
     handler = entry["hooks"][0]
     if is_old(handler):
         return old_paths(handler)

@@ -114,7 +114,7 @@ def _registered(facts: Facts) -> Iterator[Probe]:
 
 
 def _common_trouble(facts: Facts) -> str:
-    """Return the reason to run none of the hooks, or ""."""
+    """Return the reason why no hook of this project is run, or ""."""
     if facts.place.state == "off":
         return "this project is switched off"
     if supervisor.is_of_another_version(facts.stack):
@@ -123,10 +123,10 @@ def _common_trouble(facts: Facts) -> str:
 
 
 def _checked(found: Probe, reason: str) -> Probe:
-    """Set the reason not to run a hook.
+    """Set the reason not to run a hook, if there is one.
 
-    Version 1.0.0 would record the event as a session. A settings file of a clone could name a
-    program of the clone.
+    A hook of version 1.0.0 would record the event as a session. A settings file in a cloned
+    repository could name a program of this repository.
     """
     launcher = launcher_of(found.handler)
     if not reason and launcher and not hook_copy.is_in_place(launcher):

@@ -35,7 +35,7 @@ _LOOKED_AT = 100  # waiting jobs that are read per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
-    """Find that there is no Redis or Valkey server, or not the configured one."""
+    """Find that no Redis or Valkey server, or not the configured one, is installed."""
     _, trouble = facts.redis_server
     if trouble:
         named = of_files("HIVEPIPE_REDIS_SERVER")
@@ -183,7 +183,7 @@ def in_memory(facts: Facts) -> Iterator[Finding]:
 
 
 def lost(facts: Facts) -> Iterator[Finding]:
-    """Find events that could not be stored anywhere."""
+    """Find events that were lost because no folder could be written."""
     home = str(facts.home)
     if found := snapshot.lost(home):
         number, first, last = found

@@ -398,7 +398,7 @@ class StopFailure(Stop):
 
     @property
     def is_activity(self) -> bool:  # type: ignore[override]
-        """Whether the turn of the session ended."""
+        """Tell whether the session's own turn ended, not a subagent's."""
         return not self.agent_id
 
     def _read(self, fields: Fields) -> None:

@@ -102,7 +102,7 @@ class Job:
     __slots__ = ("operation", "payload", "subject")
 
     def __init__(self, operation: str, payload: Payload, subject: str) -> None:
-        """`subject` is a file name, type, skill or session for people, and never free text."""
+        """`subject` names the job for people: a file, type, skill or session, never free text."""
         self.operation = operation
         self.payload = payload
         self.subject = subject
@@ -114,7 +114,7 @@ class Count:
     __slots__ = ("checkpoints", "due", "operations")
 
     def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
-        """Set the values; a total is None if it is unknown, and the store then keeps its own."""
+        """Set the values; a total is None if unknown, and the stored total then stays."""
         self.due = due
         self.operations = operations
         self.checkpoints = checkpoints

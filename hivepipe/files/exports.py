@@ -57,7 +57,7 @@ def replace_own(
 
 
 def move_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
-    """Rename a file that existed before; return False if one was renamed already.
+    """Rename a file that is not hivepipe's; return False if one of that name was renamed before.
 
     The new name is recorded before the rename. After a crash the file has one of the two names.
     """

@@ -82,7 +82,7 @@ def closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def trouble_of_index(path: str | os.PathLike[str], error: OSError | sqlite3.Error) -> str:
-    """Return why an index cannot be used; a damaged one can be deleted."""
+    """Return why an index cannot be used, and a hint to delete it if it is damaged."""
     # Neither a lock nor a full or read-only disk caused the error
     is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
     hint = "; delete it to rebuild it" if is_broken else ""

@@ -1,4 +1,4 @@
-"""A cache of the last slow results, each valid while the state of its source is the same."""
+"""A cache of slow results; a result is valid while the state of its source is unchanged."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,7 +9,7 @@ Found = TypeVar("Found")
 
 
 class StateCache(Generic[Found]):
-    """A bounded cache: the last keys with their results and states."""
+    """A bounded cache of the results computed last, each with the state of its source."""
 
     def __init__(self, most: int) -> None:
         """`most` is the maximum number of results."""

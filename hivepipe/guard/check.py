@@ -162,7 +162,7 @@ def cancellation(home: str, task: str) -> str | None:
 
 
 def is_first_notice(home: str, session: str, cancelled: str) -> bool:
-    """Tell whether a session sees this cancellation for the first time, and record it as seen."""
+    """Return True the first time that a session is told of this cancellation, and record it."""
     path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
     try:
         posix.close(open_or_make(path, posix.O_WRONLY | posix.O_EXCL))

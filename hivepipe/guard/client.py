@@ -169,7 +169,7 @@ def _pattern(tool: str, arguments: Fields, event: Event) -> str:
 
 
 def _outcome(call: "BatchCall", event: Event) -> str:
-    """Return a call of a batch in the format of the script."""
+    """Return a call of a batch in the form that the guard's script reads."""
     pattern = _pattern(call.tool, call.tool_input, event) if call.was_not_run else "0"
     result = _hash_of(call.answer, event)
     return f"{_hash(call.id)} {pattern} {result} {int(call.was_not_run)}"

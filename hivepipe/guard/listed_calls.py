@@ -29,7 +29,7 @@ class ListedCalls:
         self._tasks: dict[str, str] = {}  # session -> its task in Redis
 
     def asked_for(self, note: Note) -> Note:
-        """Return a note whose result ends with the list."""
+        """Return `note`, changed so that its result ends with the list of calls."""
         script, arguments = note
         return script + LIST_SCRIPT, arguments
 

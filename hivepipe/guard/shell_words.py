@@ -137,7 +137,7 @@ def _substitution(command: str, at: int) -> tuple[list[str], int]:
 
 
 def _skip_here_documents(command: str, at: int, delimiters: list[str]) -> int:
-    """Return the position after the here-documents."""
+    """Return the position after the here-documents that begin at `at`."""
     while delimiters:
         delimiter = delimiters.pop(0)
         while at < len(command):

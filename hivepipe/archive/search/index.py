@@ -160,17 +160,17 @@ class SearchIndex:
     # ---- indexing
 
     def has_another_edition(self, archived: Archived) -> bool:
-        """Tell whether lines of an archive were changed after they were indexed."""
+        """Tell whether the lines of an archive were replaced after they were indexed."""
         sql = "SELECT 1 FROM archives WHERE key = :key AND edition != :edition"
         return bool(self._ask(sql, {"key": archived.key, "edition": archived.edition}))
 
     def folders(self) -> dict[str, FolderState]:
-        """Return the folders whose archives were all indexed, with their state at that time."""
+        """Return folder -> its state when all of its archives had been indexed."""
         rows = self._ask("SELECT name, changed_ns, keys FROM folders", {})
         return {name: FolderState(changed_ns, keys) for name, changed_ns, keys in rows}
 
     def keep_folders(self, found: dict[str, FolderState]) -> None:
-        """Record that every archive of these folders is indexed."""
+        """Record that all archives of the folders `found` are indexed."""
         with self._transaction():
             self._db.executemany(
                 "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)",
@@ -181,7 +181,7 @@ class SearchIndex:
         return {key for (key,) in self._ask("SELECT key FROM archives WHERE instr(key, '#')", {})}
 
     def state(self) -> tuple[int, ...]:
-        """Return a value that changes whenever a search may find more."""
+        """Return a value that changes when lines are indexed, so that a search may find more."""
         sql = "SELECT max(id) FROM passages"
         return tuple(int(self._ask(each, {})[0][0] or 0) for each in ("PRAGMA application_id", sql))
 
@@ -352,7 +352,7 @@ class SearchIndex:
         return _Matching(sql, wanted)
 
     def _piece(self, text: str) -> str:
-        """Return the FTS5 condition for a part of a text, or "" if it occurs nowhere."""
+        """Return the FTS5 condition that finds `text`, or "" if no indexed line has it."""
         if len(text) >= TRIGRAM:
             return quoted(text)
         sql = "SELECT term FROM temp.trigrams WHERE term >= :first AND term < :behind"

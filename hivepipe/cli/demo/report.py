@@ -1,4 +1,4 @@
-"""Report of the demo: recorded rows, latencies of the hooks, job accounts."""
+"""Report of the demo: recorded rows, latencies of the hooks, numbers of jobs."""
 
 import sqlite3
 import statistics
@@ -44,7 +44,7 @@ def _show_table(
 
 
 def show_accounts(console: Console, accounts: dict[str, int]) -> bool:
-    """Show the accepted jobs by state; return True if all are done."""
+    """Show the number of accepted jobs in each state; return True if all are done."""
     others = {name: n for name, n in accounts.items() if name not in ("accepted", "done")}
     console.print(
         f"{accounts['accepted']} jobs accepted = {accounts['done']} done + "
