@@ -12,7 +12,7 @@
     project    the registered folder, or the event's folder
     home       the project's home
     record     the registration record that the hook found
-    stat       /proc/<pid>/stat of an ancestor of the hook, or of the hook if it was adopted
+    stat       /proc/<pid>/stat of an ancestor, or of the hook itself if its parent has ended
     env        NAME=value
 
 Unknown names are ignored. native/hook.c writes frames. They are read in the process `intake`, and

@@ -142,7 +142,7 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
 
 
 def overwrite_small(path: str, text: str) -> None:
-    """Write a small file of ours in place; a longer old text is cut after the write.
+    """Write a small file of ours in place, then cut off what remains of a longer old text.
 
     This takes a third of the time of a rename, because a rename makes ext4 write the file at once.
     Readers must recognise the end of the text; they see each write as a whole.

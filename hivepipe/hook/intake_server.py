@@ -202,7 +202,7 @@ class Exchange:
     __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "listed", "slot")
 
     def __init__(self, frame: Frame, reader: Reader, slot: Slot, listed: ListedCalls) -> None:
-        """`slot` is empty; `listed` holds the known calls."""
+        """`slot` is empty; `listed` caches the last calls of conversations for the guard."""
         self.frame = frame
         self.connection = reader.connection
         self.data = reader.data

@@ -81,7 +81,10 @@ def _move_back(move: Move) -> list[tuple[str, str]]:
 
 
 def _merge(kept: str, place: str) -> Iterator[tuple[str, str]]:
-    """Move kept files to their old places; yield (place, file) for each place that is taken."""
+    """Move the file or folder `kept` to the path `place`, and merge two folders.
+
+    Yield (path, file) for each file whose path is taken.
+    """
     if not os.path.lexists(place):
         os.rename(kept, place)
     elif _is_folder(kept) and _is_folder(place):

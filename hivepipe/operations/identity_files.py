@@ -7,7 +7,7 @@ The previous content is kept:
     <home>/identity/before/<hash of the path>.ours     SHA-256 of the content written instead
     <home>/identity/before/<hash of the path>.<...>    older content that could not be restored
 
-The mark `.ours` is created after the bytes are stored, and removed before them. So a kill at any
+The file `.ours` is created after the bytes are stored, and removed before them. So a kill at any
 time loses nothing, and the next process completes the work.
 """
 

@@ -47,7 +47,7 @@ logger = logging.getLogger("hivepipe.reaper")
 
 
 def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
-    """End the sessions whose processes are gone, mark the instances, and remove their files."""
+    """End the sessions whose processes have ended, and the instances; remove their files."""
     machine = this_machine()
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         instances = running_instances(db)

@@ -24,7 +24,7 @@ from hivepipe.operations.slots import turn
 
 
 def execute_slow(context: JobContext, job: Envelope) -> None:
-    """Execute one job of such an operation. Exceptions propagate to the caller."""
+    """Execute one job outside the writer's transactions. Exceptions propagate to the caller."""
     if slow_queue(job.operation) is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     with turn(context, job) as is_ours:

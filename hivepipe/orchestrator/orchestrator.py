@@ -104,7 +104,10 @@ class Orchestrator:
         self.record([worker])
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
-        """Answer a question. Raise HiveError without an open question or without such an option."""
+        """Answer a worker's question by the number of an option, by a text, or by both.
+
+        Raise HiveError if no question is open or it has no such option.
+        """
         checked = check_worker(
             worker, number("HIVEPIPE_HIVE_STALE_SECS"), WorkerSignals(self.hive.home, [worker])
         )

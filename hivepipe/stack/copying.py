@@ -67,7 +67,7 @@ def sync(path: str) -> None:
 
 
 def sync_folders(files: Iterable[str]) -> None:
-    """Sync the names of these files, so that a power cut cannot undo their copies."""
+    """Sync the folders of these files, so that the files keep their names after a power cut."""
     for folder in filter(os.path.isdir, {os.path.dirname(file) for file in files}):
         sync(folder)
 

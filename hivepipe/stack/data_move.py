@@ -91,9 +91,9 @@ class Move(NamedTuple):
         self.file.unlink(missing_ok=True)
 
     def _delete(self, tree: str, other: str) -> None:
-        """Delete the moved files in a place, and folders that become empty.
+        """Delete the moved files in `tree`, and folders that become empty.
 
-        A file with the same path in both places stays: a database on a shared file system.
+        A file that has the same path in `other` stays: a database on a shared file system.
         """
         paths = sorted({*self._files(tree)} - {*self._files(other)})
         if not self._is_of(other) and any(map(os.path.lexists, paths)):

@@ -187,7 +187,10 @@ def _is_predecessors(path: str) -> RegistrationError:
 
 
 def claim_folders(project: str, manifest: Manifest) -> None:
-    """Make both folders private to the user, and record their previous state."""
+    """Make `.hive-mind` and `.claude-state` of a project private to the user.
+
+    Record their previous state in the manifest.
+    """
     beside = f"{project}/.claude-state"
     was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
     for name in _FOLDERS:

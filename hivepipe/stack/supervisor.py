@@ -279,7 +279,7 @@ def _launch(stack: Stack, lock: int) -> IO[bytes]:
 
 
 def _last_words(errors: IO[bytes]) -> str:
-    """Return supervisord's error message, or the place of its log."""
+    """Return supervisord's error message, or the command that shows its log."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()
     messages = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]

@@ -97,7 +97,7 @@ KEPT = (
 
 
 def kept_secret(name: str) -> str:
-    """Return one of KEPT, from this process's environment or else from the file, or ""."""
+    """Return the secret `name` from the environment or else from `credentials.env`, or ""."""
     return (environment(name) or read_credentials().get(name) or "").strip()
 
 

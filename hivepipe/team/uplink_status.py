@@ -88,7 +88,11 @@ def _secs_since(at: float) -> int | None:
 
 
 def _lag(home: str, mark: int) -> tuple[int | None, float | None]:
-    """Return rows and seconds of the lag, or (None, None) before capture has begun."""
+    """Return how many rows the server lacks, and the age of the oldest one in seconds.
+
+    `mark` is the version of the last change on the server. Return (None, None) before capture has
+    begun.
+    """
     lag = read_store(
         home, lambda store: lag_behind(store, mark) if is_captured(store) else None, None
     )

@@ -121,7 +121,7 @@ def _result(payload: Fields) -> Fields:
 
 
 def _as_json(output: object) -> str:
-    """Return a value as text, or "" if orjson cannot write it: too deep, half a letter."""
+    """Return a value as JSON, or "" if orjson refuses it: nested too deeply, lone surrogate."""
     try:
         return orjson.dumps(output).decode()
     except orjson.JSONEncodeError:
@@ -129,14 +129,18 @@ def _as_json(output: object) -> str:
 
 
 def _used(payload: Fields) -> Fields:
-    """Return the usage of an answer."""
+    """Return the usage of an answer as a line in Claude Code's format."""
     answer = _usage(payload, "usage", of_thread="thread_token_usage")
     answer["message"]["id"] = payload.get("response_id")
     return {**answer, "sessionId": payload.get("session_id")}
 
 
 def _usage(usages: Fields, of_answer: str, *, of_thread: str) -> Fields:
-    """Return a usage; Codex counts cached tokens as input, Claude Code separately."""
+    """Return a usage as a line of Claude Code, which does not count cached tokens as input.
+
+    `of_answer` and `of_thread` are the names of two fields of `usages`: the tokens of the answer,
+    and of the whole thread so far.
+    """
     used = _counts(usages, of_answer)
     cached, written = used.get("cached_input_tokens", 0), used.get("cache_write_input_tokens", 0)
     tokens = {

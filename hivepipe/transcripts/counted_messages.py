@@ -47,7 +47,7 @@ class MessageCounts:
         return mark in self._seen
 
     def close(self, mark: str) -> None:
-        """Close a mark, so that it is not counted again; an empty mark is ignored."""
+        """Close the message or line with this mark, so that it is not counted again; ignore ""."""
         if mark:
             self._seen[mark] = None
 
