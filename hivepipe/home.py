@@ -286,7 +286,7 @@ def is_private_folder(path: str) -> bool:
 
 
 def owner_over_root(path: str) -> int:
-    """Return 0; for root, return the owner of a folder or of its nearest existing parent."""
+    """Return the owner of a folder or its nearest existing parent; 0 unless we run as root."""
     if posix.geteuid():
         return 0
     while path:

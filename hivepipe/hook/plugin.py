@@ -50,7 +50,7 @@ def _script(name: str) -> str:
 
 
 def _runs(text: str, script: str) -> bool:
-    """Tell whether these settings name an existing hook of hivepipe for the event.
+    """Tell whether a settings file's text has an existing hook of hivepipe for this event.
 
     A hook given by its name or through a shell is not found. Then both hooks process the event, and
     it is deduplicated, which only takes longer.

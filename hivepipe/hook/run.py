@@ -119,7 +119,7 @@ def _stop_hard(*_signal: object) -> None:
 
 
 def _keep_after(name: str, failure: str) -> None:
-    """Spool the event if it is not safe yet; count it as lost if that fails."""
+    """Spool the event if it is not stored anywhere yet; count it as lost if that fails."""
     if intake.keep is None:
         return _log_failure(name, failure)
     try:

@@ -16,7 +16,7 @@ from hivepipe.queue.spool import make_private_folder
 
 
 class Slot:
-    """The file of a home, opened when it is needed."""
+    """The file `intake.slot` of a home, opened when it is needed."""
 
     def __init__(self, home: str) -> None:
         """Open nothing yet."""

@@ -43,7 +43,7 @@ def to_stop_ignoring(exclude: str, lines: Iterable[str]) -> Edit | None:
 
 
 def undo(edit: Edit) -> None:
-    """Make an edit that removes lines of hivepipe; delete the folder if hivepipe made it."""
+    """Make an edit that removes lines of hivepipe; delete the file's folder if we made it."""
     make(edit)
     if edit.after is None and _MADE_BOTH in (edit.before or ""):
         remove_if_empty(os.path.dirname(edit.path))

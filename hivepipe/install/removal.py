@@ -149,7 +149,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 
 
 def _restore_names(place: Place, own: list[str]) -> list[str]:
-    """Give renamed files their names back, and remove them from `own`; return those that stay."""
+    """Rename files back, and remove them from `own`; return those whose old name is taken."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.renamed()
     if (mode := manifest.fact(STATE_MODE)) and os.path.isdir(os.path.dirname(kept)):

@@ -45,7 +45,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 class Outdated(NamedTuple):
-    """One outdated file; for an archive also its key and the latest allowed modification time."""
+    """One outdated file; an archive has a `key`, and stays if it was modified after `before`."""
 
     kind: str
     path: str

@@ -184,7 +184,7 @@ class Orchestrator:
         return checked_workers
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update the store. After an error the next check updates it."""
+        """Update the rows of these workers in the store; after an error the next check does."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:

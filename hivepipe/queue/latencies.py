@@ -79,7 +79,7 @@ def latencies(client: Redis) -> Latencies:
 
 
 def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
-    """Yield operation, end and step of our finished jobs."""
+    """Yield the operation, end time and step (see `_step`) of each finished job of hivepipe."""
     for queue in QUEUES:
         ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
         pipe = client.pipeline(transaction=False)

@@ -109,8 +109,8 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _keep_terms(self, home: captured.Home) -> None:
         """Start sending all rows again if policies or the columns of either side changed.
 
-        A server that was restored to a time before the last pass may have rows that the pass
-        deleted. It gets another pass.
+        Such a pass deletes the rows that it did not send from the server. A server that was
+        restored to a time before the last pass may have these rows, so it gets another pass.
         """
         terms = json.dumps(
             {

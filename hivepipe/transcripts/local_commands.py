@@ -11,5 +11,5 @@ _LOCAL = re.compile(
 
 
 def is_local_command(words: str) -> bool:
-    """Tell whether a user's line is such a command, or its output."""
+    """Tell whether a user's text is a local command, or the output of one."""
     return _LOCAL.match(words) is not None

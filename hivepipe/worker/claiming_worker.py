@@ -201,7 +201,11 @@ class ClaimingWorker(SimpleWorker):
             super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
-        """End the thread. Call `stop` before its last message, or it would wait for another one."""
+        """End RQ's thread for commands to this worker.
+
+        The thread checks for `stop` after each message. RQ calls `stop` only after the last
+        message, so the thread would wait for another one.
+        """
         if self.pubsub_thread:
             self.pubsub_thread.stop()
         super().unsubscribe()  # type: ignore[no-untyped-call]
