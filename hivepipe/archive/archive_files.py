@@ -222,7 +222,7 @@ class ArchiveFiles:
         self._folder.remove(self._lines)
 
     def is_untouched(self, offsets: Offsets) -> bool:
-        """Tell whether the lines have the time and the size of the checkpoint."""
+        """Tell by time and size whether the lines are those that the checkpoint covers."""
         status = self.lines_status()
         if status is None or status.st_mtime_ns != offsets.stamp:
             return False

@@ -1,4 +1,4 @@
-"""Command `home`; scripts call it often, so it imports nothing else."""
+"""Command `home`; scripts call it often, so this module imports little."""
 
 import os
 

@@ -123,7 +123,7 @@ def _is_for_us(hit: Hit, place: Place) -> bool:
 
 
 def _record(place: Place, found: list[Hit]) -> None:
-    """Inside a session, record the memories shown to it; its summary may rate them."""
+    """Record which memories were shown to this shell's session, for ratings by its summary."""
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return

@@ -139,7 +139,7 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
 def remove(profile_id: str) -> None:
     """Remove a profile with all versions of its files.
 
-    Its sessions and the files in its folder stay. A session that names it adds it again.
+    Its sessions and the files in its folder stay. A session that names the profile adds it again.
     """
     with opened(locate(".").home) as db:
         number = profiles.count_versions(db, profile_id)

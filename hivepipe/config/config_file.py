@@ -135,7 +135,7 @@ def load_and_use() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each spending variable set in this shell: the stack ignores it."""
+    """Return a note for each summary variable that this shell sets: the stack ignores it."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")

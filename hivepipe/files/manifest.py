@@ -3,7 +3,7 @@
     facts   when hivepipe was installed here; whether the archives of 1.0.0 were adopted
     files   a file that hivepipe made, by its path below the exports' folder; for one that is
             replaced whole, the SHA-256 of its content and of its previous content
-    aside   a file that had a name before hivepipe claimed it: this name, and the new one
+    aside   a file that hivepipe renamed to claim its name: the old and the new name
     found   the result of importing an archive or export of a predecessor, by its SHA-256
 
 It is in the home, not beside the files. A repository can contain such files, but not the manifest.
