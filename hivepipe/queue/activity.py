@@ -50,7 +50,7 @@ def has_activity(connection: Redis) -> bool:
 
 
 def take_activity(connection: Redis, stored: Iterable[Activity] = ()) -> list[Activity]:
-    """Return the activity that is not stored yet; `stored` is committed to the store.
+    """Return the activity that is not stored yet; the caller has committed `stored`.
 
     A session whose activity cannot be stored is removed from the set.
     """

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class AofSync(threading.Thread):
-    """The thread; it runs as long as the writer."""
+    """The thread that syncs the append-only file; it runs as long as the writer."""
 
     def __init__(self, home: Path) -> None:
         """Set up the thread. Redis 6 has one file in the home, later versions have a folder."""

@@ -118,7 +118,10 @@ class FailedJobs:
         return self._run(_DISCARD, [(_bytes(job.id), job.queue) for job in jobs])
 
     def _run(self, text: str, jobs: list[tuple[Any, ...]], *first: str) -> int:
-        """Run a script on batches of jobs; return the sum of its results."""
+        """Run the script `text` on batches of jobs; return the sum of its results.
+
+        `first` are arguments that precede the jobs in each run.
+        """
         run = self._connection.register_script(text)
         parts = (jobs[at : at + AT_A_TIME] for at in range(0, len(jobs), AT_A_TIME))
         return sum(int(run(args=[*first, *chain.from_iterable(part)])) for part in parts)

@@ -22,7 +22,7 @@ MOST_SAMPLES = 20
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one moment."""
+    """The figures of queues, jobs and workers at one moment."""
 
     queues: dict[str, int]
     retried: int  # retries ever scheduled
@@ -57,7 +57,7 @@ def figures(client: Redis) -> Figures:
 
 
 def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) -> None:
-    """Store the current counts as a sample for later comparison."""
+    """Store the current counts of jobs as a sample, which `shares` compares later."""
     sample = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
     client.lpush(SAMPLES_KEY, sample)
     client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)

@@ -19,7 +19,7 @@ _HOUR_NS = 60 * 60 * 10**9
 
 @dataclass(frozen=True)
 class Latest:
-    """Values of the last lines; an unknown value is "" or None.
+    """Values from the last lines of a transcript; an unknown value is "" or None.
 
     `cache_until` is the stored time at which the prompt cache expires unless it is used again.
     """

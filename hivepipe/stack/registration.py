@@ -152,7 +152,7 @@ def own_home(project: str, *, adopt: bool = False) -> str:
 
 
 def new_home(project: str) -> str:
-    """Return the home named by a project's path, or one beside it.
+    """Return the home named after a project's path, or a numbered one if that is taken.
 
     A project that had this path before it was renamed keeps the home.
     """
