@@ -25,7 +25,8 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None = None) -> str:
     """Return the line, or "".
 
-    `unfinished` is the plugin's message, which is shown at once, whatever the age of events.
+    `unfinished` is the plugin's line that says how to complete the installation, or "". It is
+    returned even if no event waits.
     `before_ns` is the time of the current event, which may be in the spool itself.
     """
     now = time.time()

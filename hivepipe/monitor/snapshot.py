@@ -72,7 +72,10 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
 
 
 def _uplink(home: str) -> dict[str, Any]:
-    """Return the figures of the uplink; a refusal counts at once, an absent server later."""
+    """Return how long the uplink's oldest row has waited, and its error if an alert is due.
+
+    A refusal is due at once. Any other error is due when rows have waited for UPLINK_SECS.
+    """
     report = uplink_report(home)
     if report is None:
         return {}

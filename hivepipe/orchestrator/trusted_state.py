@@ -57,8 +57,9 @@ def forget_deleted(root: Path) -> None:
     """Forget a deleted `.hive`, before a new one is made at its path.
 
     The states of workers stay. The list of projects stays while one of the workers may run. The
-    state folder exists afterwards, so `_follow_moved` does not give the new hive another state
-    folder, whatever its inode is. Raise HiveError if the state folder cannot be written.
+    state folder exists afterwards. So `_follow_moved` never gives the new hive the state folder of
+    another one, even if the new `.hive` has the inode of a deleted one. Raise HiveError if the
+    state folder cannot be written.
     """
     folder = folder_of(root)
     with _locked(folder):

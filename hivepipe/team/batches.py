@@ -129,7 +129,7 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
 def _array(values: Sequence[Any]) -> str:
     """Return the array literal of PostgreSQL, made from a JSON list where no text needs an escape.
 
-    The separators in keys are written without an escape.
+    The separator inside keys is a control character, which JSON escapes; here it is written raw.
     """
     try:
         text = orjson.dumps(values).decode().replace("\\u001f", SEPARATOR)

@@ -144,7 +144,7 @@ class _MemberConnection:
 
 
 def _set_person(connection: Connection, person: str) -> None:
-    """Set the member for whom a page reads until the end of the transaction, unless it is ""."""
+    """Set the member for whom a page reads, for this transaction; "" sets nobody."""
     if person:
         connection.execute("SELECT set_config('hivepipe.person', %s, true)", (person,))
 
