@@ -20,6 +20,7 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
+from hivepipe.install.early_events import take_early_events
 from hivepipe.orchestrator.folder import running_workers
 from hivepipe.queue import connection
 from hivepipe.settings import variable
@@ -56,6 +57,7 @@ def up(
         say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.bring_up(project, stack)
+    take_early_events(project, stack.home)
     say_prose(f"ready after {time.monotonic() - begun:.2f} s: {unbroken(stack.home)}", 2)
     if detach:
         return

@@ -1,12 +1,13 @@
 """Events of a project from before its registration: its hooks spool them at the default home."""
 
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import default_home, locate, read_record
 from hivepipe.queue.raw_spool import convert_all
-from hivepipe.queue.spooled import read_spool_file, waiting_events
+from hivepipe.queue.spooled import own_folders, read_spool_file, waiting_files
 from hivepipe.stack.copying import copy_file
 
 
@@ -21,7 +22,8 @@ def take_early_events(project: str, home: str) -> None:
         return
     with suppress(OSError):
         convert_all(default)
-        for path in waiting_events(default):
+        spools = [Path(folder, "spool") for folder in own_folders(default)]
+        for path in chain.from_iterable(map(waiting_files, spools)):
             if _project_of(path) == project:
                 copy_file(str(path), f"{home}/spool/{path.name}")
                 path.unlink(missing_ok=True)

@@ -29,7 +29,7 @@ _OLD_BY_NAME = frozenset(
     for script in _SCRIPTS
 )
 _NAMES_A_HOOK = re.compile(
-    rf"hivepipe/hooks/([0-9a-f]{{16}}|default)/hook|(?<![\w-])hivepipe-hook(?![\w-])|{_OLD_HINT}"
+    rf"(hivepipe/hooks/([0-9a-f]{{16}}|default)/hook|(?<![\w-])hivepipe-hook)(?![\w./-])|{_OLD_HINT}"
 )
 _BY_NAME = frozenset(entry(event, Form.SHARED)["hooks"][0]["command"] for event in EVENTS)
 EDITED = "a hook there runs hivepipe's program in a form that hivepipe does not write"

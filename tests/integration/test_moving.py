@@ -4,7 +4,9 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.conftest import ROOT, until
+import pytest
+
+from tests.conftest import ROOT, hashed, until
 from tests.installed import Installation, User
 from tests.integration.test_readme import steps
 
@@ -74,7 +76,10 @@ def record(user: User, session: str) -> None:
     until(lambda: session in {each["id"] for each in user.sessions()}, f"{session} is lost")
 
 
-def test_events_from_before_init_are_stored_unless_the_default_home_does(user: User) -> None:
+@pytest.mark.parametrize("register", [("init",), ("up", "-d")])
+def test_events_from_before_a_registration_are_stored_unless_the_default_home_does(
+    user: User, register: tuple[str, ...]
+) -> None:
     """As with the plugin, or with hooks that came with a clone."""
     first, other = user.home / "first", user.home / "other"
     first.mkdir()
@@ -86,7 +91,13 @@ def test_events_from_before_init_are_stored_unless_the_default_home_does(user: U
     user.fire("SessionStart", user.project, hooks, source="startup")
     waiting = user.home / ".local/state/hivepipe/default/spool"
     assert len(list(waiting.iterdir())) == 2
-    user.hivepipe("init")
+    open_folder = user.run_folder / "hivepipe" / hashed(waiting.parent)  # anybody can enter it
+    shutil.copytree(waiting, open_folder / "spool")
+    open_folder.chmod(0o755)
+    user.own(user.run_folder)
+    user.hivepipe(*register)
+    assert len(list((open_folder / "spool").iterdir())) == 2, "an event of anybody was taken"
+    shutil.rmtree(open_folder)  # a stack refuses it
     assert len(list(waiting.iterdir())) == 1, "an event of another folder was taken"
     user.hivepipe("up", "-d")
     until(user.sessions, "the event is lost")

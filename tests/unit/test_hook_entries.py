@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hivepipe.install.hook_entries import EVENTS, Event, Form, entry, form_for, plugin_hooks
-from hivepipe.install.known_entries import form_of, is_old, is_ours, launcher_of
+from hivepipe.install.known_entries import form_of, is_edited, is_old, is_ours, launcher_of
 from hivepipe.stack import hook_copy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,6 +234,21 @@ THEIRS: list[Any] = [
     {"command": f"{LAUNCHER} stop; evil"},
     {"command": f"{LAUNCHER} $(evil)"},
 ]
+
+
+@pytest.mark.parametrize(
+    ("command", "edited"),
+    [
+        (f"{LAUNCHER} stop || true", True),
+        (f"'{LAUNCHER}'  stop", True),
+        ("hivepipe-hook stop", True),
+        (f"cat {LAUNCHER}.log", False),
+        ("~/bin/hivepipe-hook.sh stop", False),
+        ("/opt/hivepipe-hook/run stop", False),
+    ],
+)
+def test_only_a_command_with_our_program_counts_as_edited(command: str, edited: bool) -> None:
+    assert is_edited({"type": "command", "command": command}) is edited
 
 
 @pytest.mark.parametrize("handler", THEIRS)
