@@ -11,7 +11,7 @@ from pathlib import Path
 from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.errors import RegistrationError
 from hivepipe.files.owner import another_owner
-from hivepipe.home import default_home, read_record
+from hivepipe.home import IN_PROJECT, default_home, read_record
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Entry, Form
@@ -26,6 +26,7 @@ from hivepipe.install.known_entries import (
 )
 from hivepipe.programs import find_program, run_to_end
 from hivepipe.stack import hook_copy
+from hivepipe.stack.home_marks import is_whole
 from hivepipe.stack.hook_bundle import MODULES, source_of
 from hivepipe.stack.registration import own_home, refuse_broken_line
 
@@ -62,12 +63,11 @@ def recorded(facts: Facts) -> Iterator[Finding]:
     """Find a project with hooks but no record, so that its events go to the default home."""
     ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
     if ours and not read_record(facts.place.project):
-        adopt = " --adopt" if os.path.isdir(f"{facts.place.project}/.hive-mind") else ""
-        text = "this project has hooks but is not registered: events go to"
-        moved = (
-            "if the folder was renamed, run `hivepipe move-home --from OLD` instead of the repair"
-        )
-        yield Finding(f"{text} {facts.place.home}; {moved}", f"hivepipe init{adopt}")
+        text = f"this project has hooks but is not registered: events go to {facts.place.home}"
+        old = f"{facts.place.project}{IN_PROJECT}"
+        if not is_whole(old):  # a home of 1.0.0 has moved with the folder
+            text += "; if the folder was renamed, run `hivepipe move-home --from OLD` instead"
+        yield Finding(text, f"hivepipe init{' --adopt' if os.path.isdir(old) else ''}")
 
 
 def programs(facts: Facts) -> Iterator[Finding]:

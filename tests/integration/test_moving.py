@@ -41,9 +41,23 @@ def test_events_after_a_rename_are_stored_once_the_home_is_adopted(user: User) -
     user.project.rename(renamed)
     settings = renamed / ".claude/settings.local.json"
     user.fire("SessionStart", renamed, settings, source="startup")
-    assert "events go to" in user.hivepipe("doctor", cwd=renamed, expect=1)
+    said = user.hivepipe("doctor", cwd=renamed, expect=1)
+    assert "run `hivepipe move-home --from OLD` instead" in " ".join(said.split())
     user.hivepipe("move-home", "--from", str(user.project), cwd=renamed)
     user.hivepipe("up", "-d", cwd=renamed)
+    until(lambda: user.sessions(renamed), "the event is lost")
+
+
+def test_a_renamed_home_of_1_0_0_is_adopted_with_the_events_since(user: User) -> None:
+    user.has_a_home_of_1_0()
+    renamed = user.home / "src"
+    user.project.rename(renamed)
+    settings = renamed / ".claude/settings.local.json"
+    user.fire("SessionStart", renamed, settings, source="startup")
+    said = user.hivepipe("doctor", cwd=renamed, expect=1)
+    assert "repair: hivepipe init --adopt" in said
+    assert "move-home" not in said, "it refuses such a home"
+    user.hivepipe("up", "-d", "--adopt", cwd=renamed)
     until(lambda: user.sessions(renamed), "the event is lost")
 
 
