@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from secrets import token_hex
 
+from hivepipe import git
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.location import database_path
 from hivepipe.db.tree import recorded_tree, refuse_shipped
@@ -221,13 +222,19 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
         is_empty = not os.path.isdir(shipped) or set(os.listdir(shipped)) <= {".gitignore"}
     else:
         is_ours = recorded.get("home") or not _is_of_one_project(home)
-        is_empty = not is_whole(shipped)
+        is_empty = not is_whole(shipped) or _is_committed(project)
     if not (is_ours or is_empty):
         raise RegistrationError(
             f"{shipped} is not empty, and this project was never registered here. If it is yours "
             "(moved, renamed, or uninstalled before), add --adopt; if the bash hooks made it, run "
             "`hivepipe migrate`; else move it away"
         )
+
+
+def _is_committed(project: str) -> bool:
+    """Tell whether the folder in the project came with a clone: 1.0.0 kept its home out of git."""
+    tracked = git.tracked_files(project, IN_PROJECT.strip("/"))
+    return any(not name.endswith("/.gitignore") for name in tracked)
 
 
 def _refuse_users_folder(home: str) -> None:

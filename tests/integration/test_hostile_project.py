@@ -40,6 +40,17 @@ def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(sandbox: Sand
     assert not (shipped / "appendonly.aof").exists()
 
 
+def test_a_committed_home_is_not_offered_for_adoption_and_stays(sandbox: Sandbox) -> None:
+    planted = sandbox.project / ".hive-mind" / "appendonly.aof"
+    planted.parent.mkdir(mode=0o700)
+    planted.write_text(PLANTED)
+    git("init", "-q", cwd=sandbox.project)
+    git("add", "-f", ".hive-mind", cwd=sandbox.project)
+    sandbox.run("init", "--no-probe")
+    sandbox.run("up", "-d")
+    assert planted.read_bytes() == PLANTED.encode()
+
+
 def test_a_link_in_place_of_the_logs_is_refused(sandbox: Sandbox) -> None:
     (sandbox.project / ".claude-state").mkdir(mode=0o700)
     (sandbox.project / ".claude-state" / "logs").symlink_to(sandbox.folder)
