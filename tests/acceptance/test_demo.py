@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from hivepipe.cli.demo import command, scene
 from hivepipe.cli.demo.scene import Scene
+from hivepipe.cli.main import main
 from hivepipe.errors import StackError
 from tests.conftest import CLI, COMMANDS, Home, find_server
 from tests.rounds import ASKED_ROUNDS
@@ -67,7 +68,7 @@ def test_the_demo_shows_everything_as_expected(
 ) -> None:
     programs = SimpleNamespace(**{**vars(subprocess), "run": forked_status})
     monkeypatch.setattr(scene, "subprocess", programs)
-    done = CliRunner().invoke(command.demo)
+    done = CliRunner().invoke(command.demo, **main.context_settings)
     assert done.exit_code == 0, done.stdout[-3000:] + done.stderr
     places = [done.stdout.find(act) for act in ACTS]
     assert -1 not in places
@@ -91,6 +92,6 @@ def test_the_demo_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch
         real(scene, kind, command, text, env)
 
     monkeypatch.setattr(Scene, "_run", idle)
-    done = CliRunner().invoke(command.demo)
+    done = CliRunner().invoke(command.demo, **main.context_settings)
     assert isinstance(done.exception, StackError)
     assert str(done.exception) == "not as expected: prompts"

@@ -22,6 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli import backup as commands
+from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.errors import BackupError, LockHeldError
 from hivepipe.files.logs import claim_names, is_own
@@ -502,7 +503,7 @@ def test_no_hook_starts_the_stack_during_a_restore(
         lifecycle.start_for_hook(Stack.prepared(its_home))
 
     monkeypatch.setattr(commands, "put_back", put_back)
-    done = CliRunner().invoke(commands.restore, [str(target), "--replace"])
+    done = CliRunner().invoke(commands.restore, [str(target), "--replace"], **main.context_settings)
     assert isinstance(done.exception, LockHeldError)
 
 
