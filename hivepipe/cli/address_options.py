@@ -33,7 +33,7 @@ bind_option = click.option(
     type=_Address(),
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; other addresses admit other machines.",
+    help="Address to listen on. Other machines can reach any address but loopback.",
 )
 
 

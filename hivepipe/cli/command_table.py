@@ -73,7 +73,7 @@ GROUPS = {
     "Agents": {
         "agents": Entry("agents", "List the subagents."),
         "agent": Entry("agents", "Show one subagent."),
-        "context": Entry("context", "Show the text that Claude is given at a start."),
+        "context": Entry("context", "Show what Claude is told when a session starts."),
         "memory": Entry("memory", "Search the memory files of agents."),
         "profile": Entry("profile", "Manage long-lived agents and their files."),
         "guard": Entry("guard", "Show and set the rules that stop loops."),

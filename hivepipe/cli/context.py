@@ -20,7 +20,11 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 
 @click.command()
 @click.option(
-    "--source", type=Choice(_SOURCES), default="startup", show_default=True, help="Kind of start."
+    "--source",
+    type=Choice(_SOURCES),
+    default="startup",
+    show_default=True,
+    help="How the session starts.",
 )
 @click.option("--session", metavar="ID", default="", help="Full id of the session.")
 @click.option("--task", metavar="ID", default="", help="Id of the session's task.")

@@ -51,7 +51,10 @@ def doctor(fire: bool) -> None:
 
 
 def _well(fired: bool) -> str:
-    """Return the message for no problems; only a probe (`fired`) proves that hooks record."""
+    """Return the message for no problems.
+
+    It says that hooks record only if a probe (`fired`) has shown it.
+    """
     if fired:
         return "no problem found, and every hook records"
     return "no problem found; `hivepipe doctor --probe` checks whether hooks record"

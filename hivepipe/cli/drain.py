@@ -22,7 +22,7 @@ from hivepipe.text.plurals import counted
     metavar="SECONDS",
     type=click.FloatRange(0),
     default=30.0,
-    help="How long sending rows may take; 30 by default.",
+    help="Seconds that sending rows may take; 30 by default.",
 )
 @json_option
 def drain(uplink: bool, within: float) -> None:

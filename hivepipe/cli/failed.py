@@ -37,7 +37,7 @@ from hivepipe.text.plurals import counted
 
 BY = "command"
 operation_option = click.option(
-    "--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs."
+    "--operation", metavar="OP", help="Only jobs of this operation; `?` means unreadable jobs."
 )
 
 

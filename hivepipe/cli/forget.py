@@ -48,13 +48,13 @@ def _refuse_short(text: str) -> None:
     "--before",
     metavar="DATE",
     type=DAY,
-    help="Every session without an event since this day (2026-11-21). Sessions of an interrupted"
+    help="Forget sessions without an event since this day (2026-11-21). Sessions of an interrupted"
     " forget are included.",
 )
 @click.option(
     "--matching",
     metavar="TEXT",
-    help="Every session that contains exactly this text; `-` reads it from stdin, which keeps it"
+    help="Forget sessions that contain exactly this text; `-` reads it from stdin, which keeps it"
     " out of the shell's history. Sessions of an interrupted forget are included.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")

@@ -43,7 +43,7 @@ dry_run_option = click.option(
 )
 @click.option("--user", is_flag=True, help="For you, in all your projects.")
 @click.option("--codex", is_flag=True, help="For you, in this project, in Codex CLI.")
-@click.option("--adopt", is_flag=True, help="Use the .hive-mind that came with this project.")
+@click.option("--adopt", is_flag=True, help="Use the data that this project contains already.")
 @click.option("--in-tree", is_flag=True, help="Keep database, archives and exports in the project.")
 @click.option("--statusline", is_flag=True, help="Also show costs and context in the status line.")
 @no_probe_option
@@ -263,7 +263,7 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
 
 
 def _show_kept_hooks(plan: removal.Removal) -> None:
-    """Name the settings whose hooks stay: other users', edited ones, and those of worktrees."""
+    """Name the settings files whose hooks stay: of other users, edited by hand, or in worktrees."""
     for path, why in plan.of_others:
         say_prose(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
     for path in plan.edited:

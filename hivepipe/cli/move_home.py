@@ -29,7 +29,10 @@ from hivepipe.stack.runtime_folder import Stack
     "--in-tree", is_flag=True, help="Move it into the project: .hive-mind and .claude-state."
 )
 @click.option(
-    "--from", "old", metavar="FOLDER", help="Use the home of the project that was in FOLDER."
+    "--from",
+    "old",
+    metavar="FOLDER",
+    help="Use the home that this project had in FOLDER.",
 )
 def move_home(in_tree: bool, old: str | None) -> None:
     """Move the recorded data out of the project's work tree, where git can delete it.

@@ -45,12 +45,14 @@ def list_profiles() -> None:
 @profile.command()
 @click.argument("profile_id", metavar="ID")
 @click.option(
-    "--role", type=Choice(("lead", "worker")), help="A lead is given the list of the others."
+    "--role",
+    type=Choice(("lead", "worker")),
+    help="A lead is told what the others do when it starts.",
 )
 @click.option(
     "--write-claude-md/--no-write-claude-md",
     default=None,
-    help="Write its CLAUDE.md to its folder while one of its sessions runs.",
+    help="Write the profile's CLAUDE.md into its folder during its sessions.",
 )
 def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None:
     """Add a profile, or change one.
@@ -123,7 +125,7 @@ def history(profile_id: str, name: str | None) -> None:
 def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
     """Store a new version of an identity file.
 
-    PATH holds the text; the next session of the profile starts with it.
+    PATH is the file with the text. The next session of the profile starts with it.
     """
     with os_error_as(ProfileError, f"cannot read {path}"):
         data = read_given(path)

@@ -71,7 +71,7 @@ def session() -> None:
 
 @session.command()
 @click.argument("session_id", metavar="ID")
-@limit_option(500, "Number of events, the newest.")
+@limit_option(500, "Show at most this many of the newest events.")
 @team_options
 @output_options
 def show(session_id: str, limit: int) -> None:

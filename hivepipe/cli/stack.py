@@ -32,12 +32,12 @@ from hivepipe.stack.stack_processes import ProcessTable
 
 @click.command()
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the stack is ready.")
-@click.option("--adopt", is_flag=True, help="Use the .hive-mind that came with this project.")
+@click.option("--adopt", is_flag=True, help="Use the data that this project contains already.")
 @click.option(
     "--redis-url", metavar="URL", help="Use this Redis, with a database that nothing else uses."
 )
 @click.option("--use-env-redis", is_flag=True, help="Use the Redis in REDIS_URL.")
-@click.option("--embedded", is_flag=True, help="Use a Redis of the home's own again.")
+@click.option("--embedded", is_flag=True, help="Use the home's own Redis again.")
 def up(
     detach: bool, adopt: bool, redis_url: str | None, use_env_redis: bool, embedded: bool
 ) -> None:

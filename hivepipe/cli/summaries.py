@@ -189,16 +189,16 @@ def show(session: str) -> None:
     "file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Summarise this text of another harness instead of the archive.",
+    help="Summarise this text of another program instead of an archived session.",
 )
 @click.option(
-    "--harness", metavar="NAME", default="other", help="Name of the harness that wrote FILE."
+    "--harness", metavar="NAME", default="other", help="Name of the program that wrote FILE."
 )
 @click.option(
     "--memories",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Memories given to the session: JSON lines with name and text.",
+    help="Memories that the session was shown: JSON lines with name and text.",
 )
 @json_option
 def run(session: str, dry_run: bool, file: str | None, harness: str, memories: str | None) -> None:

@@ -101,7 +101,7 @@ def done(task_id: str) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="ID")
-@click.option("--reason", default="", help="Reason, which the agent is given.")
+@click.option("--reason", default="", help="Reason; the agent is told.")
 @_unknown
 def cancel(task_id: str, reason: str, unknown: bool) -> None:
     """Cancel a task: its sessions are denied every further tool call."""

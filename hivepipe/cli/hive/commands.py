@@ -33,7 +33,7 @@ _OLD_NAMES = {"cost": "costs", "log": "transcript"}
 
 
 class _Hive(click.Group):
-    """The group, which also accepts old names of its commands; the help does not list those."""
+    """The group. It also accepts old names of its commands, which the help does not list."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find a command by its name or an old one."""
@@ -71,15 +71,17 @@ def init(adopt: bool) -> None:
     "--session",
     metavar="UUID",
     default="",
-    help="UUID of its session; a second spawn with it starts nothing.",
+    help="UUID of the worker's session; a second spawn with this UUID starts nothing.",
 )
 @click.option(
     "--task-id",
     metavar="ID",
     default="",
-    help="Id of its task (`hivepipe task`); default: a new task.",
+    help="Task of the worker (`hivepipe task`); by default a new one.",
 )
-@click.option("--profile", metavar="ID", default="", help="Id of its profile (HIVEPIPE_AGENT_ID).")
+@click.option(
+    "--profile", metavar="ID", default="", help="Profile of the worker (HIVEPIPE_AGENT_ID)."
+)
 @click.option(
     "--dangerously-skip-permissions",
     "skips",
@@ -213,7 +215,10 @@ def delete(starts: tuple[str, ...]) -> None:
 
 
 def _say_task(hive: Hive, task: str) -> None:
-    """Report the task's state: only a task that `spawn` created is closed with its worker."""
+    """Print that the worker's task stays open, or that it is cancelled.
+
+    Only a task that `spawn` created is closed with its worker.
+    """
     with listings(database_path(hive.home)) as store:
         found = find_task(store, task) if task else None
     if found and found["status"] == "open":

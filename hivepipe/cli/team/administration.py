@@ -62,7 +62,7 @@ def init(url: str) -> None:
 @click.command()
 @click.argument("name")
 @click.option(
-    "--expires", type=Span(), default="24h", help="How long it can be used: 30m, 24h, 7d."
+    "--expires", type=Span(), default="24h", help="How long the invite is valid: 30m, 24h, 7d."
 )
 @click.option(
     "--team", metavar="TEAM", help="The member's group; `--sees team` shows the rows of this group."

@@ -18,8 +18,10 @@ _COLUMNS = {
 
 
 @click.command()
-@click.option("--all", "of_all", is_flag=True, help="Of all members, as administrator.")
-@limit_option(100, "Number of reads, the newest.")
+@click.option(
+    "--all", "of_all", is_flag=True, help="List the reads of all members, as administrator."
+)
+@limit_option(100, "Maximum number of reads, newest first.")
 @admin_option
 @output_options
 def audit(of_all: bool, limit: int) -> None:

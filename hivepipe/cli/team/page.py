@@ -81,7 +81,7 @@ def page_login(revoke: bool) -> None:
     "--url",
     type=_Site(),
     default="",
-    help="Its address as browsers see it, such as https://hive.acme.",
+    help="Address of the page in browsers, such as https://hive.acme.",
 )
 @click.option("--header", metavar="NAME", help="Trust this header of a proxy to name the member.")
 @click.option(
@@ -92,13 +92,13 @@ def page_login(revoke: bool) -> None:
     help="With --header: an address or network of the proxy.",
 )
 @click.option("--oidc", metavar="ISSUER", help="Sign in at this OpenID Connect provider.")
-@click.option("--client-id", metavar="ID", help="With --oidc: this page's name there.")
+@click.option("--client-id", metavar="ID", help="With --oidc: id of this page at the provider.")
 @click.option(
     "--claim",
     metavar="NAME",
     default="email",
     show_default=True,
-    help="With --oidc: names the member.",
+    help="With --oidc: the claim that names the member.",
 )
 def page(port: int, bind: str, url: str, **who: Any) -> None:
     """Serve the page of a team to its members.
