@@ -151,10 +151,11 @@ def kept_in(home: str, tree: str) -> str:
 
 
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
-    """Return the registered folder and its record; if none, the main checkout or root, and {}.
+    """Return the nearest registered folder and its record.
 
-    HIVEPIPE_HOME is ignored. The search goes up to the top of root's worktree, then
-    through its main checkout and the folders above that, then the folders above the worktree.
+    Without one, return the main checkout of a linked worktree or else `root`, and {}. HIVEPIPE_HOME
+    is ignored. The search goes up to the top of root's worktree, then through its main checkout and
+    the folders above that, then the folders above the worktree.
     """
     top, main = _linked_worktree(root)
     for folder in (*_up(root, top), *_up(main), *_up(top)):

@@ -29,7 +29,10 @@ def find_program(name: str) -> str | None:
 
 
 def find_programs(name: str) -> Iterator[str]:
-    """Yield the absolute paths of the programs of this name on PATH; a path yields itself."""
+    """Yield the absolute paths of the programs of this name on PATH.
+
+    If `name` is a path, yield it.
+    """
     if "/" in name:
         names = [os.path.abspath(name)]
     else:

@@ -88,7 +88,10 @@ def chunks(
 
 
 def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
-    """Tell whether archive and transcript still have what the checkpoint covers, or more."""
+    """Tell whether archive and transcript still begin with what the checkpoint covers.
+
+    The archive's size and the last bytes that were read of the transcript are compared.
+    """
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)
     return (

@@ -127,7 +127,10 @@ class Archives(Catalog):
         return lines, is_described
 
     def _abandon(self, source: Source) -> None:
-        """Stop extending an edited archive; the transcript is then archived under another name."""
+        """Stop extending an archive that was edited.
+
+        A new archive gets the transcript under another name.
+        """
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})
@@ -290,9 +293,10 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, and again while a subagent's metadata changed meanwhile.
+        """Yield the metadata to write, again after each change of a subagent's metadata.
 
-        `not_described` compares times only, and would not notice that they lack this change.
+        Otherwise such a change would be missed: `not_described` only compares the times of the
+        files.
         """
         before = None
         while before != (stamps := self._stamps_of_subagents(key)):
@@ -319,13 +323,13 @@ class Archives(Catalog):
 
 
 def _rules_of(before: Offsets, redactor: "Redactor") -> int:
-    """Return the checksum of the rules, or 0 if other rules redacted the lines so far."""
+    """Return the checksum of the rules, or 0 if other rules redacted the earlier lines."""
     is_of_one = before.rules == redactor.checksum or not before.length
     return redactor.checksum if is_of_one else 0
 
 
 def _identity(source: Source, known: Meta | None) -> Meta:
-    """Return the identifying metadata of a transcript; a stored agent type is kept."""
+    """Return the identifying metadata of a transcript; a stored agent type takes precedence."""
     if not source.agent:
         return {"kind": MAIN, "session_id": source.session}
     return {

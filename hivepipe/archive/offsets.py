@@ -1,11 +1,11 @@
-"""The checkpoint of an archive: how much of the transcript was read, and of the archive written.
+"""The checkpoint of an archive: how far the transcript was read and the archive written.
 
 It has a hundred bytes. It is written in place after the lines are on disk; this write commits them.
 Lines after it were left by a killed process. They are cut off and written again.
 
-A second line has the checksum of the rules that redacted the lines. It also has their length and
-checksum, and is ignored if these differ from the first line, because releases before 2026-11-25
-write only the first line.
+A second line has the checksum of the redaction rules, and the length and checksum of the lines that
+they redacted. It is ignored if this length or checksum differs from the first line: releases before
+2026-11-25 update only the first line.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Offsets:
 
     @classmethod
     def all_in(cls, data: bytes) -> "list[Offsets | None]":
-        """Parse several outputs of `text`; a damaged one is None."""
+        """Parse the output of several calls of `text`; a damaged part gives None."""
         lines = data.splitlines()
         rules = dict(filter(None, map(_rules_in, lines)))
         found = [cls._parse(line) for line in lines if not line.startswith(_RULES)]

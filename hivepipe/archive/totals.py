@@ -1,8 +1,8 @@
-"""Totals of archives: a cache in memory, and a copy on disk saved now and then.
+"""Totals of archives, cached in memory and saved to a file from time to time.
 
-Totals depend only on the lines of their archive. They are saved when the archive has grown by
-several times their size. After a restart, the lines since then are counted again. This limits the
-bytes written per turn and the bytes read twice.
+The totals can always be computed from the lines of the archive. They are saved when the archive has
+grown by several times the size of the saved totals. After a restart only the later lines are
+counted again. So a turn writes few bytes, and a restart reads few lines again.
 """
 
 import zlib
@@ -69,7 +69,7 @@ class TotalsCache:
         return counted
 
     def keep(self, kept: ArchiveFiles, counted: Counted) -> None:
-        """Put totals into the cache, and save them if that is due."""
+        """Put the totals into the cache; save them if the archive has grown enough."""
         self._counted[kept.name.path] = counted
         if len(self._counted) > IN_MEMORY:
             self._counted.popitem(last=False)

@@ -21,8 +21,8 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 def compress(catalog: Catalog, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
-    `check_stop` may raise at any time; archives that are done stay compressed. Raises OSError if an
-    archive could not be compressed, after all others are done.
+    `check_stop` may raise an exception; archives that were compressed before it stay compressed. If
+    an archive cannot be compressed, the others are compressed first, then OSError is raised.
     """
     changed: dict[str, Entry | None] = {}
     compressed = 0
@@ -142,7 +142,10 @@ def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:
 
 
 def _bad_source(path: str, offsets: Offsets) -> Iterator[str]:
-    """Yield an error if the transcript, unless deleted, differs from what was read of it."""
+    """Yield an error if the archived part of the transcript was changed later.
+
+    A transcript that was deleted is no error.
+    """
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
         folder = os.path.dirname(folder)

@@ -44,7 +44,7 @@ class Request:
         self.problems = [*problems, *self._take(found, home)]
 
     def _take(self, found: dict[str, Any], home: str) -> Iterator[str]:
-        """Store the values that may be requested; yield messages on the others."""
+        """Store the values that a repository may request; yield a message on each other value."""
         for name, value in found.items():
             setting = BY_NAME.get(name)
             if setting is None and name not in SECTIONS:

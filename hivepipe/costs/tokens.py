@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """What determines the price of a token; counts of messages of one rate can be added."""
+    """The values that decide the price of a token. Counts of one rate can be added."""
 
     model: str
     day: str  # UTC, such as 2026-11-21

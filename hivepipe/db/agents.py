@@ -58,7 +58,7 @@ def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
 
 
 def name_model(db: Database, agent: str, model: str) -> None:
-    """Name the model of an agent whose model is unknown or only "default"."""
+    """Set the model of an agent whose model is unknown or only "default"."""
     sql = """
         UPDATE agents SET model = :model, metadata = CASE WHEN json_valid(metadata)
           THEN json_set(metadata, '$.model', :model) ELSE metadata END
@@ -120,7 +120,7 @@ def _more_specific(known: object, new: str | None) -> object:
 
 
 def _expiry(last_active: object, otherwise: str) -> str:
-    """Return when an agent expires; it is counted from `otherwise` if `last_active` is no time."""
+    """Return when an agent expires, counted from `last_active`, else from `otherwise`."""
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)

@@ -9,7 +9,10 @@ from hivepipe.times import ahead_ns, stored_time
 
 
 def raise_alert(db: Database, name: str, text: str, time: str) -> None:
-    """Record that an alert was raised; the same name and time are recorded once."""
+    """Record that an alert was raised.
+
+    A second record of the same name and time changes nothing.
+    """
     db.insert("alerts", {"name": name, "text": text, "raised_at": time})
 
 

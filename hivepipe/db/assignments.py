@@ -1,4 +1,4 @@
-"""The session of each instance: the one of its newest event, until session or process ends."""
+"""The session of each instance: that of its newest event, until the session or the process ends."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Process(NamedTuple):
 
 
 def assign_instance(db: Database, job: Origin, process: Process) -> None:
-    """Record that a process started or continues in a session; it leaves its previous session."""
+    """Record that an instance is in a session and has left its previous one."""
     seen = """
         (id) DO UPDATE SET
           status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status
@@ -104,7 +104,10 @@ def end_is_stored(db: Database, job: Origin) -> bool:
 
 
 def lose_instance(db: Database, job: Origin) -> None:
-    """Record that the process has ended; it leaves its session unless a later event is stored."""
+    """Record that the process of an instance has ended.
+
+    The instance leaves its session unless a later event is stored.
+    """
     sql = """
         UPDATE instances SET
           gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,

@@ -60,9 +60,10 @@ _JOB = "coalesce({row}.job_id, '#' || {row}.id)"
 
 
 class Captured(NamedTuple):
-    """A captured table; `parts` are SQL expressions that make the key of a row.
+    """A captured table; `parts` are SQL expressions that together make the key of a row.
 
-    They have `{row}.` before each column. `place` lists the columns that order the rows on disk.
+    In them `{row}.` stands before each column. `place` lists the columns that order the rows on
+    disk.
     """
 
     table: str
@@ -301,7 +302,7 @@ def changes_since(store: Listings, version: int, limit: int) -> list[Change]:
 
 
 class Lag(NamedTuple):
-    """The rows that a server does not have yet, and the age of the oldest change in seconds."""
+    """The number of rows that a server lacks, and the age of the oldest change in seconds."""
 
     rows: int
     secs: float
@@ -329,7 +330,10 @@ def newest_version(store: Database | Listings) -> int:
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Make the next versions higher than `version`, which the server got before a restore."""
+    """Make the next versions higher than `version`.
+
+    The server has that version from before the home was restored to an older state.
+    """
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

@@ -32,7 +32,7 @@ PAGES_AT_ONCE = 2000  # 8 MB
 class Database:
     """An open database.
 
-    Every text that is written through it is redacted; to keys only the built-in rules apply.
+    Every text that is written through it is redacted. For keys, only the built-in rules apply.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Database:
         """Open the database, and create or migrate it if needed. Raise StoreError on failure.
 
         A new database gets the number of its home (hivepipe.db.tree) with its first page. So it has
-        the number even if an earlier one was deleted at this moment.
+        the number even if it is created because another process has just deleted the old one.
         """
         self.path = path
         refuse_tracked(path)
@@ -189,9 +189,9 @@ def new_values(columns: Iterable[str]) -> str:
 
 
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
-    """Redact every text, except the schema's own values such as 'active', which a rule may match.
+    """Redact every text except the schema's own values, such as 'active', which a rule may match.
 
-    The parameter `name` is treated as the column `a_name`.
+    The parameter `name` is redacted as the column `a_name`.
     """
     return {
         name: redact_column(a_name if name == "name" else name, value)

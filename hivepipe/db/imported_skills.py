@@ -1,4 +1,4 @@
-"""Skill counts of a predecessor: its totals, and its listed uses."""
+"""Skill counts imported from a predecessor: totals by skill, and the uses that its file lists."""
 
 import json
 from _blake2 import blake2b
@@ -41,7 +41,10 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
-    """Tell whether the file is our export: the store has its uses, and totals not below its own."""
+    """Tell whether hivepipe itself exported this file.
+
+    This is so if the store has every listed use, and at least as many uses of each skill.
+    """
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses
         WHERE skill = :skill AND kind <> 'imported' AND created_at = :time

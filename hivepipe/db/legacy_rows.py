@@ -187,9 +187,9 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
 
 
 def _count(value: object) -> int:
-    """Return a count, even if it is stored as text or float; any other value gives 0.
+    """Return a count, even if it is stored as text or float; return 0 for any other value.
 
-    Sums of counts must not overflow.
+    A very large number gives 0 too, because a sum with it could overflow.
     """
     try:
         number = float(value) if isinstance(value, int | float | str) else 0.0

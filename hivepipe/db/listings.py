@@ -47,7 +47,10 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 def one_of(kind: str, prefix: str, found: list[str]) -> str:
-    """Return an exact match, or the only id that matches. Raise StoreError for none or several."""
+    """Return the id that equals the prefix, or else the only id found.
+
+    Raise StoreError for none or several.
+    """
     if prefix in found:
         return prefix
     if not prefix or not found:

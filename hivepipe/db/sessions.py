@@ -215,7 +215,7 @@ def save_checkpoint(db: Database, job: Origin, kind: str, trigger: str) -> None:
 
 
 def refresh_operation_count(db: Database, session: str) -> None:
-    """Update operationCount in checkpoint_data from the totals of the instances."""
+    """Set operationCount in checkpoint_data to the sum of the instances' totals."""
     row = db.row("SELECT checkpoint_data FROM sessions WHERE id = :id", {"id": session})
     if row is None or row["checkpoint_data"] is None:
         return

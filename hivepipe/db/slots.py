@@ -7,7 +7,7 @@ LATEST = (1 << 63) - 1
 
 
 def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
-    """Record one execution; a repeated execution of a slot is counted."""
+    """Record one execution of a slot; a second execution raises the slot's counter."""
     row = {"name": name, "slot": slot, "executed_at": stored_time(executed_ns)}
     db.insert("slots", row, "(name, slot) DO UPDATE SET executions = executions + 1")
 

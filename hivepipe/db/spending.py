@@ -45,7 +45,7 @@ class Amount(NamedTuple):
 
 
 class Tries(NamedTuple):
-    """The results of the calls about one subject."""
+    """The calls about a subject: how many failed, whether one was answered, which are open."""
 
     failed: int
     answered: bool
@@ -60,7 +60,7 @@ class Spending:
         self._connection = connection
 
     def tries(self, subject: str) -> Tries:
-        """Return the results of the calls about a subject."""
+        """Return how the calls about a subject ended, and which are open."""
         sql = "SELECT state, pid, at FROM calls WHERE subject = :subject"
         rows = self._connection.execute(sql, {"subject": subject}).fetchall()
         states = [state for state, _, _ in rows]

@@ -60,7 +60,7 @@ def has_text(db: Database, task: str) -> bool:
 
 
 def tasks_like(db: Database, prefix: str) -> list[str]:
-    """Return the ids with this prefix; an exact match is returned alone."""
+    """Return the ids with this prefix, or only the id that equals it."""
     sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
     found = [str(row["id"]) for row in db.rows(sql, prefix_bounds(prefix))]
     return [prefix] if prefix in found else found

@@ -80,7 +80,7 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return the key that a session shares with its forks: its start time, else its id."""
+    """Return the key that a session shares with its forks: its start time, or if unknown its id."""
     return started_ms or session
 
 

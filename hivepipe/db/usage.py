@@ -137,7 +137,7 @@ def charges(
 
 
 def charge_of(rest: Unseen) -> Charge:
-    """Return usage that is in no message as a charge."""
+    """Convert usage that belongs to no message into a charge."""
     rate = Rate(rest.model, rest.time[:10])
     return Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)
 

@@ -75,7 +75,7 @@ def team(facts: Facts) -> Iterator[Finding]:
 
 
 def page(_facts: Facts) -> Iterator[Finding]:
-    """Find that the settings enable the page while its packages are missing."""
+    """Find a page that the settings enable although its packages are missing."""
     if shared_page.is_enabled() and not shared_page.is_installed():
         yield Finding("`web = true` needs an extra: install hivepipe as `hivepipe[web]`")
 

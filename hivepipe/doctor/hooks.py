@@ -35,7 +35,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def registered(facts: Facts) -> Iterator[Finding]:
-    """Find that neither a settings file nor the plugin contains hivepipe's hooks."""
+    """Find a project for which neither the settings nor the plugin has hivepipe's hooks."""
     try:
         project, home = facts.place.project, facts.place.home
         refuse_broken_line(project, home, own_home(project))
@@ -119,7 +119,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
 
 
 def outdated(facts: Facts) -> Iterator[Finding]:
-    """Find entries of an older hivepipe: they run files of the package that upgrades replace."""
+    """Find entries of an older hivepipe. They run files of the package, which upgrades replace."""
     for file in facts.with_own_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
@@ -155,7 +155,7 @@ def shared(facts: Facts) -> Iterator[Finding]:
 
 
 def interpreter(facts: Facts) -> Iterator[Finding]:
-    """Find that the recorded interpreter, which starts the stack, has no hivepipe.
+    """Find a recorded interpreter, with which hooks start the stack, that has no hivepipe.
 
     The interpreter of this process is not checked.
     """
@@ -165,7 +165,7 @@ def interpreter(facts: Facts) -> Iterator[Finding]:
 
 
 def writable(_facts: Facts) -> Iterator[Finding]:
-    """Find hook files that others can write: they could run code as the user."""
+    """Find hook files that others can write to, and so run code as this user."""
     copy = Path(hook_copy.launcher())
     copies = [path for path in (copy, copy.with_name("hook_path")) if path.exists()]
     files = [*copies, *map(source_of, MODULES)]
@@ -177,7 +177,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 
 
 def doubled(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that run twice per event: it is stored once, but takes twice the time."""
+    """Find hooks that run twice per event. The event is stored once but takes twice the time."""
     plugin = facts.plugin
     files = [
         file for file in facts.with_own_hooks if file.scope is not Scope.CODEX and not _gone(file)

@@ -41,7 +41,7 @@ def home(facts: Facts) -> Iterator[Finding]:
 
 
 def hooks(facts: Facts) -> Iterator[Finding]:
-    """Find old hooks that still run: their worker writes to the database without any checks."""
+    """Find the predecessor's hooks that still run; its worker writes to the database unchecked."""
     for folder in dict.fromkeys((facts.place.project, facts.folder)):
         for found in find_hooks(folder):
             if found.old:

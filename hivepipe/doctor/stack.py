@@ -35,7 +35,7 @@ _LOOKED_AT = 100  # waiting jobs that are read per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
-    """Find that no Redis or Valkey server, or not the configured one, is installed."""
+    """Find a missing server: no Redis or Valkey is installed, or not the configured one."""
     _, trouble = facts.redis_server
     if trouble:
         named = of_files("HIVEPIPE_REDIS_SERVER")
@@ -203,7 +203,7 @@ def set_aside(facts: Facts) -> Iterator[Finding]:
 
 
 def store(facts: Facts) -> Iterator[Finding]:
-    """Find that the writer cannot write to the database."""
+    """Find a database that the writer cannot write to."""
     trouble = _query(facts, lambda client: client.hgetall(claims.TROUBLE_KEY))
     if trouble:
         reason = trouble[b"reason"].decode("utf-8", "replace")
@@ -212,7 +212,7 @@ def store(facts: Facts) -> Iterator[Finding]:
 
 
 def redis_memory(facts: Facts) -> Iterator[Finding]:
-    """Find that Redis' memory is nearly full: it refuses new jobs when it is full."""
+    """Find a Redis whose memory is nearly full; a full one refuses new jobs."""
     memory = _query(facts, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
     if most and used >= most * NEARLY_FULL:

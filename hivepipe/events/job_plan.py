@@ -214,7 +214,10 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a start. After a compaction, the transcript has a summary to archive."""
+    """Return the jobs of a start; after a compaction also those that archive the transcript.
+
+    The transcript then has the summary of the compaction.
+    """
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
 

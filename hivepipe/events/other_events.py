@@ -83,7 +83,7 @@ class PostToolBatch(Event):
 
 
 class Notification(Event):
-    """Claude Code notifies a person: it waits, or something happened."""
+    """Claude Code notifies a person that it waits or that something happened."""
 
     __slots__ = ("kind", "message")
 

@@ -80,7 +80,10 @@ class Manifest:
     # ---- the installation
 
     def begin(self) -> None:
-        """Make the manifest if it is missing; an older home may have archives to adopt."""
+        """Make the manifest if it is missing.
+
+        In an older home, archives may be added to it later.
+        """
         if self.fact("installed_at"):
             return
         is_older = any(os.path.lexists(f"{self._home}/{name}") for name in _TRACES)

@@ -1,8 +1,9 @@
 """The last calls of each conversation as Redis last listed them, for the process `intake`.
 
 With them the intake judges a call without a round trip, before Redis has counted it. Redis returns
-the list with each note that the intake sends, so the list is current as of the last note. Any other
-process that sends a note removes a mark; then nothing is known until Redis returns the list again.
+the list with each note that the intake sends, so the list is current as of the last note. If
+another process sends a note, it removes the mark. The lists then count as unknown until Redis
+returns them again.
 
     <runtime folder>/calls-listed    the mark
 """
@@ -34,7 +35,10 @@ class ListedCalls:
         return script + LIST_SCRIPT, arguments
 
     def remember(self, watch: Watch, result: str) -> str:
-        """Take task and list from a note's result, if it was executed, and return the rest."""
+        """Store the task and the list from a note's result; return the result without them.
+
+        If Redis did not execute the note, the conversation's list is dropped.
+        """
         rest, is_executed, listed = result.partition(SEPARATOR)
         if not is_executed:
             self._known.pop(watch.calls_key, None)

@@ -118,7 +118,7 @@ def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
 
 
 def _unchanged(calls: "Sequence[Call]") -> list[str]:
-    """Return the pattern of each call after which nothing changed, and "" for the others."""
+    """Return the pattern of each call, or "" if something has changed since that call."""
     last_result: dict[str, str] = {}
     progress: dict[str, int] = {}
     file_changed = -1

@@ -23,7 +23,7 @@ _last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # what it depends on, 
 def compiled_settings(path: str, project: str) -> Found:
     """Return the values for the sessions of a project, and its keyword rules.
 
-    A missing file has none; a replaced file is read again.
+    Both are empty if the file is missing. The file is read again when it was replaced.
     """
     global _last
     try:

@@ -145,7 +145,8 @@ def overwrite_small(path: str, text: str) -> None:
     """Write a small file of ours in place, then cut off what remains of a longer old text.
 
     This takes a third of the time of a rename, because a rename makes ext4 write the file at once.
-    Readers must recognise the end of the text; they see each write as a whole.
+    Between the two steps a reader sees the whole new text and the end of the old one, so it must
+    recognise the end of a text.
     """
     descriptor = open_or_make(path, posix.O_WRONLY)
     try:
@@ -279,7 +280,7 @@ def waited_for_cpu() -> int | None:
 
 
 def _start_epoch(started: str) -> int:
-    """Return the start of the process in seconds since 1970; it is the same for all its hooks."""
+    """Return the start of the process in seconds since 1970, equal in all hooks of the process."""
     boot = _boot_epoch()
     if not started or not boot:
         return int(time.time())

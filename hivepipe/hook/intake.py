@@ -375,7 +375,10 @@ def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -
 
 
 def _task(place: home.Place) -> str:
-    """Return the task given at this process's start; a task assigned later is already stored."""
+    """Return the task that the environment names, or "".
+
+    A task that was assigned to the session later is already stored.
+    """
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named:
         return ""

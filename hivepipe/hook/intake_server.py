@@ -212,9 +212,9 @@ class Exchange:
         self.is_answered = False
 
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
-        """Answer before the event is processed; until it is recorded, the slot keeps it.
+        """Put the event into the spool unless it is recorded elsewhere, then answer.
 
-        If the slot cannot keep it, the answer is sent at the end.
+        If it cannot be put into the spool, do nothing: `end` answers.
         """
         if not is_recorded:
             self.is_kept = self.slot.keep(self.frame.sender.time_ns, self.data)
@@ -227,7 +227,10 @@ class Exchange:
         posix.sched_yield()  # the woken hook may wait for this processor
 
     def end(self, taken: intake.Taken | None) -> None:
-        """Empty the slot, and answer if nothing was sent; without `taken`, leave the event."""
+        """Remove the event from the spool, and answer if no answer was sent.
+
+        `taken` is None if the event could not be handed over; then it stays in the spool.
+        """
         if taken is None:
             self.slot.leave()
             return

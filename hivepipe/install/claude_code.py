@@ -14,7 +14,7 @@ _ANSWER_SECS = 10
 
 
 class Scope(StrEnum):
-    """The settings file; the value is the name of the option of `hivepipe init`."""
+    """A settings file of Claude Code, named by the option of `hivepipe init` that chooses it."""
 
     LOCAL = "local"
     PROJECT = "project"

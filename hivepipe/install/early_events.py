@@ -1,4 +1,4 @@
-"""Events of a project from before its registration: its hooks spool them at the default home."""
+"""Events from before a project's registration: its hooks spooled them at the default home."""
 
 from contextlib import suppress
 from itertools import chain
@@ -12,10 +12,10 @@ from hivepipe.stack.copying import copy_file
 
 
 def take_early_events(project: str, home: str) -> None:
-    """Move the waiting events of a registered project from the default home to its own home.
+    """Move a registered project's waiting events from the default home to the project's own home.
 
-    A default home that is registered too keeps them: its own stack stores them. After an error of
-    the disk the rest waits for the next call.
+    If the default home is registered, its own stack stores the events, and none is moved. If the
+    disk fails, the next call moves the rest.
     """
     default = default_home()
     if read_record(default):

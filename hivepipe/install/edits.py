@@ -126,7 +126,7 @@ def locked() -> Iterator[None]:
 
 
 def make_beneath(edit: Edit, change: Cleaner) -> None:
-    """Make an edit that `undo` keeps: `change` makes it in the recorded original, too."""
+    """Make an edit that survives `undo`: `change` is also applied to the recorded original."""
     known = manifest_of(edit.path)
     if known and known.is_of(edit.before):
         original = known.original

@@ -68,9 +68,9 @@ def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
 def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line by which git would ignore this file, or None if it does.
 
-    hivepipe does not write the line if the exclude file belongs to another user or is a link, or if
-    GIT_DIR names the repository, because `uninstall` may run without that variable and leave the
-    line. In a clone GIT_DIR is ignored: in a git hook it names the hook's repository.
+    `init` writes this line, except if the exclude file belongs to another user or is a link, or if
+    GIT_DIR names the repository: `uninstall` may run without that variable and leave the line. In a
+    clone GIT_DIR is ignored, because in a git hook it names the hook's repository.
     """
     variables = {} if exclude_file(path) else _variables_of_git()
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)

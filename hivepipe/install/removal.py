@@ -235,7 +235,7 @@ def _is_ours(edit: edits.Edit) -> bool:
 
 
 def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
-    """Return the edits that remove hivepipe's lines from the exclude files of the clones."""
+    """Return the edits that remove hivepipe's lines from git's exclude files."""
     lines: dict[str, set[str]] = {}
     for path in settings:
         exclude = git_exclude.exclude_file(path)

@@ -47,7 +47,7 @@ def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
-    """Return event and entry of each selected handler; an entry has only that handler."""
+    """Return event and entry of each selected handler. The entry has no other handlers."""
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
@@ -92,7 +92,7 @@ def _hooks(text: str) -> dict[str, list[Any]]:
 def _entries(
     hooks: dict[str, list[Any]], is_wanted: IsWanted
 ) -> Iterator[tuple[str, Entry, json_text.Path]]:
-    """Yield event, entry (with this handler alone) and path of each selected handler."""
+    """Yield each selected handler: its event, an entry with it alone, and its path in the JSON."""
     for event, groups in hooks.items():
         for at, group in enumerate(groups):
             handlers = group.get("hooks") if isinstance(group, dict) else None

@@ -36,7 +36,8 @@ DEEPEST = 10  # our envelopes have less than half; a depth of thousands would cr
 class Envelope(Origin):
     """A decoded job with its payload, which the operation's `Args` read.
 
-    `tier` says which session is used if the event named none: "own" or "any".
+    `tier` says which sessions are looked up if the event named none: "own" or "any" (see
+    hivepipe.operations.registry).
     """
 
     priority: int
@@ -136,7 +137,7 @@ def envelope_of(value: object) -> Envelope:
 
 
 def _id_or_empty(value: object) -> str:
-    """Return a valid id, or "" for any other value, because an invalid one is not an error."""
+    """Return a valid id, or "" for any other value; an invalid id does not make the job invalid."""
     return value if isinstance(value, str) and valid_id(value) == value else ""
 
 

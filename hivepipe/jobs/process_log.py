@@ -29,7 +29,10 @@ class TextLines(logging.Formatter):
     """Formats a line of text, followed by its traceback."""
 
     def __init__(self) -> None:
-        """Set the format of all processes. It has no process name: each has its own file."""
+        """Set the format.
+
+        A line does not name its process, because each process has its own file.
+        """
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:

@@ -5,7 +5,7 @@
     a file cannot be read or written       1, 5, 30, 120 s, then failed; with a full or read-only
                                            disk 120 s without a limit
     a language model is down or busy       about 15, 60, 240 s, or as the provider asks; then a
-                                           plain result
+                                           summary without a model
     an installed operation failed          1, 5, 30, then 120 s each, as often as it declares
     any other error of the job             failed at once
 

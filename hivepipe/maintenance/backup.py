@@ -231,7 +231,10 @@ def _refuse_full_disk(source: Path, place: Path) -> None:
 
 
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
-    """Record the restored files that hivepipe made; without a list, archives are adopted."""
+    """Record in the manifest which restored files hivepipe made.
+
+    A backup of an older version has no list of them; its archives are adopted later.
+    """
     if restored["made"] is None:  # a version before 2026-11-25 wrote it
         own.set_adopts(adopts=True)
         return
@@ -241,7 +244,7 @@ def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
-    """Store the settings of a backup where they have no effect; return the path or None."""
+    """Store a backup's settings where nothing reads them; return their path, or None."""
     if not settings.is_file():
         return None
     folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")

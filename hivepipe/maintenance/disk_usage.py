@@ -1,4 +1,4 @@
-"""Disk usage: every store of a home with its size, and how long data is kept."""
+"""Disk usage: what a home stores, how large it is, and how long it is kept."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from hivepipe.operations.search import index_path
 
 
 class Store(NamedTuple):
-    """One store; `name` is for scripts, `keeps` is for people."""
+    """The size of one kind of data; `name` is for scripts, `keeps` describes the data to people."""
 
     name: str
     keeps: str
@@ -23,14 +23,14 @@ class Store(NamedTuple):
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """All stores of a home, including empty ones, and the limits of retention."""
+    """The size of each kind of data in a home, even if it is 0, and the limits of retention."""
 
     stores: list[Store]
     limits: Limits
 
     @property
     def total(self) -> int:
-        """Return the size of all stores in bytes."""
+        """Return the sum of all sizes in bytes."""
         return sum(store.size_bytes for store in self.stores)
 
     @property
@@ -52,7 +52,7 @@ class DiskUsage:
 
 
 def disk_usage(place: Place) -> DiskUsage:
-    """Measure all stores. Raises RetentionError if the limits are invalid."""
+    """Measure each kind of data. Raises RetentionError if the limits are invalid."""
     limits = limits_of(place.home)
     return DiskUsage(_stores(place), limits)
 

@@ -141,7 +141,7 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def _workers(self) -> list[Worker]:
-        """Return the current workers; one may be archived while the user answers a question."""
+        """Read the workers again, because one may be archived while the user answers a question."""
         found, obstacles = workers_of(self._place.home)
         self.unread_hives.update(obstacles)
         return found
@@ -241,7 +241,10 @@ class Forgetting:
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
-        """Remove texts from the memory index; a user's file is kept, and indexed after a change."""
+        """Remove texts from the memory index.
+
+        The user's file stays and is indexed again after a change.
+        """
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return

@@ -87,7 +87,8 @@ def _was_unused(home: str, session: str) -> bool:
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
     """Archive the transcripts of subagents, because a killed client does not report their end.
 
-    The session is described once more, because an earlier attempt may have ended before that.
+    The metadata of the session are written again at the end, because an earlier attempt may have
+    ended before that.
     """
     archives, callbacks = archives_of(context.home), callbacks_of(context, job)
     for path in transcripts_of_agents(args.path):
@@ -107,7 +108,7 @@ def _is_over(home: str, session: str) -> bool:
 
 @cache
 def archives_of(home: str) -> Archives:
-    """Return the archives of a home: one object per process, because it has caches."""
+    """Return the archives of a home. The object has caches, so each process makes only one."""
     manifest = Manifest(home)
     archives = Archives(kept_folder(home), manifest)
     if os.path.isdir(home) and manifest.adopts:

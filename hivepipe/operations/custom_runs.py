@@ -23,7 +23,7 @@ REASON_CHARACTERS = 300
 
 
 def custom_jobs(job: Envelope) -> list[Job]:
-    """Return the jobs of installed operations that follow from a committed job."""
+    """Return the jobs of installed operations for the event that caused a committed job."""
     event = EVENTS.get(job.operation, "")
     names = installed_names() if event else ()
     data = redact_fields(job.payload) if names else {}
@@ -85,7 +85,7 @@ def _declared(output: bytes) -> Declaration | None:
 
 
 def _last_words(child: Child) -> str:
-    """Return the last stderr line of a failed process, or else a text about its end."""
+    """Return the last line of a failed process's stderr; without output its exit code or signal."""
     code = child.code or 0
     text = redact_text(child.errors.decode("utf-8", "replace")).strip()
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"

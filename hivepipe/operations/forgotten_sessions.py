@@ -25,9 +25,9 @@ def is_forgotten(home: str, *sessions: str) -> bool:
 
 
 def update_marker(home: str, begun: Iterable[str] = (), finished: Iterable[str] = ()) -> None:
-    """Change the marker file, so that every process of the home reads the list again.
+    """Add the sessions `begun` to the marker file and remove the sessions `finished` from it.
 
-    It then also names the sessions in `begun`, and no longer those in `finished`. Raise
+    The change makes every process of the home read the list of forgotten sessions again. Raise
     LockHeldError if another process keeps the marker locked.
     """
     # Writing replaces the locked file, so it is the last step; a waiting process then locks the new

@@ -150,7 +150,7 @@ def _same(found: Found, known: Iterable[Found]) -> Found | None:
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note if the other file with equal bytes still exists, else ""."""
+    """Return a note if the earlier imported file with the same bytes still exists, else ""."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 

@@ -46,9 +46,11 @@ def replace(
 
 
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
-    """Keep the previous content; if sessions overlap, the content before the first of them.
+    """Keep the content that is about to be replaced.
 
-    If a person wrote other content meanwhile, that is kept, and the older content is renamed.
+    If hivepipe wrote that content itself, in an overlapping session, the earlier kept content
+    stays. If a person wrote other content since, it is kept too, and the earlier content is
+    renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
@@ -65,7 +67,10 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Tell whether hivepipe wrote the file and did not restore it; a person may have edited it."""
+    """Tell whether hivepipe wrote the file and has not restored it yet.
+
+    A person may have edited the file since.
+    """
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 

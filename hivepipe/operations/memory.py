@@ -70,10 +70,10 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
 
 
 def _is_temporary(error: BaseException, path: Path) -> bool:
-    """Tell whether an error was caused by a lock, the disk or a limit of the process.
+    """Tell whether an error may go away by itself: a lock, a full disk, too many open files.
 
-    SQLITE_ERROR: a table is missing. SQLITE_CANTOPEN: too many open files, unless the path is not a
-    file or may not be used. SQLITE_READONLY: the file or its file system may not be written.
+    SQLITE_CANTOPEN and SQLITE_READONLY may go away if the user may read and write the file.
+    SQLITE_ERROR does not go away, because a table is missing.
     """
     if isinstance(error, sqlite3.OperationalError):
         code = error.sqlite_errorcode & _PRIMARY_CODE

@@ -64,7 +64,7 @@ def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> No
 
 
 def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> None:
-    """Write the store's newer version to the folder, if the file there is an old copy."""
+    """Replace a file in the profile's folder by the stored version if the file is an older one."""
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
         return  # there is no version, or a secret was redacted in it
@@ -114,7 +114,7 @@ def _enqueue_files(
 
 
 def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
-    """Tell whether CLAUDE.md has the user's text, and is to get the profile's version."""
+    """Tell whether CLAUDE.md is not yet replaced by the profile's version, but will be."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)

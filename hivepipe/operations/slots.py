@@ -79,7 +79,8 @@ def _is_executed(home: str, name: str, slot: int) -> bool:
 def is_long_after(home: str, job: Origin, slots_between: int) -> bool:
     """Tell whether the last executed slot is more than `slots_between` slots ago, or unknown.
 
-    Then the clock may have been set forward. A job without a slot was requested by a person.
+    Then the clock may have been set forward. For a job without a slot, which a person requested,
+    return False.
     """
     if job.slot is None:
         return False

@@ -56,7 +56,7 @@ def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepResult:
-    """Archive what is new in these folders of Claude Code. Raise StoppedError on a stop."""
+    """Archive the new lines of the transcripts in these folders. Raise StoppedError on a stop."""
     archives = archives_of(context.home)
     followed = scope.followed_folders(context.home)
     callbacks = callbacks_of(context, job)
@@ -102,7 +102,7 @@ def _take(
     followed: list[str],
     result: SweepResult,
 ) -> None:
-    """Archive what is new in a transcript."""
+    """Archive the new lines of a transcript."""
     if archives.has_all_of(source):
         result.unchanged += 1
         return

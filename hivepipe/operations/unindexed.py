@@ -23,9 +23,10 @@ SETTLED_NS = 1_000_000_000  # two changes within a tick of the clock have the sa
 
 @dataclass(frozen=True, slots=True)
 class ChangedFolder:
-    """The archives of a folder that may have new lines.
+    """The archives of one folder that may have new lines.
 
-    `state` is None if the folder changed just now, or an archive cannot be read.
+    `state` is None if the folder changed just now, or if an archive cannot be read. Such a folder
+    is checked again.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Unindexed:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether each folder has a state, so that a later check can skip it."""
+        """Tell whether every folder has a state, so that the next check can skip it."""
         return all(each.state for each in self.folders)
 
     def missing_bytes(self, index: SearchIndex) -> int:
@@ -58,7 +59,10 @@ class Unindexed:
 
 
 def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
-    """Return what may be new. First empty the index if indexed lines have changed."""
+    """Return the archives and summaries that may have lines missing in the index.
+
+    If lines that were indexed have changed since, the index is emptied first.
+    """
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
         index.start_empty()
@@ -104,7 +108,7 @@ def _changed(
     entries: dict[str, Entry],
     known: FolderState | None,
 ) -> ChangedFolder | None:
-    """Return a folder with its changed archives; `known` is its state when all were indexed."""
+    """Return a folder with its changed archives, or None if it is unchanged since `known`."""
     keys = zlib.crc32("\n".join(entries).encode("utf-8", "surrogatepass"))
     state = FolderState(folder.changed_ns(), keys)
     if state == known:

@@ -35,7 +35,10 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
 
 
 def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
-    """Record the usage, except of messages from forgotten sessions: a fork may repeat them."""
+    """Record the usage of messages.
+
+    Messages that a fork repeats from a forgotten session are skipped.
+    """
     for message in args.messages:
         try:
             unpacked = _unpacked(message)

@@ -85,7 +85,7 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def is_answered(status: Status, run: Run) -> bool:
-    """Tell whether this run answers the status: it began later and does not only park."""
+    """Tell whether this run began after the status was written, and not only to park."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 

@@ -1,4 +1,4 @@
-"""Read the jobs in a Redis, and hand them to another one by its spool."""
+"""Read the jobs of a Redis, and write them into a spool, from which another Redis gets them."""
 
 import zlib
 from collections.abc import Iterator

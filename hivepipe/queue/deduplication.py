@@ -1,4 +1,4 @@
-"""The age of the oldest job. Older records in `applied` are not needed for deduplication."""
+"""The age of the oldest job. Ids in `applied` that are older are not needed any more."""
 
 from pathlib import Path
 from typing import Any

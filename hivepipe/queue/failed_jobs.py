@@ -149,10 +149,10 @@ class FailedJobs:
 def retry_or_discard(
     store: FailedJobs, home: str, verb: Verb, jobs: list[FailedJob], by: str
 ) -> Action:
-    """Retry or discard jobs; return what was recorded.
+    """Retry or discard jobs; return the logged action.
 
     `by` is `command`, or the page and its client. Raise HivepipeError if the action is done but
-    cannot be recorded.
+    cannot be logged.
     """
     done = store.retry(jobs) if verb == "retry" else store.discard(jobs)
     try:

@@ -38,7 +38,10 @@ class RqWorker(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the heartbeat is recent; an idle stock worker sends none for minutes."""
+        """Tell whether the heartbeat is recent enough.
+
+        An idle stock worker sends none for minutes.
+        """
         if self.heartbeat_secs is None:
             return False
         if self.role:

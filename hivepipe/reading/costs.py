@@ -28,7 +28,7 @@ GROUPS = {
 
 
 def readers(day_of: Callable[[str], str]) -> dict[str, Callable[[Charge], str]]:
-    """Return column -> the function that reads it; `day_of` returns the day of a time."""
+    """Return column -> a function of a charge; `day_of` returns the day of a stored time."""
     return {
         "day": lambda charge: day_of(charge.time),
         "session": attrgetter("session"),

@@ -28,7 +28,7 @@ def use(redactor: "Redactor") -> None:
 
 
 def use_later(load: Callable[[], object]) -> None:
-    """Store `load`, which must call `use`; it is called before the first text is redacted."""
+    """Set a function that loads the rules by calling `use`, when the first text is redacted."""
     _in_force.clear()
     _to_load[:] = [load]
 

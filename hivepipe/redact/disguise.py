@@ -55,7 +55,7 @@ _SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
 def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]:
-    """Return replacement -> decoded text: b"" or b" " replaces each terminal escape sequence.
+    """Return the decoded texts by the replacement of each terminal escape sequence, b"" or b" ".
 
     Raise OutOfTimeError if this thread has used more processor time than `deadline`.
     """
@@ -75,7 +75,7 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Return the text that `decoded_texts` has for `between`, with positions in the original."""
+    """Decode a text as `decoded_texts` does with `between`, and keep the original positions."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]

@@ -71,8 +71,8 @@ class Reading:
     """Decoded JSON strings, with a mapping of positions back to the original text.
 
     orjson decodes the strings in pieces, ten times as fast as `Positions`. `Positions` decodes only
-    pieces with a secret and pieces that orjson refuses. There, half a surrogate pair becomes three
-    bytes, and an incomplete or unknown escape stays unchanged.
+    pieces with a secret and pieces that orjson refuses. In a refused piece, half a surrogate pair
+    becomes three bytes, and an incomplete or unknown escape stays unchanged.
     """
 
     def __init__(self, spelled: bytes, strings: Iterable[tuple[int, int]], deadline: float) -> None:

@@ -1,6 +1,6 @@
 """The rules of a home, without importing re2 (3 MB) before they are needed.
 
-A page shows lines that were redacted with the current rules.
+A page often shows lines that were already redacted with the current rules, and then needs no re2.
 """
 
 from importlib import import_module

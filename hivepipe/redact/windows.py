@@ -16,7 +16,7 @@ _ENDS = {b"{": b"}", b"[": b"]", b'"': b'"'}
 
 
 def is_record(line: bytes, in_text: bool) -> bool:
-    """Tell whether the line looks like a JSON record; with `in_text`, only an object does."""
+    """Tell whether the line looks like a JSON value. With `in_text`, only an object counts."""
     end = _ENDS.get(line[:1])
     return end is not None and line.rstrip().endswith(end) and (end == b"}" or not in_text)
 

@@ -201,7 +201,10 @@ def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> N
 
 
 def _foreign_users(connection: redis.Redis, is_new: bool) -> list[str]:
-    """Return the RQ queues and workers of other programs; with `is_new`, all that exist."""
+    """Return the RQ queues and workers of other programs.
+
+    With `is_new`, this home has not used the Redis yet, so all that exist are foreign.
+    """
     queues: Any = connection.smembers("rq:queues")
     found = [_text(queue) for queue in queues if is_new or _text(queue) not in _QUEUE_KEYS]
     workers: Any = connection.smembers("rq:workers")

@@ -212,9 +212,9 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str, home: str, tree: str) -> None:
-    """Raise RegistrationError if the project contains a home, or data where ours will be.
+    """Raise RegistrationError if the project contains a home, or data in the place of ours.
 
-    A project with a home elsewhere may contain anything: a branch may bring it.
+    A project whose recorded home is elsewhere is not checked, because a branch may bring any files.
     """
     recorded, shipped = read_record(project), f"{tree or project}{IN_PROJECT}"
     if tree:
@@ -245,7 +245,7 @@ def _refuse_users_folder(home: str) -> None:
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
-    """Write `.gitignore` files in our folders, so that the project's file need not change."""
+    """Write `.gitignore` files in our folders, so that the project's own one need not change."""
     if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it may be the user's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"

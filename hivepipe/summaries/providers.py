@@ -164,7 +164,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
 
 
 def _keyless(read_setting: ReadSetting) -> Offer | None:
-    """Return a local server that the user set up, which may need no key, or None."""
+    """Return the local server that the user set up, to try it without a key, or None."""
     for provider in PROVIDERS:
         if _named_url(provider, read_setting) and provider.kind != "codex":
             offer = _offer(provider, read_setting, NO_KEY, "this machine")

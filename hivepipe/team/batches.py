@@ -31,7 +31,7 @@ _OF_SESSION = {FORGOTTEN, "sessions"} | {
 class Sharing(NamedTuple):
     """How the rows of a session are shared: the level and the project's name (None if unknown).
 
-    With `has_moved`, rows that are no longer shared may have been sent; the server deletes them.
+    With `has_moved`, the server may have rows that are no longer shared, and deletes them.
     """
 
     level: str
@@ -127,9 +127,10 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
 
 
 def _array(values: Sequence[Any]) -> str:
-    """Return the array literal of PostgreSQL, made from a JSON list where no text needs an escape.
+    """Return the values as an array literal of PostgreSQL.
 
-    The separator inside keys is a control character, which JSON escapes; here it is written raw.
+    It is made from a JSON list unless a text needs an escape. The separator inside keys is a
+    control character, which JSON escapes; here it is written raw.
     """
     try:
         text = orjson.dumps(values).decode().replace("\\u001f", SEPARATOR)

@@ -161,7 +161,7 @@ def cleaned(content: Any) -> Any:
 
 
 def clean(value: str | bytes) -> str:
-    """Return a text that PostgreSQL accepts."""
+    """Return a text without characters that PostgreSQL rejects."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 

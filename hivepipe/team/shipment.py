@@ -109,8 +109,9 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _keep_terms(self, home: captured.Home) -> None:
         """Start sending all rows again if policies or the columns of either side changed.
 
-        Such a pass deletes the rows that it did not send from the server. A server that was
-        restored to a time before the last pass may have these rows, so it gets another pass.
+        At the end of such a pass the server deletes the rows that were not sent again. A server
+        that was restored to a time before the last pass may have such rows, so it gets another
+        pass.
         """
         terms = json.dumps(
             {
@@ -171,9 +172,9 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _send(
         self, batch: Batch, *, if_absent: bool = False, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch, except rows that the server cannot store.
+        """Send a batch and return the next one, which is read while the server stores this one.
 
-        Return the batch that was read meanwhile.
+        A row that the server cannot store is left out.
         """
         try:
             return self._call(batch, if_absent, meanwhile)
@@ -191,7 +192,10 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _call(
         self, batch: Batch, if_absent: bool, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Call `ship`; the server stores nothing if its policies or its mark have changed."""
+        """Send a batch with the function `ship`; return the next one, which is read meanwhile.
+
+        The server stores nothing if its policies or its mark have changed.
+        """
         with server.translated():
             for month in sorted(batch.months() - self._months):
                 self._connection.execute("SELECT hivepipe.ensure_month(%s::date)", (month,))

@@ -121,7 +121,7 @@ def _result(payload: Fields) -> Fields:
 
 
 def _as_json(output: object) -> str:
-    """Return a value as JSON, or "" if orjson refuses it: nested too deeply, lone surrogate."""
+    """Return a value as JSON, or "" if it is nested too deeply or has a lone surrogate."""
     try:
         return orjson.dumps(output).decode()
     except orjson.JSONEncodeError:

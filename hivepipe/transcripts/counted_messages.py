@@ -43,7 +43,7 @@ class MessageCounts:
         return mark in self._seen or mark in self._open or mark in self._subagents
 
     def is_closed(self, mark: str) -> bool:
-        """Tell whether the message or line with this mark was counted and then closed."""
+        """Tell whether the message or line with this mark was counted and can no longer change."""
         return mark in self._seen
 
     def close(self, mark: str) -> None:
@@ -52,7 +52,7 @@ class MessageCounts:
             self._seen[mark] = None
 
     def enter(self, mark: str, usage: Usage | None) -> bool:
-        """Count one usage record of an open message; return whether it is that message's first."""
+        """Count a usage record of an open message; return True for the message's first record."""
         rate, tokens = (usage.rate, usage.tokens) if usage else (Rate("", ""), Tokens())
         known = self._find(mark)
         if known is None:

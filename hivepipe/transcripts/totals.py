@@ -156,13 +156,16 @@ class Totals:
             self._feed_title(kind, line)
 
     def take_usages(self) -> list[Usage]:
-        """Return the usage of messages added since the last call; a dump does not contain it."""
+        """Return the usage of messages added since the last call. `dump` does not save it."""
         usages = list(self._usages.values())
         self._usages.clear()
         return usages
 
     def take_facts(self) -> SessionFacts:
-        """Return the session facts in lines added since the last call; a dump contains none."""
+        """Return the session facts in lines added since the last call.
+
+        `dump` does not save them.
+        """
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
 

@@ -11,10 +11,10 @@ MOST_PARTS = 2048  # parts kept; a part keeps its object alive
 
 
 class FragmentCache:
-    """The last rendered fragments by the value that they show, or its id if it has no hash.
+    """The last rendered fragments, by the value that they show, or by its id if it has no hash.
 
-    Each entry keeps its object alive, so that no other object gets its id. Equal values must look
-    the same.
+    Each entry keeps its object alive, so that no other object gets the same id. So two equal values
+    must always look the same.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Starts the passes over the archives: some time after rows were sent, and one at a time.
+"""Start the passes over the archives: some time after rows were sent, and one at a time.
 
-A session has many turns, and a pass after each would send the archive's end again.
+A session has many turns. A pass after each of them would send the archive's last segment each time.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Enqueue the jobs of installed operations that follow from a committed job."""
+"""Enqueue the jobs of installed operations after the job of their event is committed."""
 
 import logging
 

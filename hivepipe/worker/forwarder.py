@@ -34,7 +34,10 @@ class Forwarder(SoleProcess):
         self._wake_up = WakeUp(stack.folder)
 
     def run(self) -> None:
-        """Move spooled events until a stop request or an upgrade, after which it is restarted."""
+        """Move spooled events until a stop request or an upgrade.
+
+        After an upgrade it is restarted.
+        """
         away = 0
         while self._should_continue():
             try:

@@ -317,7 +317,7 @@ class Writer(ClaimingWorker):
         about_job()
 
     def _database(self) -> Database | None:
-        """Return the open database, or None if it cannot be opened, so that no job is claimed."""
+        """Return the open database, or None if it cannot be opened; then no job is claimed."""
         if self._db is None:
             try:
                 refuse_replaced(self._home)

@@ -68,7 +68,10 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
 
 
 def _body(reply: HTTPResponse) -> bytearray:
-    """Return the body of a response within a total time limit; the socket limits only each read."""
+    """Return the body of a response, or raise an error after a total time limit.
+
+    The limit of the socket applies to each read alone.
+    """
     body = bytearray()
     until = time.monotonic() + LONGEST_SECS
     while chunk := reply.read1(1 << 16):

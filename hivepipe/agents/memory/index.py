@@ -196,7 +196,10 @@ class MemoryIndex:
         return [(row["id"], row["text"]) for row in self._db.execute(sql, (model, limit))]
 
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Store the vectors of chunks; a changed chunk has a new id."""
+        """Store the vectors of chunks.
+
+        A chunk that was replaced meanwhile has a new id and gets none.
+        """
         sql = "UPDATE chunks SET model = ?, vector = ? WHERE id = ?"
         with transaction(self._db):
             self._db.executemany(sql, [(model, vector, id) for id, vector in vectors])

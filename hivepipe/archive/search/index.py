@@ -261,9 +261,9 @@ class SearchIndex:
         return 1
 
     def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
-        """Return the tool of a line's call or result, and whether the line is hivepipe's only.
+        """Return the tool that a line calls or answers, and whether all its calls are hivepipe's.
 
-        The line's calls are stored, because their results in later lines name no tool.
+        The calls of the line are stored, because results in later lines do not name their tool.
         """
         note = "INSERT OR IGNORE INTO calls (archive, id, tool, is_own) VALUES (?, ?, ?, ?)"
         rows = [(archive, call, tool, call in uses.own) for call, tool in uses.begun]

@@ -1,6 +1,6 @@
-"""Calls of hivepipe's own commands and tools in transcripts.
+"""Recognise calls of hivepipe's own commands and tools in transcripts.
 
-They are marked because their results repeat texts of other lines.
+They are marked, because their results repeat texts of other lines.
 """
 
 import re

@@ -23,7 +23,7 @@ class Term:
 
     @property
     def is_of_words(self) -> bool:
-        """Tell whether word boundaries matter; a text without a letter or digit has no words."""
+        """Tell whether the term has a letter or digit, so that word boundaries matter."""
         return self.begins_word and bool(_WORD.search(self.text))
 
     @property

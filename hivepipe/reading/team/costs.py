@@ -1,7 +1,7 @@
 """Tokens and their cost over persons, machines and projects of a team.
 
 The server adds up messages, and the reader applies its own prices. As on one machine, a message
-counts once per home, and usage that Claude Code counted beyond its messages comes last.
+counts once per home. Usage that Claude Code reports but that is in no message comes last.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete the objects that are due: for an administrator all, else only the member's."""
+    """Delete the objects that are due: all for an administrator, else those of this member."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done
@@ -23,7 +23,10 @@ def delete_due(connection: Connection, bucket: Bucket) -> int:
 
 
 def delete_now(connection: Connection) -> dict[str, int]:
-    """Delete what is due if this user has the store's key; return the number deleted or waiting."""
+    """Delete the objects that are due, if this user has the store's key.
+
+    Return how many were deleted, or without the key how many wait.
+    """
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:
         return {}
@@ -34,7 +37,7 @@ def delete_now(connection: Connection) -> dict[str, int]:
 
 
 def delete_now_or_later(connection: Connection) -> dict[str, int]:
-    """Do what `delete_now` does; if the store does not answer, return what waits for it."""
+    """Call `delete_now`; if the store does not answer, return how many objects wait."""
     try:
         return delete_now(connection)
     except TeamError as error:

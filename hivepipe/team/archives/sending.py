@@ -184,7 +184,10 @@ class Pass:
                 self._send_segment(head, segment)
 
     def _known(self, name: str, project: str, cipher: Cipher | None) -> Listed | None:
-        """Return the listed archive; drop it first if its project, key or store has changed."""
+        """Return the server's entry of an archive, or None.
+
+        If project, key or store differ from the entry, the archive is first deleted on the server.
+        """
         known = self._listed.get(name)
         wanted = (project, cipher.name if cipher else "", bool(self._place.bucket))
         if known and (known.project, known.cipher, bool(known.object)) != wanted:

@@ -114,7 +114,7 @@ def _translated() -> Iterator[None]:
 
 
 def _text(error: Exception) -> str:
-    """Return an error's first line, and its cause, which only a later line names."""
+    """Return the first line of an error, with its cause, which is on a later line."""
     first, _, debug = str(error).strip().partition("\n")
     causes = ["".join(groups) for groups in CAUSE.findall(debug)]
     return f"{first}: {causes[-1]}" if causes else first
