@@ -138,7 +138,7 @@ def redis_state(setting: Setting, state: str) -> Iterator[None]:
         setting.start_server()
     if state == "stopped" and setting.server is not None:
         setting.server.send_signal(signal.SIGSTOP)
-    if state == "10,000 spooled":
+    if state == "down, 10,000 events spooled":
         spool = Path(setting.home, "spool")
         spool.mkdir(exist_ok=True)
         for number in range(SPOOLED_FILES):
@@ -381,7 +381,7 @@ def main() -> None:
     arguments_of.add_argument("--runs", type=int, default=40, help="rounds per state (40)")
     options = arguments_of.parse_args()
     os.umask(0o077)
-    states = ("up", "down", "stopped", "10,000 spooled")
+    states = ("up", "down", "stopped", "down, 10,000 events spooled")
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
         setting = Setting(os.path.realpath(folder))
         tables = {state: measure(setting, state, options.runs) for state in states}
@@ -444,7 +444,7 @@ def judged(tables: dict[str, Table], beside: Rivals) -> list[Figure]:
     for rival, events in beside.items():
         least = min(slow / fast for slow, fast in events.values())
         bound = LEAST_UNDER_NAIVE if rival == "redis-py + rq" else None
-        figures.append(Figure(f"{rival}, beside our hook", least, "x as long", None, bound))
+        figures.append(Figure(f"{rival}, compared with our hook", least, "x as long", None, bound))
     return figures
 
 

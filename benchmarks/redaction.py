@@ -67,8 +67,8 @@ from tests.redaction_corpus import (  # noqa: E402
 OF_EACH_KIND = 20
 LEAST_RECALL = 0.99
 LEAST_OF = {
-    "forms": 1.0,
-    "keys without a form": 0.80,
+    "tokens": 1.0,
+    "keys without a published format": 0.80,
     "passwords": 0.65,
     "samples of gitleaks": 0.93,
     "samples of trufflehog": 0.80,
@@ -110,8 +110,11 @@ def sets(seed: int, sources: Path | None) -> Iterator[tuple[str, list[Sample]]]:
         "in JSON in JSON": lambda secret: json.dumps([json.dumps([f"see {secret} end"])]),
     }
     for name, hold in holders.items():
-        yield f"forms, {name}", [Sample(kind, hold(secret), (secret,)) for kind, secret in forms]
-    yield "keys without a form", list(beside(KEY_CONTEXTS, KEY_NAMES, KEY_FORMS, chance))
+        yield f"tokens, {name}", [Sample(kind, hold(secret), (secret,)) for kind, secret in forms]
+    yield (
+        "keys without a published format",
+        list(beside(KEY_CONTEXTS, KEY_NAMES, KEY_FORMS, chance)),
+    )
     yield "passwords", list(beside(PASSWORD_CONTEXTS, PASSWORD_NAMES, PASSWORDS, chance))
     for name, read in SOURCES.items():
         if sources is not None and (sources / name).is_dir():
@@ -166,7 +169,7 @@ def side_by_side(
         ours = 1 - len(missed) / len(samples)
         texts = [sample.text for sample in samples]
         theirs = "".join(f"{other.found(texts) / len(texts):16.3f}" for other in others)
-        print(f"  {name:28}{len(samples):6} {ours:14.3f}{theirs}")
+        print(f"  {name:32}{len(samples):6} {ours:14.3f}{theirs}")
         for rule, number in Counter(sample.rule for sample in missed).most_common(5):
             print(f"      missed {number} of {rule!r}")
         least = next(least for what, least in LEAST_OF.items() if name.startswith(what))

@@ -194,10 +194,10 @@ def main() -> None:
         Figure(f"{what}, texts with other hits than grep", differing, f"of {len(ours)}", 0),
         Figure(f"{what}, median", median, "ms"),
         Figure(f"{what}, longest", max(ours), "ms"),
-        Figure(f"{what}, beyond an empty command", middle, "ms of CPU", 100, is_time=True),
-        Figure(f"{what}, beyond an empty command, longest", worst, "ms of CPU"),
-        Figure("grep, beside search", beside / median, "x as long"),
-        Figure("search index, beside the lines", database / size, "x as large"),
+        Figure(f"{what}, more than an empty command", middle, "ms of CPU", 100, is_time=True),
+        Figure(f"{what}, more than an empty command, longest", worst, "ms of CPU"),
+        Figure("grep, compared with search", beside / median, "x as long"),
+        Figure("search index, compared with the lines", database / size, "x as large"),
         Figure("search index", options.messages / secs, "messages a second"),
     ]
     conclude(options, figures)

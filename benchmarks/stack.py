@@ -151,8 +151,8 @@ def main() -> None:
     print("\n".join(lines))
     back = max(max(took) for took in kills.values())
     figures = [
-        Figure("stack up, worst", max(starts), "s", START_SECS, is_time=True),
-        Figure("killed process back, worst", back, "s", BACK_SECS, is_time=True),
+        Figure("start of the stack, worst", max(starts), "s", START_SECS, is_time=True),
+        Figure("restart of a killed process, worst", back, "s", BACK_SECS, is_time=True),
         Figure("idle stack, memory", memory, "MB", MEMORY_MB),
         Figure("idle stack, processor", cpu, "% of a core", CPU_PERCENT, is_time=True),
     ]

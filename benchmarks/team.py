@@ -345,8 +345,8 @@ def main() -> None:
         options,
         [
             Figure("team, rows a second", max(shipped), "rows", at_least=LEAST_ROWS),
-            Figure("team, beside a bare COPY", ratio, "x", at_least=LEAST_OF_COPY),
-            Figure("team, beside a COPY of text in memory", of_texts, "x"),
+            Figure("team, compared with a bare COPY", ratio, "x", at_least=LEAST_OF_COPY),
+            Figure("team, compared with a COPY of text in memory", of_texts, "x"),
             Figure("team, a row of messages with its indexes", row, "bytes"),
             Figure(f"team, lag at {at_scale}, p95", lag, "s", at_most=MOST_LAG_SECS, is_time=True),
             Figure("team, an uplink's memory", memory, "MB", at_most=MOST_PSS_MB),

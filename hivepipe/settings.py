@@ -93,7 +93,7 @@ def use(values: dict[str, str]) -> None:
 def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
     """Set a home's values for this thread (None clears them); return the earlier values.
 
-    They also take precedence over the variables of the environment that belong to one home.
+    These values also take precedence over variables of the environment that apply to one home only.
     """
     before: dict[str, str] | None = getattr(_of_thread, "values", None)
     _of_thread.values = values

@@ -23,7 +23,7 @@ def record_activity(
 ) -> None:
     """Insert or update a row: totals keep their maximum, the newest activity sets the state.
 
-    The keys are columns; `state` contains the time `last_active_at`.
+    The keys of `totals` and `state` are columns; `state` contains the time `last_active_at`.
     """
     newer = "excluded.last_active_at >= last_active_at OR last_active_at > :ahead"
     changes = [
@@ -36,9 +36,9 @@ def record_activity(
 
 
 def activities(store: Listings, sessions: Collection[str]) -> dict[str, Entry]:
-    """Return the activity of each of these sessions that has one.
+    """Return session -> activity, without the sessions that have none.
 
-    Totals are the sums of its rows; other columns come from its newest row.
+    Totals are the sums of a session's rows; other columns come from its newest row.
     """
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,

@@ -20,7 +20,7 @@ def mark_imported(db: Database, id: str) -> None:
 
 
 def is_imported(db: Database, id: str) -> bool:
-    """Tell whether the content was imported. 1.0.0 recorded imports only in `applied`."""
+    """Tell whether the content was imported, also by 1.0.0, which recorded it in `applied`."""
     found = db.row("SELECT 1 FROM imported WHERE id = :id", {"id": id})
     return found is not None or is_applied(db, id)
 

@@ -1,7 +1,7 @@
 """Open the database of a home.
 
-A database in a work tree has a number that the home also has (hivepipe.db.tree). It is opened only
-if the numbers are equal, because git may have replaced it.
+A database in a work tree has a number that the home also has (hivepipe.db.tree). The database is
+opened only if the numbers are equal, because git may have replaced the file.
 """
 
 import sqlite3

@@ -127,7 +127,7 @@ class Server:
         self.parent = posix.getppid()
 
     def serve(self) -> None:
-        """Answer until a signal, an upgrade of its code or the death of its supervisor ends it.
+        """Answer events until a signal, an upgrade or the death of the supervisor ends the process.
 
         It also ends if its socket was removed; the supervisor starts another process then.
         """

@@ -14,7 +14,7 @@ from hivepipe.home import make_folders
 
 
 def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Rename the files; return the names that are taken by a person's files."""
+    """Rename the files back; return the names that a person's files have taken."""
     refused = []
     with Folder(path) as folder:
         for name, copy in manifest.renamed().items():

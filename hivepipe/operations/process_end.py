@@ -123,7 +123,7 @@ def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
 
 
 def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
-    """Return a set with the hash of CLAUDE.md if the store has this version, else set()."""
+    """Return the hash of CLAUDE.md in a set if it is a stored version, else an empty set."""
     data = read_regular(f"{folder}/{CLAUDE_MD}")
     if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
         return set()

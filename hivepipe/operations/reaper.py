@@ -108,7 +108,8 @@ def _last_event_ns(rows: list[Row]) -> int:
 def _session_end(end: _End) -> list[Message]:
     """Return the messages of a SessionEnd directly after the last event.
 
-    They contain the time of that event, so that a later end is not a duplicate of this one.
+    They contain the time of that event. So a SessionEnd that arrives later does not count as a
+    duplicate of this one.
     """
     last = end.row
     payload = {

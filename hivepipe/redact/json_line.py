@@ -26,7 +26,7 @@ _IS_BASE64 = re.compile(rb'"type"\s*:\s*"base64"')
 
 
 class Leaf(NamedTuple):
-    """A string, with its key if it has one. Both are searched together.
+    """A string of a JSON line, with its key if it has one. Key and value are searched together.
 
     The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
     """

@@ -104,7 +104,7 @@ def claim(url: str, home: str, owner: str) -> list[str]:
 def trouble(url: str) -> str:
     """Return why an existing Redis refuses our scripts now, or "" if it accepts them.
 
-    This does not notice that its memory is full.
+    A Redis whose memory is full is not noticed.
     """
     try:
         with connect(url, limit_secs=ANSWER_SECS) as connection:

@@ -294,7 +294,10 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
 
 
 def change_records(of_homes: Collection[str], /, **now: str) -> None:
-    """Set fields in every record of the homes; "" removes one. The state `off` stays."""
+    """Set fields in every record of the homes; an empty value removes a field.
+
+    A record with the state `off` keeps this state.
+    """
     if record_files():
         with _locked_records():
             _change_locked(of_homes, now)

@@ -54,7 +54,7 @@ def _of_provider(chain: Sequence[BaseException]) -> str:
 
 
 def _message(body: Any) -> str:
-    """Return the texts in the message of a body; without a message, all texts."""
+    """Return the texts in the message of a response body; without a message, return all texts."""
     inner = (body.get("error") or body) if isinstance(body, dict) else body
     fields = inner if isinstance(inner, dict) else {}
     metadata = fields.get("metadata")  # OpenRouter puts the answer of the provider behind it here

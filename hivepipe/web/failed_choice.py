@@ -18,7 +18,10 @@ class FormError(HivepipeError):
 
 @dataclass(frozen=True)
 class Choice:
-    """A submitted form; failures after `until` are ignored, `is_sure` means confirmed."""
+    """A submitted form.
+
+    Jobs that failed after `until` are not chosen; `is_sure` means confirmed.
+    """
 
     verb: Verb
     of: Of
