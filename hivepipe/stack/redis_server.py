@@ -52,16 +52,18 @@ def find_server(home: str = "") -> str:
         path for name in ([configured] if configured else _NAMES) for path in find_programs(name)
     ]
     paths = found if configured else [*found, *filter(None, [_packaged()])]
-    versions = {path: version_of(path) or (0, 0, 0) for path in paths}
-    suitable = [path for path in paths if versions[path] >= least]
-    if not suitable:
-        raise NoRedisServerError(
-            _why_none(configured, home, [path for path in paths if versions[path] >= OLDEST])
-        )
     # The old server of an active environment comes first on PATH, before the system's.
     is_newer = not (home and _older_wrote_last(home))
-    fits = (path for path in suitable if (versions[path] >= _FOLDER_SINCE) is is_newer)
-    return next(fits, suitable[0])
+    versions = {}
+    for path in paths:  # each has to be executed, up to the first that fits
+        versions[path] = version_of(path) or (0, 0, 0)
+        if versions[path] >= least and (versions[path] >= _FOLDER_SINCE) is is_newer:
+            return path
+    suitable = [path for path in paths if versions[path] >= least]
+    if suitable:
+        return suitable[0]
+    too_old = [path for path in paths if versions[path] >= OLDEST]
+    raise NoRedisServerError(_why_none(configured, home, too_old))
 
 
 def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:

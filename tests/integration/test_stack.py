@@ -180,6 +180,13 @@ def test_a_newer_server_later_on_path_is_used_by_every_shell(
             assert beside == (str(system) if path == str(tmp_path) else ""), "6.2 wrote last"
             again = installed.refusal(older, "appendonly.aof", parts)
             assert again == str(system), "7 wrote last"
+    last = tmp_path / "last" / "redis-server"
+    last.parent.mkdir()
+    last.write_text(f"#!/bin/sh\n: > '{tmp_path}/executed'\n")
+    last.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{last.parent}")
+    assert installed.refusal(older) == str(system)
+    assert not (tmp_path / "executed").exists(), "only servers up to the chosen one are executed"
 
 
 def test_a_server_is_accepted_from_6_2_on(installed: Installed) -> None:
