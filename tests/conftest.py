@@ -607,6 +607,7 @@ class Writer(Process):
             self.start()
 
 
+@cache  # it executes a server, in 6 ms
 def find_server() -> str:
     """Return the path of a Redis server; without one the test is skipped, or fails in CI."""
     from hivepipe.errors import NoRedisServerError  # noqa: PLC0415  after the environment is clean
@@ -615,9 +616,6 @@ def find_server() -> str:
     try:
         return product.find_server()
     except NoRedisServerError as error:
-        packaged = Path(sys.executable).with_name("redis-server")
-        if packaged.exists():
-            return str(packaged)
         if IN_CI:
             pytest.fail(str(error))
         pytest.skip(str(error))
