@@ -24,13 +24,18 @@ Every run adds a line with its arguments to $HOME/runs.log. Two processes in one
 never happen, add a line to $HOME/violations.log.
 """
 
+import sys
+
+if sys.argv[1:] == ["--version"]:  # asked before each run, without the imports
+    print("2.1.290 (Claude Code)")
+    sys.exit()
+
 import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from pathlib import Path
@@ -337,9 +342,6 @@ class Session:
 
 
 def main():
-    if "--version" in sys.argv:
-        print("2.1.290 (Claude Code)")
-        return
     options, prompt = read_options(sys.argv[1:])
     check(options)
     prompt = prompt or ("" if sys.stdin.isatty() else sys.stdin.read())
