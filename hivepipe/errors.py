@@ -178,7 +178,7 @@ class BadEnvelopeError(JobError):
 
 
 class NewerEnvelopeError(BadEnvelopeError):
-    """A newer hivepipe wrote the envelope, and can read it."""
+    """A newer hivepipe wrote the envelope, and only a newer one can read it."""
 
     def __init__(self, version: int) -> None:
         """`version` is the envelope's version."""

@@ -158,7 +158,7 @@ class ArchiveFiles:
     def open_to_read(self) -> Iterator[BinaryIO]:
         """Open the lines for reading, compressed or not.
 
-        Raises FileNotFoundError without lines, and BadGzipFile, also during reading, if they are
+        Raises FileNotFoundError if there is no file, and BadGzipFile, even during reading, if it is
         damaged.
         """
         descriptor, is_packed = self._open_any_form()

@@ -127,10 +127,7 @@ class Archives(Catalog):
         return lines, is_described
 
     def _abandon(self, source: Source) -> None:
-        """Stop extending an archive that was edited.
-
-        A new archive gets the transcript under another name.
-        """
+        """Stop extending an archive that was edited. Its transcript gets another archive."""
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})

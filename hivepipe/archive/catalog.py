@@ -82,8 +82,8 @@ class Catalog:
     def not_described(self) -> dict[str, Entry]:
         """Return key -> entry of the sessions whose metadata are not newer than a subagent's.
 
-        They may lack the subagent's last lines. Two files that are written at once may have the
-        same time.
+        They may lack the subagent's last lines. An equal time does not count as newer, because two
+        files that are written at once may have the same time.
         """
         entries, newest = self.index.entries(), dict[str, int]()
         for key, entry in entries.items():

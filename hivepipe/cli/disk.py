@@ -1,4 +1,4 @@
-"""Command `disk`: size and retention of each store; deletes expired data."""
+"""Command `disk`: size and retention of each kind of data; deletes expired data."""
 
 import os
 from dataclasses import asdict
@@ -41,7 +41,7 @@ def _check(*, prune: bool, with_log: bool, **_: Any) -> None:
 )
 @output_options
 def disk(prune: bool, with_log: bool) -> None:
-    """Show the size and the retention of every store."""
+    """Show the size and the retention of each kind of data."""
     place = locate(".")
     if with_log:
         found = [asdict(each) for each in deletions(place.home)]

@@ -1,4 +1,4 @@
-"""Command `forget`: delete sessions from every store."""
+"""Command `forget`: delete everything that is recorded about sessions."""
 
 import os
 import shlex
@@ -63,7 +63,7 @@ def _refuse_short(text: str) -> None:
 def forget(
     session: str | None, before: datetime | None, matching: str | None, dry_run: bool
 ) -> None:
-    """Delete SESSION, an id or a prefix of one, from every store. This cannot be undone.
+    """Delete everything about SESSION, an id or a prefix of one. This cannot be undone.
 
     Later events of the session are dropped. Claude Code's own transcript is not changed.
     """

@@ -116,7 +116,10 @@ def _updated_index(place: Place) -> Iterator[MemoryIndex]:
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:
-    """Tell whether a hit belongs to the current swarm or profile, one of several in a home."""
+    """Tell whether a hit belongs to the current swarm or profile.
+
+    A home may have several of these.
+    """
     if hit.scope == AGENT:
         return own_profile() in ("", hit.owner)
     return hit.owner in ("", own_swarm(place))

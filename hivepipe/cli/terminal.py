@@ -129,7 +129,7 @@ def flush() -> None:
 
 @contextmanager
 def document() -> Iterator[None]:
-    """Print a document in the block; to a file or a pipe in UTF-8, whatever the locale.
+    """Let the block print a document; a file or a pipe gets it in UTF-8, whatever the locale.
 
     The output stops silently when the reader of the pipe, such as `head`, closes it.
     """

@@ -1,4 +1,4 @@
-"""Files of a work tree that hivepipe uses only if the user trusts them, with that decision.
+"""Files of a work tree that hivepipe uses only if the user trusts them, and the user's decisions.
 
     hivepipe.toml                    settings and texts by keyword: see hivepipe.config.request
     .claude-state/preferences.*      notes for the context of starting sessions

@@ -52,8 +52,8 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -
 def _signal_ns(job: Origin, source: str) -> int:
     """Return the time at which this start shows that the session works, or 0 if it does not.
 
-    A start that was derived from another event must not take precedence over that event. After a
-    compaction the session works or waits as before.
+    A start that was derived from another event must not take precedence over that event. A start
+    after a compaction shows nothing, because the session works or waits as before.
     """
     if source == "compact":
         return 0

@@ -88,7 +88,7 @@ def room(facts: Facts) -> Iterator[Finding]:
 
 
 def wal(facts: Facts) -> Iterator[Finding]:
-    """Find a write-ahead log that was deleted, or that a reader which never ends keeps growing."""
+    """Find a write-ahead log that was deleted, or that keeps growing while a program reads."""
     path = Path(f"{database_path(facts.place.home)}-wal")
     if any(
         _holds(process.pid, f"{path} (deleted)") for process in chain(*facts.processes.values())

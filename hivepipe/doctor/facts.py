@@ -56,7 +56,7 @@ class Facts:
     def __init__(self, place: Place, stack: Stack, folder: str = "") -> None:
         """Set the project and its stack; nothing is gathered yet.
 
-        `folder` is the folder in which Claude Code would be started (default: this one).
+        `folder` is the folder in which Claude Code would be started, by default the current one.
         """
         self.place = place
         self.stack = stack

@@ -36,7 +36,7 @@ def append(home: str, name: str, entry: "DataclassInstance") -> None:
 
 
 def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
-    """Yield the entries of both files, oldest first, without invalid lines. Raises OSError."""
+    """Yield the entries of `<name>.1` and of the log, without invalid lines. Raises OSError."""
     for each in (f"{name}.1", name):
         try:
             with open(f"{home}/logs/{each}", "rb", opener=regular) as file:

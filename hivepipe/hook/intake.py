@@ -406,7 +406,7 @@ def _count(
 def _keep_markers(
     event: Event, place: home.Place, instance: instances.Instance, context: job_plan.Context
 ) -> None:
-    """Update the markers; called after the hand-over, when the session's own job is enqueued."""
+    """Update the marker files of the instance, after the session's own job is handed over."""
     try:
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)

@@ -226,7 +226,7 @@ def remove_if_empty(folder: str) -> None:
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:
-    """Tell whether hivepipe made the file and the file has no other content now."""
+    """Tell whether hivepipe made the file and nothing is left in it."""
     return not known.existed and text.strip() in ("", "{}")
 
 

@@ -351,7 +351,7 @@ def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def _holds(path: Path, wanted: ForgetQuery) -> bool:
-    """Tell whether a file of any size contains the text; reads overlap by its length."""
+    """Tell whether a file of any size contains the text; two reads overlap by the text's length."""
     overlap = max(map(len, wanted.spellings), default=1) - 1
     rest, end = b"", 0
     with open(path, "rb", buffering=0, opener=regular) as file:

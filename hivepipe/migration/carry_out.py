@@ -178,7 +178,10 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 
 
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
-    """Stop a stack that could not store anything; after the block, the next event starts it."""
+    """Stop the stack during the block if the predecessor's database is in the place of its own.
+
+    Such a stack could not store anything. The next event starts it again.
+    """
     if not any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
         return nullcontext()
     place = Place(plan.project, plan.home, read_record(plan.project))

@@ -1,7 +1,7 @@
-"""raise_alerts compares the alerts with the last check's; send_alert notifies the user.
+"""raise_alerts compares the alerts with those of the last check; send_alert notifies the user.
 
-The active alerts are kept in Redis, because an alert may be that the store cannot be written. After
-a loss of Redis' data they are read from the store.
+The active alerts are kept in Redis, because one of them says that the store cannot be written.
+After a loss of Redis' data they are read from the store.
 """
 
 import logging

@@ -120,7 +120,7 @@ def catch_up(
     progress: Callable[[int], None],
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index new lines in this order; return how many bytes are left after a stop.
+    """Index the new lines of archives in order; return how many bytes are left after a stop.
 
     `progress` is called with the bytes of each archive. An archive that cannot be read is skipped;
     `hivepipe archive verify` reports it.

@@ -1,4 +1,4 @@
-"""Make a summary: by a language model with consent and within the budget, else a plain one.
+"""Make a summary: by a language model with consent and within the budget, else from metadata.
 
 permission   consent, a credential, a price, and the rest of the day's budget
 call         one question, asked in a separate process

@@ -12,7 +12,10 @@ Constant = str | int | Sequence[str]
 
 
 def script(name: str, **constants: Constant) -> str:
-    """Return a script after its constants. Raise FileNotFoundError if the file is missing."""
+    """Return a script, preceded by its constants.
+
+    Raise FileNotFoundError if the file is missing.
+    """
     text = lua_text(f"queue/lua/{name}.lua")
     if not text:
         raise FileNotFoundError(f"hivepipe/queue/lua/{name}.lua")

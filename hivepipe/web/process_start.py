@@ -1,6 +1,7 @@
-"""Replaces the command `web` by the server process, which lacks the command's modules.
+"""Replaces the command `web` by the server process, which does not load the command's modules.
 
-These would be a fifth of the memory of an idle server. Docstrings, removed by -OO, take 2 MB.
+These would take a fifth of the memory of an idle server. The server runs with -OO, because
+docstrings take 2 MB.
 """
 
 import json

@@ -27,7 +27,7 @@ _COLUMNS = {
 def audit(of_all: bool, limit: int) -> None:
     """List who read your sessions on the team's server.
 
-    `*` means a list with titles, or a search.
+    `*` in place of a session means a list with titles, or a search.
     """
     if of_all or given("admin"):
         with administrator() as connection:

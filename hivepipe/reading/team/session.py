@@ -113,7 +113,10 @@ def session_store(source: Source, found: Found) -> Iterator[Listings]:
 
 
 def _fill(connection: sqlite3.Connection, table: str, rows: list[Entry]) -> None:
-    """Insert rows into a table without constraints, because another version may have made them."""
+    """Insert rows into a table after removing its constraints.
+
+    The rows may come from another version of hivepipe, and break them.
+    """
     columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
     connection.execute("PRAGMA foreign_keys=OFF")
     connection.execute(f"DROP TABLE {table}")
