@@ -264,7 +264,10 @@ class Orchestrator:
         return prompts.prompt(self.hive.root / "prompts", name, terms)
 
     def _card(self, worker: Worker) -> Card:
-        """Return a worker's card; without a card, look its project up in the list."""
+        """Return a worker's card, the parameters of its spawn.
+
+        Without a card, the project is looked up in the list of projects.
+        """
         card = worker.card()
         if not card.session:
             raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")
@@ -281,7 +284,10 @@ class Orchestrator:
 
 
 def _with_flags(card: Card) -> Card:
-    """Return a card with flags; a worker that hivepipe did not start gets the user's defaults."""
+    """Return the card with flags.
+
+    A worker that hivepipe did not start gets the user's default flags.
+    """
     return card if card.created_at else replace(card, flags=default_flags())
 
 

@@ -47,7 +47,10 @@ class Watch:
             yield from self.unreported_changes()
 
     def unreported_changes(self) -> Iterator[Change]:
-        """Yield the changes not yet reported. A change counts as reported when it was processed."""
+        """Yield the changes not yet reported.
+
+        A change counts as reported once the caller processed it.
+        """
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)

@@ -83,7 +83,7 @@ def parse(
 ) -> Section:
     """Parse a file with predefined `words`. Raise RedactionRuleError with the rule and its error.
 
-    `kind` is the kind of rules that name none.
+    `kind` is the kind of a rule that names no kind.
     """
     try:
         content = tomllib.loads(text)

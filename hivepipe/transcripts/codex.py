@@ -2,8 +2,8 @@
 
     {"timestamp": ..., "type": "response_item", "payload": {"type": "function_call", ...}}
 
-Because of this, readers of transcripts need only one format. A line without a counterpart keeps its
-type and has no content. Source: transcripts of Codex CLI 0.104 to 0.171.
+So readers of transcripts need to know only one format. A line without a counterpart keeps its type
+and has no content. Source: transcripts of Codex CLI 0.104 to 0.171.
 """
 
 import re

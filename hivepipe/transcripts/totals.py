@@ -202,7 +202,10 @@ class Totals:
         return False
 
     def _note_line(self, mark: str) -> None:
-        """Remember a line. An earlier summary that named its `uuid` becomes the title."""
+        """Remember a line.
+
+        If an earlier summary named its `uuid`, the summary becomes the title.
+        """
         if not mark:
             return
         self.recent.append(mark)
@@ -218,10 +221,11 @@ class Totals:
             part(line, "message").setdefault("model", self.model)
 
     def _is_counted_again(self, line: Fields) -> bool:
-        """Tell whether Codex CLI reports an answer's tokens again; fill in missing ids.
+        """Tell whether Codex CLI reports an answer's tokens a second time; fill in a missing id.
 
-        Each answer raises the token sum of its thread. Reports before 0.154 have no id. A later
-        version first writes a report with an id; the other reports of that turn do not count.
+        Each answer raises the token sum of its thread, so a report with an equal sum is a
+        repetition. Reports before 0.154 have no id. A later version first writes a report with an
+        id. The other reports of that turn do not count.
         """
         if "threadTokens" not in line:
             return False

@@ -1,4 +1,4 @@
-"""A view of the readable homes if one of several cannot be read."""
+"""The content of a view, without the homes that cannot be read."""
 
 import logging
 from collections.abc import Callable, Iterator
