@@ -182,7 +182,7 @@ def main_checkout(root: str) -> str:
 def _linked_worktree(root: str) -> tuple[str, str]:
     """Return the top of root's linked worktree and its main checkout, or ("", "").
 
-    The link is trusted only if the main checkout's files point back: otherwise a cloned repository
+    The link is trusted only if the main checkout's files point back. Otherwise a cloned repository
     could send its events to another project's home by a `.git` file.
     """
     for folder in _up(root):

@@ -59,8 +59,8 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 def say_prose(text: str, indent: int = 9, *, err: bool = False) -> None:
     """Print a line. A terminal that is too narrow gets several, and all but the first are indented.
 
-    It is broken at spaces, but not in its label (the first `indent` columns), in a `command`, in an
-    `unbroken` text, or in the path of the current folder or the user's home folder.
+    It is broken at spaces. These stay whole: its label (the first `indent` columns), a `command`,
+    an `unbroken` text, and the paths of the current folder and the user's home folder.
     """
     if not is_terminal(err=err):
         say(text, err=err)

@@ -27,7 +27,7 @@ class ClockSteps:
 
     A step may be reported repeatedly, and the clock may be set again before the store can be
     written. So the steps are not added up. `_furthest_ns` is the latest boot time that any setting
-    of the clock implied, and `correct` compares it with the boot time that the clock implies now.
+    of the clock implied. `correct` compares it with the boot time that the clock implies now.
     """
 
     def __init__(self) -> None:

@@ -40,8 +40,8 @@ class Database:
     ) -> None:
         """Open the database, and create or migrate it if needed. Raise StoreError on failure.
 
-        A new database gets the number of its home (hivepipe.db.tree) with its first page. So it has
-        the number even if it is created because another process has just deleted the old one.
+        A new database gets the number of its home (hivepipe.db.tree) with its first page. So a file
+        that another process deleted at this moment is never created again without the number.
         """
         self.path = path
         refuse_tracked(path)

@@ -1,7 +1,7 @@
 """The schema: an append-only list of migrations, each committed together with its record.
 
 Times are TEXT, UTC with milliseconds. A `*_time_ns` column is the time of the event that set the
-related columns, so that an older event that arrives late never replaces a newer one.
+related columns. So an older event that arrives late never replaces a newer one.
 """
 
 import os

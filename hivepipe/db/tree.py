@@ -125,7 +125,7 @@ def _number_of(path: Path) -> int:
     """Return SQLite's application_id: bytes 68 to 71 of the file.
 
     The file stays open. By POSIX, closing it would drop the locks of every connection of this
-    process to it, and another process would delete the -wal in use.
+    process to it. Another process would then delete the -wal in use.
     """
     status = os.stat(path)
     file = (status.st_dev, status.st_ino)

@@ -1,8 +1,9 @@
 """Plan the jobs of an event and encode them: pure functions.
 
 A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs of
-one event into messages. A message has an id, which is the same for a duplicate event, and the
-envelope, a JSON string that is the argument of the RQ job (docs/architecture.md lists its keys).
+one event into messages. A message has an id, which is the same for a duplicate event, and an
+envelope. The envelope is the JSON string that is the argument of the RQ job (docs/architecture.md
+lists its keys).
 
 On the hook path.
 """

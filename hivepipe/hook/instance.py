@@ -1,9 +1,9 @@
 """Identify the Claude Code process of a hook, and its session.
 
 Hooks have no terminal. Claude Code is the hook's parent. If the parent is a shell, Claude Code is
-the first `claude`, `node` or other host above the shell, else the first process that is not a
-shell. If Claude Code was killed, the hook's own process is used: it ends at once, and so does the
-instance. `instances/<key>` stores it:
+the first `claude`, `node` or other host above the shell. Without one, it is the first process that
+is not a shell. If Claude Code was killed, the hook's own process is used: it ends at once, and so
+does the instance. `instances/<key>` stores it:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance

@@ -1,7 +1,8 @@
 """The main function of every hook: read, take in, answer.
 
-Three guarantees: a hook prints nothing unless it has an answer; the exit code is 0 and stderr stays
-empty in every case; it ends within a second, not counting time in which it waited for a CPU.
+Three guarantees: A hook prints nothing unless it has an answer. The exit code is 0 and stderr stays
+empty in every case. A hook ends within a second, not counting the time in which it waited for a
+CPU.
 """
 
 import posix

@@ -217,8 +217,8 @@ def _of_others(paths: list[str]) -> list[Left]:
 def _settings_edit(path: str, user: bool) -> edits.Edit:
     """Return the edit of a settings file.
 
-    The file of another user stays as it is, and so does a link out of the project: a branch may
-    have brought it, and its target is not the file that `init` changed.
+    The file of another user stays as it is. So does a link out of the project: a branch may have
+    brought the link, and its target is not the file that `init` changed.
     """
     is_own = not another_owner(path) and (user or not is_link_outside(path))
     return without_hooks(path) if is_own else edits.Edit(path, None, None)

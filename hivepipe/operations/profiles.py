@@ -2,7 +2,7 @@
 
 A version is identified by the hash of its bytes. An agent's edit is stored with the content at that
 moment (`self_edit`). A file read at the start or end of a session (`session_sync`) is stored only
-if it differs from the folder's last known content and from all versions, so that an old copy never
+if it differs from the folder's last known content and from all versions. So an old copy never
 replaces a newer edit.
 """
 

@@ -97,7 +97,7 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
 def refuse_living(home: str, worker: Worker) -> None:
     """Raise HiveError if a process uses a worker's session, or may use it; call it under the lock.
 
-    The lock is not enough: the runner may have been killed while its Claude Code continues, and a
+    The lock is not enough. The runner may have been killed while its Claude Code continues. A
     Claude Code that was started by hand takes no lock.
     """
     for run in worker.runs():

@@ -121,7 +121,7 @@ def _prepare(folder: str) -> None:
 def count_lost(place: Place, event_time_ns: int) -> None:
     """Record a lost event. Errors are ignored.
 
-    The home's file already has a disk block (hivepipe.queue.lost_events), so that the line can be
+    The home's file already has a disk block (hivepipe.queue.lost_events). So the line can be
     written on a full disk, and in a folder where no file can be created.
     """
     for folder in (place.home, *spare_folders(place.home, place.runtime)):

@@ -1,7 +1,7 @@
 """Inside supervisord: act at once when a program has ended.
 
 By itself, supervisord notices the end of a program after up to a second, unless something ends its
-wait, and waits again before it restarts the program or stops the next group. supervisord loads this
+wait. It waits again before it restarts the program or stops the next group. supervisord loads this
 module as an `rpcinterface`, its extension point. The interface has no methods.
 """
 

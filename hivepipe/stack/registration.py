@@ -282,7 +282,7 @@ def owner_id(home: str) -> str:
 
 
 def move_records(old: str, stack: Stack, tree: str) -> None:
-    """Change every record of a home to another home. `tree` is the project with its data."""
+    """Make every record of a home name another home. `tree` is the project with its data."""
     now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
     now |= {"tree": tree} if tree else {}
     project = project_of(old)

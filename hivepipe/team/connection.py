@@ -146,9 +146,9 @@ def one_meanwhile(
 ) -> tuple[Any, Found]:
     """Send a query with parameters $1, $2 etc., and call `meanwhile` before its result is read.
 
-    Return the JSON of the first column of the first row, and the result of `meanwhile`. This does
-    not use psycopg's pipeline, which ends with a Flush after the Sync: for that, pgbouncer reserves
-    a server connection, and no answer would release it.
+    Return the JSON of the first column of the first row, and the result of `meanwhile`. psycopg's
+    pipeline is not used, because it ends with a Flush after the Sync. pgbouncer would reserve a
+    server connection for it, and no answer would release the connection.
     """
     from psycopg import errors, generators  # noqa: PLC0415  an extra
     from psycopg.pq import ExecStatus  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """Which columns of a home's rows are sent to the server, and at which level of sharing.
 
-Characters that PostgreSQL rejects (NUL, lone surrogates) are replaced, and values that are not
-numbers become NULL: a row that cannot be stored would block all others.
+Characters that PostgreSQL rejects (NUL, lone surrogates) are replaced. In columns of numbers, other
+values become NULL. A row that cannot be stored would block all others.
 """
 
 from functools import lru_cache
