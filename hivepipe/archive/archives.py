@@ -169,7 +169,7 @@ class Archives(Catalog):
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
-        """Return the existing or new name of the archive, or None if no time is known for it."""
+        """Return the existing or new name of the archive, or None while no time for it is known."""
         entry = self.index.entries().get(source.key)
         if entry:
             return ArchiveName.of_path(entry["path"])

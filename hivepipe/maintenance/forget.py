@@ -58,7 +58,7 @@ class Deleted(NamedTuple):
 
 
 class Forgetting:
-    """Forgetting in one home, whose database `db` the caller closes.
+    """The deletion of sessions in one home. The caller closes its database `db`.
 
     `unread_hives` says which hives cannot be migrated or read; data of their workers remains.
     """
