@@ -2,12 +2,9 @@
 
 import re
 
-# A command of a plugin or a project has the same form, but its line is a prompt.
-_LOCAL = re.compile(
-    r"<local-command-|<command-name>/(agents|clear|compact|config|context|cost|doctor|effort|exit"
-    r"|export|help|hooks|login|logout|mcp|memory|model|permissions|plugin|quit|rename|resume"
-    r"|rewind|status|usage)<"
-)
+# The line of a skill, or of another command that is a prompt, begins with `<command-message>`.
+# /goal and /plan continue with their arguments as a prompt.
+_LOCAL = re.compile("<local-command-|<command-name>/(?!(goal|plan)<)")
 
 
 def is_local_command(words: str) -> bool:

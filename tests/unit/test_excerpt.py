@@ -30,7 +30,7 @@ def test_a_summary_is_no_message_and_a_typed_command_is_in_the_text() -> None:
     excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *CONVERSATION])
     assert excerpt.text.startswith("Summary of what came before: Ana wanted")
     assert excerpt.messages == 2
-    asked = line("user", "<command-name>/review</command-name>\n<command-args>12</command-args>")
+    asked = line("user", "<command-message>review</command-message>\n<command-name>/review<")
     assert "/review" in excerpt_of([*CONVERSATION, asked]).text
 
 

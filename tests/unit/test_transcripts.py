@@ -350,14 +350,20 @@ def test_requests_of_the_harness_are_not_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "outcome"), [("/cost", "success"), ("/compact", "success"), ("/review", "unknown")]
+    ("words", "outcome"),
+    [
+        ("<command-name>/cost</command-name>", "success"),
+        ("<command-name>/output-style</command-name>", "success"),
+        ("<command-name>/goal</command-name>", "unknown"),
+        ("<command-message>review</command-message>\n<command-name>/review<", "unknown"),
+    ],
 )
 def test_a_command_without_the_model_keeps_the_outcome(words: str, outcome: str) -> None:
     content = [{"type": "text", "text": "done"}]
     answer = {"id": "m", "stop_reason": "end_turn", "content": content}
     done = {**message("a", "assistant"), "message": {**answer, "role": "assistant"}}
     command = message("b")
-    command["message"]["content"] = f"<command-name>{words}</command-name>"
+    command["message"]["content"] = words
     output = message("c")
     output["message"]["content"] = "<local-command-stdout>Total cost: $1</local-command-stdout>"
     assert totals_of_records(done, command, output).outcome == outcome
