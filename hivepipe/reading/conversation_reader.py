@@ -11,13 +11,14 @@ from typing import NamedTuple, Protocol
 from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.index import Entry
 from hivepipe.errors import ArchiveError, DamagedArchiveError
-from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
-from hivepipe.transcripts.lines import Fields, read_line
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, USER, Piece, pieces_of
+from hivepipe.transcripts.lines import Fields, read_line, text
 
 BEFORE, BEHIND = 20, 40  # number of pieces before and after a hit
 LOOK_BACK_BYTES = 2 << 20  # bytes before a hit that are read for its context
 DEEPEST = 8
 MOST_CALLS = 1000  # calls whose names are kept for their results
+LONGEST_PROMPT = 100  # characters shown of a prompt that was taken back
 
 
 class Conversation(NamedTuple):
@@ -61,6 +62,7 @@ class Reader:
     archived: Archived
     _calls: dict[str, str] = field(default_factory=dict)
     _last_call: str = ""
+    _prompts: dict[str, tuple[str, str]] = field(default_factory=dict)
     _shown: set[str] = field(default_factory=set)
 
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
@@ -124,12 +126,27 @@ class Reader:
         inner = depth + (not depth and line.get("isSidechain") is True and "agentId" not in line)
         for piece in pieces_of(line):
             placed = piece._replace(offset=offset, depth=inner)
+            if piece.kind == USER and not depth and (earlier := self._taken_back(line, piece)):
+                note = f"the conversation continues from before the prompt: {earlier}"
+                yield placed._replace(kind=NOTE, text=note)
             if piece.kind == CALL:
                 self._note_call(piece)
             elif piece.kind in (RESULT, FAILURE) and piece.id:
                 is_clear = piece.id == self._last_call
                 placed = placed._replace(of="" if is_clear else self._calls.get(piece.id, ""))
             yield placed
+
+    def _taken_back(self, line: Fields, prompt: Piece) -> str:
+        """Return the earlier prompt that this one replaces, as after /rewind, or "".
+
+        Both follow the same line of the transcript.
+        """
+        follows, id = text(line, "parentUuid"), text(line, "uuid")
+        earlier, words = self._prompts.get(follows, ("", ""))
+        if not follows or earlier == id:
+            return ""
+        self._prompts[follows] = id, " ".join(prompt.text[:LONGEST_PROMPT].split())
+        return words
 
     def _note_call(self, piece: Piece) -> None:
         """Store the name of a call by its id, because results of parallel calls come later."""

@@ -182,6 +182,21 @@ def test_around_shows_a_few_pieces_of_many(home: Home) -> None:
     assert "» | word200" in opened
 
 
+def test_a_prompt_that_replaces_another_is_announced(home: Home) -> None:
+    """After /rewind, the next prompt follows the same line as the one that was taken back."""
+    path = home.root / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+
+    def prompt(number: int, id: str, follows: str | None) -> bytes:
+        return transcript_line(home, number, "user", text(f"try {id}"), uuid=id, parentUuid=follows)
+
+    lines = prompt(10, "p1", "m8") + prompt(11, "p2", "p1") + prompt(12, "p3", "m8")
+    path.write_bytes(path.read_bytes() + lines + prompt(12, "p3", "m8") + prompt(13, "p4", "p3"))
+    command(home, "archive", "sweep")
+    shown = command(home, "transcript", SESSION, "--utc")
+    assert shown.count("the conversation continues from before the prompt") == 1
+    assert "the conversation continues from before the prompt: try p1\n\n" in shown
+
+
 class Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
