@@ -10,6 +10,7 @@ from pathlib import Path
 from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.files import core_dumps
+from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.parent_death import end_with_supervisor
 from hivepipe.stack.redis_server import arguments, find_server
@@ -32,6 +33,7 @@ def main() -> None:
     for path in (stack.lock("redis"), stack.data_lock):
         acquire_lock(path, WAIT_SECS)
     _delete_unfinished(Path(home))
+    close_gaps(home)
     _clear(stack.socket)
     os.execv(server, [server, *arguments(home, stack.socket)])
 

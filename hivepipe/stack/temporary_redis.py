@@ -12,6 +12,7 @@ from hivepipe.files import core_dumps
 from hivepipe.home import is_private_folder
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel
+from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import arguments, find_server
@@ -50,6 +51,7 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
     locks = [acquire_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
     core_dumps.leave_none()
     try:
+        close_gaps(stack.home)
         address = f"{stack.folder}/lone.sock"  # hooks do not use this address
         server = subprocess.Popen(
             [find_server(stack.home), *arguments(stack.home, address)],
