@@ -5,7 +5,7 @@ A start of Python with a command's imports takes 0.1 to 0.4 s of processor time,
 descriptors and user of an executed process. It ends like an interpreter.
 
 Some commands are executed instead: with a locale or a Python variable in the environment, with a
-large input, or with another PATH. After a change of the code on disk it is imported again.
+large input, or with another PATH. After a file of the code was replaced, it is imported again.
 TEST_EXECUTE=1 executes everything.
 """
 

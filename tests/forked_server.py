@@ -98,28 +98,32 @@ def preload_asker():
 
 
 def keep_loaded():
-    """Watch the files of the imported modules, and exempt their objects from collections."""
+    """Watch the folders of the imported modules, and exempt their objects from collections."""
     LOADED.update(loaded())
     gc.collect()
     gc.freeze()
 
 
 def loaded():
-    """Return the state of the files of imported modules, to detect changed code."""
-    names = [module.__file__ for name, module in sys.modules.items() if is_ours(name, module)]
-    return {name: state_of_file(name) for name in (*names, sysconfig.get_path("purelib"))}
+    """Return the state of the folders of imported modules, to detect replaced code.
+
+    To look at all 535 files before each fork would cost 2 ms.
+    """
+    files = [module.__file__ for name, module in sys.modules.items() if is_ours(name, module)]
+    folders = {os.path.dirname(file) for file in files}
+    return {name: state_of(name) for name in (*folders, sysconfig.get_path("purelib"))}
 
 
 def is_ours(name, module):
     return name.partition(".")[0] == "hivepipe" and getattr(module, "__file__", None)
 
 
-def state_of_file(name):
+def state_of(name):
     try:
         status = os.stat(name)
     except OSError:
         return None
-    return status.st_ino, status.st_mode, status.st_uid, status.st_size, status.st_mtime_ns
+    return status.st_ino, status.st_mode, status.st_uid, status.st_mtime_ns
 
 
 def read_line(descriptor):
@@ -200,8 +204,8 @@ def asks_model(asked):
 
 
 def is_same():
-    """Return whether the code on disk is unchanged since its import."""
-    return all(state_of_file(name) == found for name, found in LOADED.items())
+    """Return whether no file of the code was replaced since its import."""
+    return all(state_of(name) == found for name, found in LOADED.items())
 
 
 def report(watched, pid, reply):

@@ -261,14 +261,22 @@ def test_a_forked_command_is_killed_after_its_timeout(forker: Forker, tmp_path: 
     assert run_forked(forker, ["exit", "3"], "", tmp_path) == (3, "", "")
 
 
-def test_changed_code_is_imported_again(package: list[str], forker: Forker, tmp_path: Path) -> None:
-    assert run_forked(forker, ["number"], "", tmp_path) == (0, "1\n", "")
+def test_replaced_code_is_imported_again(
+    package: list[str], forker: Forker, tmp_path: Path
+) -> None:
     (table,) = Path(package[0]).parents[1].rglob("hivepipe/cli/command_table.py")
-    table.write_text("COMMANDS = {}\nNUMBER = 22\n")
+
+    def replace(text: str) -> None:
+        new = table.with_suffix(".new")
+        new.write_text(text)
+        new.replace(table)
+
+    assert run_forked(forker, ["number"], "", tmp_path) == (0, "1\n", "")
+    replace("COMMANDS = {}\nNUMBER = 22\n")
     assert run_forked(forker, ["number"], "", tmp_path) == (0, "22\n", "")
-    table.write_text("raise ValueError('of the table')")  # an executed command prints this error
+    replace("raise ValueError('of the table')")  # an executed command prints this error
     code, out, error = run_forked(forker, ["number"], "", tmp_path)
-    table.write_text(TABLE)
+    replace(TABLE)
     assert (code, out, error.splitlines()[-1]) == (1, "", "ValueError: of the table")
 
 
