@@ -64,7 +64,12 @@ def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> No
 
 
 def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> None:
-    """Replace a file in the profile's folder by the stored version if the file is an older one."""
+    """Write the stored version of a file into the profile's folder.
+
+    CLAUDE.md is written if the profile wants that and no other profile has an open session there.
+    Another file is written if it is missing, or still has the text that was last read from it or
+    the text of a version.
+    """
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
         return  # there is no version, or a secret was redacted in it

@@ -20,7 +20,8 @@ class FormError(HivepipeError):
 class Choice:
     """A submitted form.
 
-    Jobs that failed after `until` are not chosen; `is_sure` means confirmed.
+    If it chooses the jobs that the page showed, those that failed after `until` are left out.
+    `is_sure` means confirmed.
     """
 
     verb: Verb
