@@ -37,9 +37,10 @@ from tests.real.test_real_plugin import PLUGIN, repository  # noqa: E402
 PYTHON = [os.path.realpath(sys.executable), "-I", "-S", "-c"]
 NOTHING = "a C program that does nothing"
 BARE, PRINTS = "bare Python", "bare Python that prints"
-NONE, UP, PLUGIN_FORM = "none", "hivepipe, settings", "hivepipe, plugin"
+NONE, UP, PLUGIN_FORM = "none", "hivepipe in the settings", "hivepipe as a plugin"
 HOOKS = ("PreToolUse", "PostToolUse", "PostToolBatch")  # the hooks of one call
 MOST_OVER_BARE = {UP: 1.0, PLUGIN_FORM: 1.0}
+_ADDED = "felt in Claude Code: added to a call by"
 _FINISHED = re.compile(r"Hooks: (\w+)\S* \[.*\].* finished with status 0 \((\d+)ms\)")
 
 
@@ -104,7 +105,7 @@ def figures(found: Found) -> list[Figure]:
     return [
         Figure(f"felt in Claude Code: a hook, above {NOTHING}", more, "ms", 1),
         *(
-            Figure(f"felt in Claude Code: a call, {name}", said["a call"] / bare, f"x {BARE}", most)
+            Figure(f"{_ADDED} {name}", said["a call"] / bare, f"x {BARE}", most)
             for name, said in found.items()
             if (most := MOST_OVER_BARE.get(name)) and bare
         ),

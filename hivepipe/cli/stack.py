@@ -158,9 +158,9 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 
 
 def _registered(place: Place) -> str:
-    """Return the folder whose record names this place's stack.
+    """Return the registered folder: the project or its home; with HIVEPIPE_HOME only that home.
 
-    Raises RegistrationError if neither the project nor its home has a record.
+    Raises RegistrationError if there is no record of it.
     """
     for folder in (place.home,) if variable("HIVEPIPE_HOME") else (place.project, place.home):
         if read_record(folder):

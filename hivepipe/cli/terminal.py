@@ -102,9 +102,9 @@ def say_json(
 
 
 def say_archived_line(line: bytes) -> None:
-    """Print an archived JSON line; only its escapes may differ from the file.
+    """Print an archived JSON line, with control characters as JSON escapes.
 
-    A line that is not JSON is printed after the margin.
+    A line that is not JSON is printed behind MARGIN, with its control characters escaped.
     """
     text = line.rstrip(b"\n").decode("utf-8", "surrogateescape")
     if not (text.startswith("{") and text.isascii() and text.isprintable()):

@@ -23,7 +23,7 @@ _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def make_root(root: str) -> None:
-    """Make a folder, and its `.gitignore` in a project, with the modes of umask 077."""
+    """Make a folder that only the user can enter; in a project, with a `.gitignore`."""
     before = os.umask(0o077)
     try:
         make_folders(root)

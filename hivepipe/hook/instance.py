@@ -82,7 +82,7 @@ def this_instance(home: str) -> Instance:
 
 
 def identify(context: "Context", event: Event, home: str) -> Instance:
-    """Find the process of this hook, and add it and its session to the event's context."""
+    """Find the Claude Code that started this hook; add it and its session to the context."""
     instance = this_instance(home)
     own = context.own_session = context.own_session or instance.session
     context.session = own or marked_session(home, instance)

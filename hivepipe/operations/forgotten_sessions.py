@@ -1,8 +1,7 @@
 """The forgotten sessions, for handlers of files.
 
-The list is cached until the marker file `forgotten` changes, because opening the store for each
-turn would read as much as a short turn itself. The file names the sessions that may still have data
-outside of the store.
+The list is cached until the marker file `forgotten` changes: opening the store reads as many bytes
+as archiving a short turn. The file names the sessions that may still have data outside the store.
 """
 
 import time

@@ -56,10 +56,9 @@ def folder_of(root: Path) -> Path:
 def forget_deleted(root: Path) -> None:
     """Forget a deleted `.hive`, before a new one is made at its path.
 
-    The states of workers stay. The list of projects stays while one of the workers may run. The
-    state folder exists afterwards. So `_follow_moved` never gives the new hive the state folder of
-    another one, even if the new `.hive` has the inode of a deleted one. Raise HiveError if the
-    state folder cannot be written.
+    The states of workers stay. The list of projects stays if one of the workers may be running.
+    The state folder is made if it is missing: otherwise `_follow_moved` could give the new hive the
+    folder of a deleted `.hive` that had the same inode. Raise HiveError if it cannot be written.
     """
     folder = folder_of(root)
     with _locked(folder):

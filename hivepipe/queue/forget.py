@@ -45,7 +45,7 @@ def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
 def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
     """Tell whether a job is to be removed.
 
-    A job that cannot be read is removed if it names a session or holds the text.
+    A job that cannot be read is removed if its bytes contain one of the ids, or the text.
     """
     session = _session_of(data)
     if session is None:

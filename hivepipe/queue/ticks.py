@@ -77,9 +77,9 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
 
 
 def trigger(connection: Redis, name: str, cause: str) -> None:
-    """Request an extra run of a row, besides its regular runs.
+    """Request an extra run of the periodic operation `name`, besides its regular runs.
 
-    Several requests give one run, with the last cause.
+    Several requests before that run give one run, with the last cause.
     """
     connection.hset(TRIGGERED_KEY, name, cause)
 
