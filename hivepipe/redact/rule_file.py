@@ -30,9 +30,10 @@ decoded.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import normalize
 
 from hivepipe.errors import RedactionRuleError
 from hivepipe.redact.rule import REDACTED, START, WORDS, Rule
@@ -66,6 +67,7 @@ _RULE: Mapping[str, str] = {
 }
 _WORD = re.compile(r"\{\{([^{}]*)\}\}")
 _MARKED = re.compile("«(.*?)»", re.DOTALL)
+_CLASS_OR_LETTER = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[(?:\\.|[^\]\\])*\]|[^\x00-\x7f]", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -203,16 +205,34 @@ def _as_spelled(sieve: str, what: str) -> str:
     """Return a sieve for raw bytes that also finds non-ASCII letters escaped by JSON."""
     if sieve.isascii():
         return sieve
-    escaped = "".join(rf"\\+u{ord(c):04x}" if ord(c) > 0x7F else c for c in sieve)
+    escaped = _spelled(sieve, lambda letter: rf"(?i:\\+u{ord(letter):04x})")
     return f"(?:{_bytewise(sieve, what)})|(?:{escaped})"
 
 
 def _bytewise(text: str, what: str) -> str:
-    """Return the UTF-8 bytes of a text as Latin-1, because patterns match bytes."""
+    """Return the UTF-8 bytes of a pattern as Latin-1, because patterns match bytes."""
     try:
-        return text.encode().decode("latin-1")
+        return _spelled(text, str).encode().decode("latin-1")
     except UnicodeEncodeError as error:
         raise RedactionRuleError(f"{what}: not valid UTF-8") from error
+
+
+def _spelled(pattern: str, spell: Callable[[str], str]) -> str:
+    """Return a pattern in which a non-ASCII letter may be decomposed: e and an accent.
+
+    With `(?i` in the pattern, it may also have the other case, which RE2 ignores in bytes.
+    """
+
+    def spellings(found: re.Match[str]) -> str:
+        letter = found[0]
+        if len(letter) > 1:  # a class
+            return letter
+        cases = {letter, letter.lower(), letter.upper()} if "(?i" in pattern else {letter}
+        forms = sorted({normalize(form, case) for case in cases for form in ("NFC", "NFD")})
+        every = ["".join(c if c.isascii() else spell(c) for c in form) for form in forms]
+        return f"(?:{'|'.join(every)})" if every[1:] else every[0]
+
+    return _CLASS_OR_LETTER.sub(spellings, pattern)
 
 
 def _try_examples(rule: Rule) -> None:

@@ -6,7 +6,9 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
 import pytest
 
@@ -104,6 +106,20 @@ def test_no_escape_before_a_secret_hides_it() -> None:
             if before in ("x\n", "x\t") or redact_text(told) != told:
                 assert redact_line(json.dumps([told]).encode())[1], told
                 assert redact_line(json.dumps([json.dumps([told])]).encode())[1], told
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
+@pytest.mark.parametrize(
+    "name",
+    ["contraseña", "hasło", "lösenord", "jelszó", "mật khẩu", "пароль", "비밀번호", "パスワード"],
+)
+def test_a_letter_is_read_in_each_case_and_decomposed(
+    name: str, case: Callable[[str], str], form: Literal["NFC", "NFD"]
+) -> None:
+    text = unicodedata.normalize(form, case(name)) + ": hunter2x"
+    assert redact_text(text).endswith(": ***REDACTED***")
+    assert redact_line(json.dumps([text]).encode())[1] == ("password_told",)
 
 
 def test_no_text_with_a_secret_is_skipped_as_plain() -> None:
