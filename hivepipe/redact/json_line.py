@@ -5,7 +5,8 @@ spaces and escapes stay unchanged.
 """
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 Range = tuple[int, int]
@@ -22,13 +23,18 @@ _SOURCE = re.compile(
     rb'(?<!\\)"source"\s*:\s*\{'
     rb'(?:\s*(?:"data"\s*:\s*"(?P<data>%s)"|"[a-z_]+"\s*:\s*"[^"\\]*+")\s*,?)++\s*\}' % _BASE64
 )
+# What a value with such a key is stands before it: {"name": "DB_PASSWORD", "value": "..."}
+_KEYS_OF_VALUES = (b'"value"', b'"default"', b'"text"')
+_STRINGS_BEFORE = 6
+_BYTES_BEFORE = 256
 _IS_BASE64 = re.compile(rb'"type"\s*:\s*"base64"')
 
 
 class Leaf(NamedTuple):
     """A string of a JSON line, with its key if it has one. Key and value are searched together.
 
-    The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
+    The range includes the quotes, and a few strings before a key such as `value`. `strings` has the
+    ranges between the quotes, with the value last.
     """
 
     start: int
@@ -49,7 +55,10 @@ def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
     """Yield the strings of a JSON line, except image data."""
     images = _images(line) if b'"base64"' in line else frozenset()
     key: Range | None = None
+    starts: deque[int] = deque(maxlen=_STRINGS_BEFORE + 2)  # with the key and its value
     for token in _TOKEN.finditer(quoted):
+        if token.lastindex:
+            starts.append(token.start(1))
         if token.lastindex == 2:
             if key:
                 yield _leaf(key)
@@ -57,7 +66,7 @@ def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
         elif token.lastindex == 1:
             string = token.span(1)
             if string[0] not in images:
-                yield _leaf(key, string) if key else _leaf(string)
+                yield _described(quoted, key, string, starts) if key else _leaf(string)
             key = None
         elif key:
             yield _leaf(key)
@@ -66,6 +75,13 @@ def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
 
 def _leaf(*quoted: Range) -> Leaf:
     return Leaf(quoted[0][0], quoted[-1][1], tuple((start + 1, end - 1) for start, end in quoted))
+
+
+def _described(quoted: bytes, key: Range, string: Range, starts: Iterable[int]) -> Leaf:
+    leaf = _leaf(key, string)
+    if quoted[slice(*key)].lower() not in _KEYS_OF_VALUES:
+        return leaf
+    return leaf._replace(start=next(at for at in starts if key[0] - at <= _BYTES_BEFORE))
 
 
 def _images(line: bytes) -> frozenset[int]:

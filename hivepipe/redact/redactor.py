@@ -213,7 +213,7 @@ class Redactor:
         # One leaf is often most of a line. The others are checked together: most have no secret.
         most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
         if most:
-            rest = line[: most.start] + line[most.end :]
+            rest = line[: most.strings[0][0]] + line[most.end :]
             if not self._may_hold(rest, self._scanner.suspects(rest, suspects)):
                 found, others = [most], iter(())
         for leaf in chain(found, others):

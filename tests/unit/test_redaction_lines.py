@@ -96,6 +96,31 @@ def test_keys_are_redacted_and_identify_their_values() -> None:
     assert json.loads(redacted(line)) == {"***SSH_KEY***": "***SSH_KEY***"}
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"adminPassword": {"value": "hunter2x"}},
+        {"adminPassword": {"type": "securestring", "value": "hunter2x"}},
+        {"env": [{"name": "HOME", "value": "a"}, {"name": "DB_PASSWORD", "value": "hunter2x"}]},
+        {"element": "Password field", "ref": "e14", "text": "hunter2x", "submit": True},
+        {"fields": [{"name": "Password", "type": "textbox", "ref": "e5", "Value": "hunter2x"}]},
+        {"long": "x" * 900, "key": "DB_PASSWORD", "value": "hunter2x"},
+        {"key": "DB_PASSWORD", "value": "hunter2x", "long": "x" * 900},
+    ],
+)
+def test_strings_before_a_value_say_what_it_is(value: Any) -> None:
+    line, rules = redact_line(json.dumps(value).encode())
+    assert rules == ("password_apart",)
+    assert json.loads(line).keys() == value.keys()
+    assert b"hunter2x" not in line
+
+
+def test_a_secret_before_a_long_value_is_removed() -> None:
+    line, rules = redact_line(json.dumps({"password": "hunter2x", "text": "x y" * 900}).encode())
+    assert b"hunter2x" not in line
+    assert rules == ("password",)
+
+
 # ---- spellings
 
 
