@@ -82,47 +82,41 @@ def upgrade(user: User) -> None:
     user.installation.install(ROOT)
 
 
-@pytest.mark.parametrize("first", ["init", "restart", "a hook"])
-def test_a_stack_of_1_0_0_is_upgraded(old: User, first: str) -> None:
-    wanted = ["after", "before", "between"]
-    if first == "a hook":
-        spool_an_event_of_a_resting_home(old)
-        wanted.append("spooled")
+def test_restart_upgrades_a_running_stack(old: User) -> None:
     upgrade(old)
     fire(old, "between")  # settings of 1.0.0, hooks of this release
-    if first != "a hook":
-        old.hivepipe(first)
+    old.hivepipe("restart")
     record(old, "after")
-    until(lambda: recorded_sessions(old) == wanted, f"{recorded_sessions(old)}")
-    assert Path(old.hivepipe("home").strip()) == old.recorded
-    left = {path.name for path in (old.project / ".hive-mind").iterdir()}
-    assert left <= {".gitignore", "backups", "hive.db", "hive.db-wal", "hive.db-shm"}
-    if first == "a hook":  # a move does not depend on the first command
-        old.hivepipe("init")
-        old.hivepipe("move-home")
-        record(old, "moved")
-        assert recorded_sessions(old) == sorted([*wanted, "moved"])
-        assert {path.name for path in old.project.iterdir()} == {".claude"}
-    old.hivepipe("uninstall", "--purge", "--yes")
-    assert not list(old.project.rglob("*"))
-    assert not old.processes()
+    assert_moved(old, "after", "before", "between")
+    assert_purged(old)
 
 
-def test_events_in_the_redis_of_a_killed_1_0_0_are_applied(old: User) -> None:
+def test_a_hook_upgrades_a_killed_stack_with_events_on_disk_and_in_redis(old: User) -> None:
     os.kill(old.pid("writer"), signal.SIGSTOP)
+    spool_events(old, "spooled")
     upgrade(old)
     fire(old, "between")
     assert b"between" in redis_log(old.project)
     old.end_all()  # as a reboot does
     record(old, "after")
-    until(lambda: "between" in recorded_sessions(old), "the events were lost")
+    assert_moved(old, "after", "before", "between", "spooled")
+    old.hivepipe("init")  # a move does not depend on the first command
+    old.hivepipe("move-home")
+    record(old, "moved")
+    assert recorded_sessions(old) == ["after", "before", "between", "moved", "spooled"]
+    assert {path.name for path in old.project.iterdir()} == {".claude"}
+    assert_purged(old)
 
 
-def test_events_of_both_releases_are_kept_by_a_second_upgrade(old: User, code: Path) -> None:
+def test_init_upgrades_a_running_stack_and_keeps_events_of_a_second_upgrade(
+    old: User, code: Path
+) -> None:
     """1.0.0 cannot write the migrated database: its events wait in a Redis of its own."""
     upgrade(old)
+    fire(old, "between")
     old.hivepipe("init")
     record(old, "upgraded")
+    assert_moved(old, "before", "between", "upgraded")
     os.kill(old.pid("writer"), signal.SIGSTOP)
     fire(old, "waiting")
     old.end_all()
@@ -134,14 +128,31 @@ def test_events_of_both_releases_are_kept_by_a_second_upgrade(old: User, code: P
     upgrade(old)
     old.hivepipe("init")
     record(old, "after")
-    wanted = ["after", "again", "before", "upgraded", "waiting"]
-    until(lambda: recorded_sessions(old) == wanted, f"{recorded_sessions(old)}")
+    assert_moved(old, "after", "again", "before", "between", "upgraded", "waiting")
     assert not list((old.recorded / "spool").rglob("*.json"))
 
 
-def spool_an_event_of_a_resting_home(old: User) -> None:
-    """End the stack, as a reboot does, and record an event with a hook of 1.0.0."""
-    old.end_all()
-    old.env["HIVEPIPE_AUTOSTART"] = "0"
-    fire(old, "spooled")
-    del old.env["HIVEPIPE_AUTOSTART"]
+def assert_moved(user: User, *sessions: str) -> None:
+    """Check that these sessions are recorded, and that only data are in the project."""
+    until(lambda: recorded_sessions(user) == [*sessions], f"{recorded_sessions(user)}")
+    assert Path(user.hivepipe("home").strip()) == user.recorded
+    left = {path.name for path in (user.project / ".hive-mind").iterdir()}
+    assert left <= {".gitignore", "backups", "hive.db", "hive.db-wal", "hive.db-shm"}
+
+
+def assert_purged(user: User) -> None:
+    """Check that a purge leaves no file and no process."""
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert not list(user.project.rglob("*"))
+    assert not user.processes()
+
+
+def spool_events(user: User, session: str) -> None:
+    """Record a session while hooks find no Redis."""
+    (socket,) = user.run_folder.rglob("redis.sock")
+    away = socket.rename(socket.with_name("away"))
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    fire(user, session)
+    del user.env["HIVEPIPE_AUTOSTART"]
+    away.rename(socket)
+    assert session.encode() not in redis_log(user.project)
