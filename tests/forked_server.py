@@ -50,6 +50,8 @@ def preload_commands():
     for name in sorted({entry.module for entry in table.COMMANDS.values()}):
         importlib.import_module(f"hivepipe.cli.{name}")
     sys.modules.pop("hivepipe.cli.main", None)
+    if "hivepipe.doctor.hook_in_use" in sys.modules:  # `doctor` starts each hook, in 0.1 s
+        sys.modules["hivepipe.doctor.hook_in_use"]._STARTS = 1
     keep_bundle(sys.modules.get("hivepipe.stack.hook_copy"), "hivepipe.stack.hook_bundle")
 
 
@@ -199,7 +201,7 @@ def asks_model(asked):
     """Return whether the process may fork for `asker`; a test prevents it by a variable."""
     words = asked["words"]
     is_command = words[:2] == ["summaries", "run"] and "--file" in words
-    is_worker = KIND == "workers" and words[0].endswith("/llm.py")
+    is_worker = KIND == "workers" and any(each.endswith("/llm.py") for each in words)
     return (is_command or is_worker) and "EXECUTE_ASKER" not in asked["env"]
 
 

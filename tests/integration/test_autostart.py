@@ -2,6 +2,7 @@
 
 import json
 import os
+import posix
 import select
 import signal
 import subprocess
@@ -13,17 +14,11 @@ from pathlib import Path
 import pytest
 
 from hivepipe.home import short_hash
+from hivepipe.stack.registration import register
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import users_processes, value_or
 from tests.conftest import NEUTRAL, hook_path
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
-
-REGISTER = """
-import sys
-from hivepipe.stack.runtime_folder import Stack
-from hivepipe.stack.registration import register
-project, home, folder, python = sys.argv[1:5]
-register(project, Stack(home, folder), python)
-"""
 
 
 class UnstartedStack:
@@ -48,8 +43,10 @@ class UnstartedStack:
 
     def register(self, project: Path, home: Path) -> None:
         runtime = self.sandbox.run_folder / "hivepipe" / short_hash(str(home))
-        command = [sys.executable, "-I", "-c", REGISTER, project, home, runtime, self.python]
-        subprocess.run(command, env=self.sandbox.env, check=True)
+        seen = {os.fsencode(name): os.fsencode(value) for name, value in self.sandbox.env.items()}
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(posix, "environ", seen)
+            register(str(project), Stack(str(home), str(runtime)), self.python)
 
     @property
     def starts(self) -> int:

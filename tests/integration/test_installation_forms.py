@@ -144,7 +144,7 @@ def test_hooks_of_an_installation_record(
     account.hivepipe("init")
     assert_records(account, account.handlers())
     account.open(f"{form}-without-a-copy")
-    account.hivepipe("init")
+    account.hivepipe("init", "--no-probe")
     shutil.rmtree(account.folder / ".local/state/hivepipe/hooks")
     names = {"SessionStart": "session_start", "UserPromptSubmit": "user_prompt_submit"}
     by_name = {event: {"command": BY_NAME.format(name)} for event, name in names.items()}

@@ -1,6 +1,6 @@
 """The steps of docs/moving.md, run in the folders that the page means, lose no recorded event."""
 
-import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -122,15 +122,18 @@ def test_events_from_before_a_registration_are_stored_unless_the_default_home_do
 
 def run_step(user: User, step: str, place: str) -> str:
     """Run a step in its folder, and return the folder of the next step."""
-    command = re.sub(r"hivepipe-2026-\S+", "hivepipe-2*.tar.gz", step)
-    if command == "hivepipe init" and (user.home / "shop-hivepipe.tar.gz").exists():
+    words = [word.replace("~", str(user.home)) for word in shlex.split(step, comments=True)]
+    if words == ["hivepipe", "init"] and (user.home / "shop-hivepipe.tar.gz").exists():
         place = ANOTHER_MACHINE
-    if command.startswith("hivepipe uninstall") and place == ANOTHER_MACHINE:
+    if words[1] == "uninstall" and place == ANOTHER_MACHINE:
         place = OLD_PLACE  # the last section begins in an installed project
         user.hivepipe("init", "--adopt")
-    if command.startswith("cd "):
+    if words[0] == "cd":
         return NEW_PLACE
-    done = user.do("sh", "-ec", command, cwd=user.home / place)
+    folder = user.home / place
+    if words[-1].startswith("hivepipe-2026-"):
+        (words[-1],) = (path.name for path in folder.glob("hivepipe-2*.tar.gz"))
+    done = user.do(*words, cwd=folder)
     assert done.returncode == 0, f"{step}\n{done.stdout}{done.stderr}"
     return place
 

@@ -24,6 +24,7 @@ KEPT = {"hook: Redis has it", "hook: file in the spool", "hook: marker written"}
 BEGINS = "scheduler: begins to act"
 REWRITES = "redis: its file half rewritten"
 PAUSE_SECS = 0.004  # longest pause between two events
+LOOK_SECS = LINGER_SECS / 6  # between two looks at a process that lingers at a step
 
 
 @contextmanager
@@ -62,7 +63,7 @@ def reaches_step(arena: Arena, step: str) -> bool:
             arena.make_due()
         if time.monotonic() > end:
             return False
-        time.sleep(0.001)
+        time.sleep(LOOK_SECS)
     return True
 
 
@@ -72,7 +73,7 @@ def passes(arena: Arena, step: str, times: int) -> None:
         for is_there in (False, True):
             end = time.monotonic() + 0.2
             while (arena.phase("slow") == step) != is_there and time.monotonic() < end:
-                time.sleep(0.001)
+                time.sleep(LOOK_SECS)
 
 
 def is_confirmed(arena: Arena, hit: str) -> bool:
