@@ -16,6 +16,7 @@ _RECORDS = """
       name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
     GRANT SELECT ON hivepipe.schema_steps TO hivepipe_admin, hivepipe_machine, hivepipe_reader
 """
+_DEADLOCK = "40P01"  # SQLSTATE
 # `team init` always generates these functions again, from the current columns of the tables.
 _WRITTEN = "SELECT hivepipe.write_store_functions(), hivepipe.write_read_policies()"
 
@@ -24,8 +25,21 @@ def step_names() -> list[str]:
     return sorted(each.name for each in _FOLDER.glob("*.sql"))
 
 
-def apply(connection: Connection) -> list[str]:
-    """Apply the missing steps; return their names. Raise TeamError if the schema is newer."""
+def apply(connection: Connection, attempts: int = 5) -> list[str]:
+    """Apply the missing steps; return their names. Raise TeamError if the schema is newer.
+
+    Readers may cause a deadlock, because each query locks the tables in its own order. After that
+    the steps are applied again.
+    """
+    try:
+        return _apply(connection)
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != _DEADLOCK or attempts == 1:
+            raise
+    return apply(connection, attempts - 1)
+
+
+def _apply(connection: Connection) -> list[str]:
     with connection.transaction():
         _lock_schema(connection)
         done = applied(connection)
@@ -45,7 +59,7 @@ def apply(connection: Connection) -> list[str]:
 
 
 def _lock_schema(connection: Connection) -> None:
-    """Wait for a concurrent `team init`.
+    """Wait for a concurrent `team init`, and for batches on their way; later ones wait for this.
 
     Any login could take an advisory lock, so it is used only before the first schema exists.
     """
@@ -53,7 +67,7 @@ def _lock_schema(connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('hivepipe.schema'))")
     else:
         connection.execute("SET LOCAL ROLE hivepipe_owner")
-        connection.execute("LOCK TABLE hivepipe.schema_steps IN EXCLUSIVE MODE")
+        connection.execute("LOCK TABLE hivepipe.schema_steps, hivepipe.homes IN EXCLUSIVE MODE")
         connection.execute("RESET ROLE")
 
 

@@ -1,7 +1,9 @@
-"""A team's server after an upgrade from Debian's PostgreSQL 15 to a later version."""
+"""Upgrades: of a team's schema, and from Debian's PostgreSQL 15 to a later version."""
 
 import re
+import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
 from urllib.parse import quote
@@ -11,7 +13,7 @@ import pytest
 from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.team import address, invites, schema_steps
 from hivepipe.team.connection import connected
-from tests.conftest import ROOT
+from tests.conftest import ROOT, until
 from tests.postgres import ADMIN, Server, debians_folder, serving, wheels_folder
 from tests.team_scene import SECRET, HomeOfTeam, Team, same_rows
 
@@ -43,6 +45,39 @@ def test_a_second_administrator_of_a_server_is_told_what_to_grant(team: Team) ->
     finally:
         server.psql(f'DROP DATABASE "{name}"')
         server.psql(f'DROP OWNED BY "{name}"; DROP ROLE "{name}"')
+
+
+def test_team_init_waits_for_batches_on_their_way(team: Team) -> None:
+    """`ship` locks its home, and then each table."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with (
+        connected(team.admin) as batch,
+        connected(team.admin) as admin,
+        ThreadPoolExecutor() as threads,
+    ):
+        batch.execute("SET ROLE hivepipe_owner")
+        with batch.transaction():
+            batch.execute("LOCK TABLE hivepipe.homes IN ROW SHARE MODE")
+            batch.execute("LOCK TABLE hivepipe.usage IN ROW EXCLUSIVE MODE")
+            upgrade = threads.submit(schema_steps.apply, admin)
+            until(lambda: int(team.server.psql(waiting)), "team init does not wait")
+            batch.execute("LOCK TABLE hivepipe.sessions IN ROW EXCLUSIVE MODE")
+        assert upgrade.result(60) == []
+
+
+def test_team_init_is_repeated_after_a_deadlock(
+    team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team.rows("CREATE SEQUENCE hivepipe.attempts; GRANT ALL ON hivepipe.attempts TO PUBLIC")
+    steps = shutil.copytree(schema_steps._FOLDER, tmp_path / "schema")
+    (steps / "099_next.sql").write_text("""
+        DO $$ BEGIN
+          IF nextval('hivepipe.attempts') < 3 THEN RAISE deadlock_detected; END IF;
+        END $$
+    """)
+    monkeypatch.setattr(schema_steps, "_FOLDER", steps)
+    with connected(team.admin) as connection:
+        assert schema_steps.apply(connection) == ["099_next.sql"]
 
 
 @pytest.mark.usefixtures("team")  # no team of the user that runs the tests
