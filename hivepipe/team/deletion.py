@@ -36,8 +36,8 @@ def find(connection: Connection, name: str) -> Found:
 
 def forget(connection: Connection, found: Found) -> dict[str, Any]:
     """Delete a member or session, vacuum its tables, and return the proof of deletion."""
+    connection.execute("SET ROLE hivepipe_owner")  # fails before anything is deleted
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
-    connection.execute("SET ROLE hivepipe_owner")
     for row in connection.execute("SELECT tbl FROM hivepipe.shared_tables").fetchall():
         connection.execute(f"VACUUM hivepipe.{row['tbl']}")
     connection.execute("VACUUM hivepipe.archive_contents")

@@ -10,7 +10,7 @@ import pytest
 from psycopg import Connection, DataError
 
 from hivepipe.errors import TeamError, TeamRefusedError
-from hivepipe.team import invites, schema_steps
+from hivepipe.team import deletion, invites, schema_steps
 from hivepipe.team.address import Address
 from hivepipe.team.connection import connected, one, translated
 from hivepipe.team.invites import Joined, new_login
@@ -222,6 +222,25 @@ def test_advisory_locks_of_a_login_block_nobody(team: Team, tmp_path: Path) -> N
         assert team.query("SELECT hivepipe.drop_old()")["places"]["partition usage_2026_03"] == 1
         with connected(team.admin) as connection:
             assert schema_steps.apply(connection) == []
+
+
+def test_only_who_has_the_owners_role_forgets(team: Team) -> None:
+    team.joined("ann")
+    psql = team.server.psql
+    psql("CREATE ROLE vice LOGIN PASSWORD 'of-vice'; GRANT hivepipe_admin TO vice")
+    vice = team.admin.with_login("vice", "of-vice")
+    ann = deletion.Found("member", "ann")
+    try:
+        with pytest.raises(TeamRefusedError, match="role"), connected(vice) as connection:
+            deletion.forget(connection, ann)
+        assert team.count("members") == 1
+        psql("GRANT hivepipe_owner TO vice")
+        with connected(vice) as connection:
+            deletion.forget(connection, ann)
+        assert team.count("members") == 0
+        assert team.rows("SELECT by_role FROM hivepipe.deletions") == [["vice"]]
+    finally:
+        psql("DROP ROLE vice")
 
 
 def test_a_revoked_machine_is_refused_at_once_and_its_rows_are_kept(
