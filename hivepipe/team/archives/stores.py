@@ -60,11 +60,11 @@ class Bucket:
         )
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object atomically; an existing object of this name has the same bytes."""
+        """Write an object atomically; an existing object of this name has the same bytes.
+
+        A request for its size would be refused to keys that may not list the bucket.
+        """
         with _translated():
-            with suppress(FileNotFoundError):  # obstore raises it for a missing object
-                if self._store.head(name)["size"] == len(content):
-                    return
             self._store.put(name, content, use_multipart=False)
 
     def get(self, name: str, digest: str) -> bytes:
