@@ -50,6 +50,9 @@ def _line(place: Place, time_ns: int, by_plugin: bool) -> str:
         from hivepipe.hook.plugin import unfinished  # noqa: PLC0415  rare
 
         missing = unfinished(place)
+    # `claude -p` and the Agent SDK show nobody the line, so it waits for another session.
+    if (settings.environment("CLAUDE_CODE_ENTRYPOINT") or "").startswith("sdk-"):
+        return ""
     return notice(place.home, place.runtime, missing, time_ns)
 
 

@@ -111,6 +111,13 @@ def test_without_the_package_events_are_spooled_and_the_command_shown_once_a_day
     assert changed(before, plugin.user.files(plugin.user.project)) == {}
 
 
+def test_a_session_that_shows_nothing_leaves_the_command_to_another(plugin: Plugin) -> None:
+    plugin.user.env["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"  # as `claude -p` sets it
+    assert plugin.fire("SessionStart") == NEUTRAL
+    plugin.user.env["CLAUDE_CODE_ENTRYPOINT"] = "cli"
+    assert "run: " in json.loads(plugin.fire("SessionStart"))["systemMessage"]
+
+
 def test_without_the_package_an_event_waits_for_two_weeks(plugin: Plugin) -> None:
     plugin.fire("Stop")
     (event,) = plugin.spool
