@@ -39,7 +39,12 @@ PROBE = "hivepipe-probe-"  # prefix of a probe's session id
 IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
 USERS_SOURCES = ("", "user", "sdk")  # sources of prompts; before 2.1.330 prompts have no source
-TASK_NOTIFICATION = "<task-notification>"
+# Beginnings of prompts that Claude Code makes: a task has ended, or an agent of the team writes.
+MACHINE_MADE = (
+    "<task-notification>",
+    "Another Claude session sent a message:\n",
+    "Another Claude session sent a message while you were working:\n",
+)
 FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
 
 
@@ -468,7 +473,7 @@ def _usable_part(text: str, at: int) -> Fields:
 
 def is_machine_made(prompt: str) -> bool:
     """Tell whether Claude Code made this prompt itself."""
-    return prompt.lstrip().startswith(TASK_NOTIFICATION)
+    return prompt.lstrip().startswith(MACHINE_MADE)
 
 
 def valid_id(text: str) -> str:

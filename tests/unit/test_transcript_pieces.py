@@ -24,6 +24,8 @@ from hivepipe.reading.pieces import (
 )
 from tests.fuzz.inputs import fuzzed, values
 
+BY_TEAMMATE = "Another Claude session sent a message:\n<teammate-message>Done</teammate-message>"
+
 
 def parsed(kind: str, *content: Any, **more: Any) -> list[Piece]:
     only = content[0] if len(content) == 1 and isinstance(content[0], str) else [*content]
@@ -50,6 +52,7 @@ def answer(content: Any, **more: Any) -> dict[str, Any]:
         (parsed("user", "skip", isMeta=True), [(NOTE, "skip")]),
         (parsed("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
         (parsed("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
+        (parsed("user", BY_TEAMMATE), [(NOTE, BY_TEAMMATE)]),
         (parsed("user", {"type": "image"}), [(USER, "[image]")]),
         (parsed("user", {"type": "document"}), [(USER, "[document]")]),
         (
