@@ -392,7 +392,9 @@ class Stop(Event):
             if tasks is not None:
                 self.problems.append("background_tasks is not a list")
             tasks = []
-        states = [task.get("status") for task in tasks if isinstance(task, dict)]
+        tasks = [task for task in tasks if isinstance(task, dict)]
+        # An agent of the team is reported as running even while it waits for a message.
+        states = [task.get("status") for task in tasks if task.get("type") != "teammate"]
         self.background_tasks = states.count("running") + states.count("pending")
 
 

@@ -125,6 +125,9 @@ def test_null_counts_as_missing() -> None:
     assert (empty.session_id, empty.cwd, empty.problems) == ("", "", [])
 
 
+TEAMMATE = {"id": "t1", "type": "teammate", "status": "running", "description": "Review"}
+
+
 def tasks(*statuses: Any) -> list[dict[str, Any]]:
     return [{"id": "b", "status": status} for status in statuses]
 
@@ -138,6 +141,7 @@ READ: list[tuple[payloads.Payload, dict[str, Any], str, object]] = [
     (payloads.STOP, {"background_tasks": tasks("running", "pending")}, "background_tasks", 2),
     (payloads.STOP, {"background_tasks": tasks("completed", "failed")}, "background_tasks", 0),
     (payloads.STOP, {"background_tasks": tasks(None, 3)}, "background_tasks", 0),
+    (payloads.STOP, {"background_tasks": [TEAMMATE, *tasks("running")]}, "background_tasks", 1),
     (payloads.STOP_FAILURE, {}, "is_activity", True),
     (payloads.STOP_FAILURE, {"agent_id": payloads.AGENT}, "is_activity", False),
     *[(payloads.POST_SKILL, {"tool_input": {key: "lint"}}, "skill", "lint")
