@@ -241,16 +241,9 @@ def _on_prompt(event: claude_code.UserPromptSubmit, context: Context) -> list[Jo
 
 
 def _on_expansion(event: claude_code.UserPromptExpansion, _context: Context) -> list[Job]:
-    if event.expansion == "mcp_prompt" or not event.command:
+    if event.expansion == "mcp_prompt":
         return []
-    payload: Payload = {
-        "skill": event.command,
-        "source": "command",
-        "success": True,
-        "arguments": event.arguments,
-        "prompt_id": event.prompt_id,
-    }
-    return [Job("record_skill", payload, event.command)]
+    return _skill_use(event.command, "command", True, event.arguments, event.prompt_id)
 
 
 def _on_tool(event: claude_code.PostToolUse, context: Context) -> list[Job]:
@@ -343,16 +336,18 @@ def _insert_agent(event: claude_code.PostToolUse, context: Context) -> Job:
 
 
 def _record_skill(event: claude_code.ToolEvent, *, success: bool) -> list[Job]:
-    if not event.skill:
-        return []
+    return _skill_use(event.skill, "tool", success, event.skill_arguments, event.prompt_id)
+
+
+def _skill_use(skill: str, source: str, success: bool, arguments: str, prompt_id: str) -> list[Job]:
     payload: Payload = {
-        "skill": event.skill,
-        "source": "tool",
+        "skill": skill,
+        "source": source,
         "success": success,
-        "arguments": event.skill_arguments,
-        "prompt_id": event.prompt_id,
+        "arguments": arguments,
+        "prompt_id": prompt_id,
     }
-    return [Job("record_skill", payload, event.skill)]
+    return [Job("record_skill", payload, skill)] if skill else []
 
 
 def _checkpoint(event: claude_code.PostToolUse, context: Context) -> list[Job]:
