@@ -30,6 +30,7 @@ from hivepipe.home import read_small, write_small
 from hivepipe.programs import module
 from hivepipe.settings import of_files, variable
 from hivepipe.summaries.providers import MEMORY_SERVER_KEY, read_credentials
+from hivepipe.transcripts.lines import read_object
 
 WEIGHT = 0.8  # weight of a rating by a language model in agent-swarm, whose server requires one
 _LONGEST_REASON = 160
@@ -109,7 +110,7 @@ def _is_uuid(text: str) -> bool:
 def _post(request: dict[str, Any]) -> str:
     """Send a request; return its error, the error of refused ratings, or ""."""
     problem, answer = notify.exchange(request["url"], request["said"], request["headers"])
-    fields = _parsed(answer)
+    fields = read_object(answer) or {}
     if problem:
         return _short(f"{problem}: {fields['error']}") if "error" in fields else problem
     refused = fields.get("rejected")
@@ -118,14 +119,6 @@ def _post(request: dict[str, Any]) -> str:
     first = refused[0] if isinstance(refused[0], dict) else {}
     number = f"{len(refused)} of {len(request['said']['events'])} ratings were refused"
     return _short(f"{number}: {first.get('memoryId')}: {first.get('reason')}")
-
-
-def _parsed(answer: bytes) -> dict[str, Any]:
-    try:
-        fields = json.loads(answer)
-    except (ValueError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _short(text: str) -> str:

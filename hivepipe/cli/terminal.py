@@ -20,7 +20,7 @@ import click
 from hivepipe.cli.parameters import given, shared_option
 from hivepipe.home import real_path, user_folder
 from hivepipe.settings import environment
-from hivepipe.text.printable_json import printable_json
+from hivepipe.text.printable_json import is_json, printable_json
 from hivepipe.text.visible import printable
 
 MARGIN = "| "
@@ -108,7 +108,7 @@ def say_archived_line(line: bytes) -> None:
     """
     text = line.rstrip(b"\n").decode("utf-8", "surrogateescape")
     if not (text.startswith("{") and text.isascii() and text.isprintable()):
-        text = printable_json(text) if _is_json(text) else f"{MARGIN}{printable(text)}"
+        text = printable_json(text) if is_json(text) else f"{MARGIN}{printable(text)}"
     _print(f"{text}\n", err=False, at_once=False)
 
 
@@ -304,11 +304,3 @@ def _print(text: str, err: bool, at_once: bool = True) -> None:
         stream.write(text)
         if at_once:
             stream.flush()
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True

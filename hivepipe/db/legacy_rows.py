@@ -3,7 +3,6 @@
 Rows of our hooks take precedence over imported rows, and newer imported rows over older ones.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.errors import BadEnvelopeError, MissingParentError
 from hivepipe.events.claude_code import valid_id
-from hivepipe.transcripts.lines import LARGEST_COUNT
+from hivepipe.transcripts.lines import LARGEST_COUNT, read_object
 
 # Columns that both hivepipe and its predecessor have; parent tables come first.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -157,11 +156,8 @@ def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 def _session_in(metadata: object) -> str | None:
     """Return the session named in an agent's metadata; the predecessor had no column for it."""
-    try:
-        fields = json.loads(metadata) if isinstance(metadata, str) else None
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict):
+    fields = read_object(metadata.encode("utf-8", "replace")) if isinstance(metadata, str) else None
+    if fields is None:
         return None
     context = fields.get("spawn_context")
     inner = context.get("session_id") if isinstance(context, dict) else None

@@ -4,12 +4,12 @@ Each interactive process writes `sessions/<pid>.json` in its settings folder. Th
 documented. If a field is missing or invalid, the file is ignored, and only events count.
 """
 
-import json
 import os
 from typing import NamedTuple
 
 from hivepipe.home import read_small
 from hivepipe.install.claude_code import config_folder
+from hivepipe.transcripts.lines import read_object
 
 BUSY, WAITING, IDLE = "busy", "waiting", "idle"
 MOST_BYTES = 1 << 16
@@ -33,11 +33,8 @@ def client_status(
     `transcript` is the session's transcript, which is in the settings folder of its Claude Code.
     """
     text = read_small(f"{_settings_folder(transcript or '')}/sessions/{pid}.json", MOST_BYTES)
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict) or fields.get("sessionId") != session:
+    fields = read_object(text.encode("utf-8", "surrogateescape"))
+    if fields is None or fields.get("sessionId") != session:
         return None
     if fields.get("pid", pid) != pid or str(fields.get("procStart") or started) != started:
         return None

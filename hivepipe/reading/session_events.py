@@ -1,11 +1,11 @@
 """The events of a session, sorted by time."""
 
-import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from hivepipe.db.listings import Entry, Listings
+from hivepipe.transcripts.lines import read_object
 
 _CHECKPOINT = "Auto-checkpoint: "
 
@@ -85,10 +85,8 @@ def _log(at: str, row: Entry) -> Event:
 
 def file_of(data: str | None) -> str | None:
     """Return the file in the data of a checkpoint, or None."""
-    try:
-        return str(json.loads(data or "{}").get("file_path") or "") or None
-    except (ValueError, AttributeError):  # another program wrote the data
-        return None
+    fields = read_object((data or "").encode()) or {}  # another program may have written the data
+    return str(fields.get("file_path") or "") or None
 
 
 def _agent_began(at: str, row: Entry) -> Event:

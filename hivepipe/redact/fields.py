@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hivepipe.redact import built_in, redact_line, redact_text
+from hivepipe.text.printable_json import is_json
 
 _ENDS_OF_KEYS = ("_id", "_at", "_by")
 # Columns, parameters of statements, and fields of jobs and of the JSON columns
@@ -66,7 +67,7 @@ def _redact_json(text: str, redacted: str) -> str:
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]
     if result and all(map(_is_clean, (by_built_in.decode("utf-8", "surrogatepass"), result))):
         return result
-    return redacted if _is_json(redacted) else _string_by_string(_without_secrets(text)) or redacted
+    return redacted if is_json(redacted) else _string_by_string(_without_secrets(text)) or redacted
 
 
 def _without_secrets(text: str) -> str:
@@ -77,17 +78,9 @@ def _is_clean(text: str) -> bool:
     return _without_secrets(text) == text
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _string_by_string(text: str) -> str:
     """Redact JSON like a line of a transcript, except its keys. Return "" for other text."""
-    if not _is_json(text):
+    if not is_json(text):
         return ""
     line, _ = redact_line(text.encode("utf-8", "surrogatepass"))
     after = [literal for _, _, literal in _strings(line.decode("utf-8", "surrogatepass"))]

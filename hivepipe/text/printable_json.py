@@ -1,5 +1,7 @@
 """JSON that is safe to show: control and invisible characters are escaped."""
 
+import json
+
 from hivepipe.text.visible import is_harmless
 
 
@@ -7,6 +9,14 @@ def printable_json(document: str) -> str:
     """Return JSON with control characters as JSON escapes; its parsed value stays the same."""
     lines = document.split("\n")
     return "\n".join(map(_line, lines))
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _line(line: str) -> str:

@@ -27,15 +27,21 @@ _LARGEST_TIME = 1 << 53
 
 def read_line(raw: bytes) -> Fields | None:
     """Return the fields of one line in Claude Code's format, or None if it is not a JSON object."""
-    try:
-        value = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        value = _read_leniently(raw)
-    if not isinstance(value, dict):
+    value = read_object(raw)
+    if value is None:
         return None
     if is_codex(value):
         return translated(value)
     return as_message(value) if is_queued_prompt(value) else value
+
+
+def read_object(raw: bytes) -> Fields | None:
+    """Return the members of a JSON object that another program wrote, or None for another text."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        value = _read_leniently(raw)
+    return value if isinstance(value, dict) else None
 
 
 def _read_leniently(raw: bytes) -> object:
