@@ -1,5 +1,6 @@
 """Find other programs' databases, opened read-only, and other programs' rows in ours."""
 
+import os
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -34,7 +35,8 @@ def is_own(path: Path) -> bool:
 
 
 def _made_by_hivepipe(path: Path) -> bool | None:
-    if path.is_symlink() or not path.is_file() or path.stat().st_size == 0:
+    # `os.path` returns False in a folder that the user may not enter, where `Path` raises.
+    if os.path.islink(path) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
     if _is_own_at_first_sight(path):
         return True

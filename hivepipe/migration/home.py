@@ -10,6 +10,7 @@ from pathlib import Path
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.legacy_database import LeftOut
 from hivepipe.errors import MigrationError
+from hivepipe.files.owner import another_owner
 from hivepipe.home import read_record
 from hivepipe.migration.legacy_queue import count
 from hivepipe.stack.home_marks import is_marked
@@ -87,7 +88,7 @@ class OldHome:
 
 
 def find_home(project: str, is_moved: bool = False) -> OldHome | None:
-    """Return the predecessor's files in `.hive-mind`, or None.
+    """Return the predecessor's files in `.hive-mind`, or None; another user's are not looked at.
 
     If `is_moved`, the old home was moved away before, so hivepipe made the folder. Raises
     MigrationError if the folder is a link.
@@ -97,7 +98,8 @@ def find_home(project: str, is_moved: bool = False) -> OldHome | None:
         target = os.readlink(folder)
         text = f"{folder} is a link to {target}, which is not followed"
         raise MigrationError(f"{text}: remove the link and run `hivepipe migrate --from {target}`")
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    is_users = folder.is_dir() and not another_owner(str(folder))
+    names = sorted(os.listdir(folder)) if is_users else []
     if not set(names) - {".gitignore"}:
         return None
     if not is_moved and not _is_ours(folder):

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from hivepipe.db.foreign import is_own
+from hivepipe.files.owner import another_owner
 
 # Names that never occur in the predecessor's home.
 _MARKS = {
@@ -17,11 +18,19 @@ def is_marked(home: str) -> bool:
 
     Return False for a link.
     """
-    if os.path.islink(home) or not os.path.isdir(home):
-        return False
-    return is_whole(home) or is_own(Path(home, "hive.db"))
+    return not os.path.islink(home) and has_data(home)
+
+
+def has_data(home: str) -> bool:
+    """Tell the same of a folder or of a link to one."""
+    return is_whole(home) or (_is_users(home) and is_own(Path(home, "hive.db")))
 
 
 def is_whole(home: str) -> bool:
     """Tell whether a folder is a whole home and not only the data in a work tree."""
-    return os.path.isdir(home) and bool(_MARKS & set(os.listdir(home)))
+    return _is_users(home) and bool(_MARKS & set(os.listdir(home)))
+
+
+def _is_users(home: str) -> bool:
+    """Tell whether this is a folder that no other user made, as in a shared project."""
+    return os.path.isdir(home) and not another_owner(home)

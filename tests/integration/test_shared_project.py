@@ -140,3 +140,18 @@ def test_init_leaves_the_exclude_file_of_another_user(user: User, colleague: Col
     assert theirs(user) == before
     colleague.hivepipe("uninstall")
     assert theirs(user) == before
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_a_home_of_another_user_in_the_project_is_not_looked_at(
+    user: User, colleague: Colleague, mode: int
+) -> None:
+    theirs = user.project / ".hive-mind"
+    (theirs / "spool").mkdir(parents=True)
+    colleague.own(theirs)
+    theirs.chmod(mode)
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    said = user.hivepipe("doctor")
+    assert ".hive-mind" not in said
+    assert "failed" not in said
