@@ -1,5 +1,6 @@
 """Commands around the process stack: up, down, restart, url, root."""
 
+import os
 import signal
 import sys
 import time
@@ -9,7 +10,6 @@ import click
 from hivepipe.cli.log_tail import FOLLOW_SECS, PROGRAMS, Tail, show_lines
 from hivepipe.cli.terminal import say, say_prose, unbroken
 from hivepipe.config.config_file import unseen
-from hivepipe.db.tree import recorded_tree
 from hivepipe.home import (
     Place,
     absolute,
@@ -18,15 +18,15 @@ from hivepipe.home import (
     main_checkout,
     read_record,
     real_path,
-    tree_of,
 )
+from hivepipe.install import users_folder
 from hivepipe.install.early_events import take_early_events
 from hivepipe.orchestrator.folder import running_workers
 from hivepipe.queue import connection
 from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.all_stacks import known_stacks
-from hivepipe.stack.runtime_folder import Stack, make_private
+from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import ProcessTable
 
 
@@ -51,8 +51,9 @@ def up(
     if stack.url:  # claimed before it is recorded, because hooks connect to the recorded URL
         for warning in other_redis.claim(stack.url, home, owner):
             say(f"warning: {warning}", err=True)
-    tree = tree_of(home) or recorded_tree(project, home)
-    registration.register(project, stack, sys.executable, adopt=adopt, owner=owner, tree=tree)
+    tree = registration.tree_with_data(project, home, adopt=adopt)
+    with users_folder.removed_if_refused(stack):
+        registration.register(project, stack, sys.executable, adopt=adopt, owner=owner, tree=tree)
     for note in unseen(home):
         say(f"note: {note}", err=True)
     begun = time.monotonic()
@@ -135,8 +136,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
     registration.refuse_broken_line(home if override else project, home)
     registration.refuse_predecessor(home if override else project, home)
     if not is_in_project(home):
-        make_private(home)  # `real_path` resolves links only in a path that exists
-        home = real_path(home)
+        home = os.path.realpath(home)
     return (home if override else project), home
 
 

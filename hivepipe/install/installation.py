@@ -6,18 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hivepipe.db.location import database_path
-from hivepipe.db.tree import recorded_tree
-from hivepipe.errors import HivepipeError, SettingsError
+from hivepipe.errors import SettingsError
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import (
     absolute,
     default_home,
-    home_of_project,
     is_in_project,
     main_checkout,
     read_record,
     real_path,
-    tree_of,
     user_folder,
 )
 from hivepipe.install import (
@@ -44,7 +41,7 @@ from hivepipe.install.hook_entries import (
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import record_environment
-from hivepipe.stack.runtime_folder import Stack, make_private
+from hivepipe.stack.runtime_folder import Stack
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ def plan(
 ) -> Plan:
     """Plan for the current folder.
 
-    adopt      use the home of 1.0.0 in the project
+    adopt      use the home of 1.0.0, or the database, in the project
     in_tree    keep the data in the project
     with_line  also set the status line; one that hivepipe set is updated in any case, unless the
                settings are shared
@@ -92,7 +89,7 @@ def plan(
         _refuse_link_outside(path, here)
     project, home = _project_and_home(scope, here, adopt=adopt)
     registration.refuse_broken_line(project, home)
-    tree = _tree(scope, project, home, in_tree=in_tree)
+    tree = _tree(project, home, in_tree=in_tree, adopt=adopt)
     claude = claude_code.version()
     form = _form(scope)
     plugin = claude_plugin.switched_on(*(() if scope is Scope.USER else (here, project)))
@@ -130,19 +127,11 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
-    home = plan.home
-    if not is_in_project(home):
-        make_private(home)  # before the path is resolved, or a link above it would remain
-        home = real_path(home)
+    home = plan.home if is_in_project(plan.home) else os.path.realpath(plan.home)
     stack = Stack.prepared(home)
     state = read_record(plan.project).get("state", "on")  # `off` and `down` were set by the user
-    try:
+    with users_folder.removed_if_refused(stack):
         registration.register(plan.project, stack, sys.executable, state, adopt, tree=plan.tree)
-    except HivepipeError:
-        for folder in (stack.folder, os.path.dirname(stack.folder), home):
-            edits.remove_if_empty(folder)
-        users_folder.tidy()
-        raise
     if is_in_project(home):
         plan = replace(plan, home=lifecycle.convert_home(stack).home, tree=plan.project)
     record_environment(plan.home, replace_folders=True)
@@ -196,12 +185,12 @@ def _form(scope: Scope) -> Form:
     return form_for(hook_copy.launcher())
 
 
-def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:
+def _tree(project: str, home: str, *, in_tree: bool, adopt: bool) -> str:
     """Return the project whose work tree will contain the data of this home, or ""."""
-    tree = tree_of(home) or recorded_tree(project, home)
+    tree = registration.tree_with_data(project, home, adopt=adopt)
     if not in_tree or tree:
         return tree
-    if scope is Scope.USER or home != home_of_project(project):
+    if not registration.is_of_one_project(home):
         raise SettingsError("--in-tree is for a project and a home of its own")
     if os.path.lexists(database_path(home)):
         raise SettingsError(

@@ -2,15 +2,16 @@
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hivepipe.errors import LockHeldError, SettingsError
+from hivepipe.errors import HivepipeError, LockHeldError, SettingsError
 from hivepipe.home import data_folder, read_small, state_folder, write_small
 from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack import shared_page
-from hivepipe.stack.runtime_folder import make_private
+from hivepipe.stack.runtime_folder import Stack, make_private
 
 _MADE = "made"  # file with the folders above it that hivepipe made, one per line, outermost first
 
@@ -47,6 +48,18 @@ def unusable_state_folder() -> str:
                 "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME, to a folder of yours"
             )
     return ""
+
+
+@contextmanager
+def removed_if_refused(stack: Stack) -> Iterator[None]:
+    """Remove the empty folders that were made for a home if its registration is refused."""
+    try:
+        yield
+    except HivepipeError:
+        for folder in (stack.folder, os.path.dirname(stack.folder), stack.home):
+            remove_if_empty(folder)
+        tidy()
+        raise
 
 
 def tidy() -> None:

@@ -19,7 +19,6 @@ from hivepipe.home import (
     is_in_project,
     kept_folder,
     read_record,
-    real_path,
     tree_of,
 )
 from hivepipe.queue.all_jobs import spool_jobs
@@ -52,7 +51,6 @@ def converted(stack: Stack) -> Stack:
     if is_in_project(old) and os.path.isdir(old):
         new = new_home(tree_of(old))
         make_private(new)
-        new = real_path(new)  # it resolves links only in a path that exists
         with locked_folder(old, TURN_SECS):
             if any(record["home"] == old for record in records()):
                 _move_out(stack, new)

@@ -10,8 +10,8 @@ from pathlib import Path
 from secrets import token_hex
 
 from hivepipe import git
-from hivepipe.db.foreign import is_foreign
-from hivepipe.db.location import database_path
+from hivepipe.db.foreign import is_foreign, is_own
+from hivepipe.db.location import database_in, database_path
 from hivepipe.db.tree import recorded_tree, refuse_shipped
 from hivepipe.errors import RegistrationError
 from hivepipe.files.folders import Folder
@@ -32,10 +32,11 @@ from hivepipe.home import (
     read_small,
     real_path,
     record_path,
+    tree_of,
     user_folder,
     write_small,
 )
-from hivepipe.stack.home_marks import is_whole
+from hivepipe.stack.home_marks import has_data, is_whole
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import record_files, records_folder
 from hivepipe.stack.root_user import refuse_root
@@ -92,7 +93,7 @@ def register(
         before = read_record(home)
         kept = {name: before[name] for name in _OF_HOMES if name in before}
         if home != project:
-            kept |= {"project": project} if _is_of_one_project(home) else {}
+            kept |= {"project": project} if is_of_one_project(home) else {}
             # Only a project can be off. The record of its home has the state of the stack.
             wanted = before.get("state", "on") if state == "off" else state
             _write(home, _text({**record, **kept, "state": wanted}))
@@ -127,29 +128,36 @@ def refuse_broken_line(*paths: str) -> None:
             )
 
 
-def _is_of_one_project(home: str) -> bool:
-    return home.startswith(f"{real_path(data_folder())}/projects/")
+def is_of_one_project(home: str) -> bool:
+    """Tell whether this is a home outside the work tree that belongs to a single project."""
+    return home.startswith(f"{os.path.realpath(data_folder())}/projects/")
 
 
 def own_home(project: str, *, adopt: bool = False) -> str:
     """Return a project's own home: the recorded one of version 1.0.0, or one outside its work tree.
 
     With `adopt`, a home of version 1.0.0 in the tree is returned even if it is not recorded. Raise
-    RegistrationError if its conversion would hide what was recorded since.
+    RegistrationError if using the data in the tree would hide what was recorded since.
     """
     old = f"{project}{IN_PROJECT}"
     recorded = read_record(project).get("home", "")
     if recorded == old:
         return old
-    if adopt and is_whole(old):
-        new = new_home(project)
-        if os.path.lexists(f"{new}/hive.db"):
-            raise RegistrationError(
-                f"{new} has a database of its own, so {old} cannot be moved there: run "
-                "`hivepipe down`, and move that folder away"
-            )
-        return old
-    return recorded if _is_of_one_project(recorded) else new_home(project)
+    home = recorded if is_of_one_project(recorded) else new_home(project)
+    adopts = adopt and has_data(old)
+    if adopts and os.path.lexists(database_in(home, "")):
+        raise RegistrationError(
+            f"{home} has a database of its own, so {old} cannot be used: run `hivepipe down`, and "
+            "move one of the two folders away"
+        )
+    return old if adopts and is_whole(old) else home
+
+
+def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
+    """Return the project if its home's database is, or is to be adopted, in its tree; else ""."""
+    tree = tree_of(home) or recorded_tree(project, home)
+    adopts = adopt and is_of_one_project(home) and is_own(Path(f"{project}{IN_PROJECT}", "hive.db"))
+    return tree or (project if adopts else "")
 
 
 def new_home(project: str) -> str:
@@ -157,7 +165,7 @@ def new_home(project: str) -> str:
 
     A project that had this path before it was renamed keeps the home.
     """
-    first = real_path(home_of_project(project))
+    first = os.path.realpath(home_of_project(project))
     homes = chain([first], (f"{first}-{number}" for number in count(2)))
     return next(home for home in homes if _is_free(home, project))
 
@@ -221,8 +229,9 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
         is_ours = recorded.get("tree") or is_in_project(recorded.get("home", ""))
         is_empty = not os.path.isdir(shipped) or set(os.listdir(shipped)) <= {".gitignore"}
     else:
-        is_ours = recorded.get("home") or not _is_of_one_project(home)
-        is_empty = not is_whole(shipped) or _is_committed(project)
+        is_used = os.path.lexists(database_in(home, ""))  # before an `uninstall`
+        is_ours = recorded.get("home") or is_used or not is_of_one_project(home)
+        is_empty = not has_data(shipped) or _is_committed(project)
     if not (is_ours or is_empty):
         raise RegistrationError(
             f"{shipped} is not empty, and this project was never registered here. If it is yours "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, hashed, until
-from tests.installed import Installation, User
+from tests.installed import Installation, User, changed
 from tests.integration.test_readme import steps
 
 # Folders in which steps are run; steps that begin in a certain way change the folder.
@@ -48,6 +48,49 @@ def test_events_after_a_rename_are_stored_once_the_home_is_adopted(user: User) -
     until(lambda: user.sessions(renamed), "the event is lost")
 
 
+def test_a_linked_folder_of_the_users_data_may_hold_the_home_of_data_in_a_tree(user: User) -> None:
+    share = user.home / "share"
+    share.mkdir()
+    (user.home / ".local").mkdir()
+    (user.home / ".local/share").symlink_to(share)
+    user.own(user.home)
+    user.hivepipe("init", "--in-tree")
+
+
+def test_a_refused_registration_makes_no_home(user: User) -> None:
+    (user.project / ".hive-mind/spool").mkdir(parents=True)
+    user.own(user.project)
+    for words in (("init",), ("up", "-d")):
+        user.hivepipe(*words, expect=1)
+        assert not list(user.home.rglob("hivepipe/*"))
+        assert not list(user.run_folder.iterdir())
+
+
+def test_a_database_in_a_tree_without_its_home_is_used_by_adopt_only(user: User) -> None:
+    """As in a project's folder that was copied to another machine."""
+    user.hivepipe("init", "--in-tree")
+    fire(user, user.project, "before")
+    until(lambda: ids(user, OLD_PLACE) == {"before"}, "the event is lost")
+    user.hivepipe("down")
+    for name in (".local/share/hivepipe", ".local/state/hivepipe"):
+        shutil.rmtree(user.home / name)
+    for words in (("init",), ("up", "-d")):
+        assert "add --adopt" in user.hivepipe(*words, expect=1)
+    user.hivepipe("up", "-d", "--adopt")
+    assert ids(user, OLD_PLACE) == {"before"}
+
+
+def test_a_home_beside_a_left_folder_is_used_after_an_uninstall(user: User) -> None:
+    record(user, "before")
+    user.hivepipe("uninstall")
+    (user.project / ".hive-mind/spool").mkdir(parents=True)
+    user.own(user.project)
+    user.hivepipe("init")
+    assert ids(user, OLD_PLACE) == {"before"}
+    said = user.hivepipe("init", "--adopt", expect=1)
+    assert f"{user.recorded} has a database of its own" in said
+
+
 def test_a_renamed_home_of_1_0_0_is_adopted_with_the_events_since(user: User) -> None:
     user.has_a_home_of_1_0()
     renamed = user.home / "src"
@@ -81,6 +124,11 @@ def test_a_home_of_1_0_0_is_not_moved_over_what_was_recorded_since(user: User) -
     user.hivepipe("up", "-d", "--adopt")
     record(user, "after")
     assert {session["id"] for session in user.sessions()} == {"after", "before"}
+
+
+def fire(user: User, folder: Path, session: str) -> None:
+    settings = folder / ".claude/settings.local.json"
+    user.fire("SessionStart", folder, settings, source="startup", session_id=session)
 
 
 def record(user: User, session: str) -> None:
