@@ -21,6 +21,7 @@ from hivepipe.home import (
 )
 from hivepipe.install import users_folder
 from hivepipe.install.early_events import take_early_events
+from hivepipe.install.renamed import refuse_renamed
 from hivepipe.orchestrator.folder import running_workers
 from hivepipe.queue import connection
 from hivepipe.settings import variable
@@ -132,6 +133,8 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
     """Return the project and the home that `up` registers."""
     override = variable("HIVEPIPE_HOME")
     project = main_checkout(real_path("."))  # hooks in a linked git worktree look here
+    if not override:
+        refuse_renamed(project)
     home = absolute(override) if override else registration.own_home(project, adopt=adopt)
     registration.refuse_broken_line(home if override else project, home)
     registration.refuse_predecessor(home if override else project, home)

@@ -24,6 +24,7 @@ from hivepipe.install.known_entries import (
     launcher_of,
     old_paths,
 )
+from hivepipe.install.renamed import why_renamed
 from hivepipe.programs import find_program, run_to_end
 from hivepipe.stack import hook_copy
 from hivepipe.stack.home_marks import is_whole
@@ -62,7 +63,9 @@ def plugged_in(facts: Facts) -> Iterator[Finding]:
 def recorded(facts: Facts) -> Iterator[Finding]:
     """Find a project with hooks but no record, so that its events go to the default home."""
     ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
-    if ours and not read_record(facts.place.project):
+    if ours and (renamed := why_renamed(facts.place.project)):
+        yield Finding(renamed)
+    elif ours and not read_record(facts.place.project):
         text = f"this project has hooks but is not registered: events go to {facts.place.home}"
         old = f"{facts.place.project}{IN_PROJECT}"
         if not is_whole(old):  # a home of 1.0.0 has moved with the folder

@@ -38,6 +38,7 @@ from hivepipe.install.hook_entries import (
     events_of,
     form_for,
 )
+from hivepipe.install.renamed import refuse_renamed
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import record_environment
@@ -207,6 +208,7 @@ def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str
     project = main_checkout(here)
     override = variable("HIVEPIPE_HOME")
     if not override:
+        refuse_renamed(project)
         return project, registration.own_home(project, adopt=adopt)
     home = absolute(override)
     if f"{project}/".startswith(f"{real_path(home).rstrip('/')}/"):

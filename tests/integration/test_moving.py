@@ -35,17 +35,40 @@ def test_upgrade_backup_and_both_moves_keep_what_was_recorded(
         user.end_all()
 
 
-def test_events_after_a_rename_are_stored_once_the_home_is_adopted(user: User) -> None:
-    user.hivepipe("init")
-    renamed = user.home / "src"
+def test_a_renamed_project_gets_its_home_and_not_a_second_one(user: User) -> None:
+    record(user, "before")
+    user.hivepipe("down")
+    renamed = user.home / "s r c"
     user.project.rename(renamed)
-    settings = renamed / ".claude/settings.local.json"
-    user.fire("SessionStart", renamed, settings, source="startup")
-    said = user.hivepipe("doctor", cwd=renamed, expect=1)
-    assert "run `hivepipe move-home --from OLD` instead" in " ".join(said.split())
-    user.hivepipe("move-home", "--from", str(user.project), cwd=renamed)
+    fire(user, renamed, "since")
+    command = f"hivepipe move-home --from {user.project}"
+    before = user.files(user.home)
+    for words in (("up", "-d"), ("init",), ("init", "--dry-run"), ("doctor",)):
+        assert f"`{command}`" in " ".join(user.hivepipe(*words, cwd=renamed, expect=1).split())
+    assert changed(before, user.files(user.home)) == {}
+    user.hivepipe(*command.split()[1:], cwd=renamed)
     user.hivepipe("up", "-d", cwd=renamed)
-    until(lambda: user.sessions(renamed), "the event is lost")
+    until(lambda: ids(user, renamed.name) == {"before", "since"}, "an event is lost")
+
+
+def test_a_copy_of_a_project_gets_a_home_of_its_own(user: User) -> None:
+    record(user, "of-the-original")
+    other, copy = user.home / "other", user.home / "copy"
+    shutil.copytree(user.project, other)
+    user.own(other)
+    user.hivepipe("up", "-d", cwd=other)
+    user.hivepipe("init", cwd=other)
+    fire(user, other, "of-the-other")
+    until(lambda: ids(user, other.name) == {"of-the-other"}, "the copy has no home of its own")
+    other.rename(copy)
+    shutil.rmtree(user.project)
+    both = " or ".join(sorted(map(str, (user.project, other))))
+    said = user.hivepipe("up", "-d", cwd=copy, expect=1)
+    assert f"`hivepipe move-home --from OLD` (OLD: {both})" in said
+    user.hivepipe("uninstall", cwd=copy)  # as the message says
+    user.hivepipe("init", cwd=copy)
+    user.hivepipe("up", "-d", cwd=copy)
+    assert ids(user, copy.name) == set()
 
 
 def test_a_linked_folder_of_the_users_data_may_hold_the_home_of_data_in_a_tree(user: User) -> None:

@@ -1,0 +1,44 @@
+"""Recognise a renamed project by its hooks, before a second home hides its data."""
+
+import os
+import shlex
+
+from hivepipe.errors import RegistrationError
+from hivepipe.home import IN_PROJECT, read_record
+from hivepipe.install.claude_code import Scope, settings_path
+from hivepipe.install.settings_text import file_has_entries
+from hivepipe.stack.home_marks import is_whole
+from hivepipe.stack.project_records import records
+
+
+def refuse_renamed(project: str) -> None:
+    """Raise RegistrationError if this folder may be a registered project that was renamed."""
+    if text := why_renamed(project):
+        raise RegistrationError(text)
+
+
+def why_renamed(project: str) -> str:
+    """Return what to do if this folder may be a registered project that was renamed, else ""."""
+    if not (gone := _missing_projects(project)):
+        return ""
+    old, of_many = (gone[0], "") if len(gone) == 1 else ("OLD", f" (OLD: {' or '.join(gone)})")
+    return (
+        f"{project} is not registered, but has hooks that were written for another folder. If it "
+        f"was renamed: `hivepipe move-home --from {old}`{of_many}. If it is a copy, "
+        "first: `hivepipe uninstall`"
+    )
+
+
+def _missing_projects(project: str) -> list[str]:
+    """Return the registered projects whose folder is gone, if this folder has hooks of one."""
+    local = (settings_path(scope, project) for scope in (Scope.LOCAL, Scope.CODEX))
+    has_home = read_record(project).get("home") or is_whole(f"{project}{IN_PROJECT}")
+    if has_home or not any(map(file_has_entries, local)):
+        return []
+    found = {each.get("project", "") for each in records() if os.path.isdir(each["home"])} - {""}
+    return sorted(shlex.quote(path) for path in found - {project} if _is_gone(path, project))
+
+
+def _is_gone(path: str, project: str) -> bool:
+    """Tell whether nothing is at another path, or only a link to the project."""
+    return not os.path.isdir(path) or os.path.samefile(path, project)
