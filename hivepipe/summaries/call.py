@@ -20,6 +20,7 @@ from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_an
 
 MOST_REQUESTS = 2  # the second request corrects a malformed answer
 MOST_TOKENS = 10_000_000  # of a request: more than any model can read or write
+MOST_DOLLARS = 1_000  # of a request: more than so many tokens cost
 LONGEST_ANSWER_BYTES = 1 << 20
 GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300
@@ -56,9 +57,11 @@ class Used(NamedTuple):
     cost_usd: float | None = None  # None if the provider does not report it
 
     def or_unknown(self) -> "Used":
-        """Return the usage, or an unknown one if no model can have used so many tokens."""
-        most = MOST_TOKENS * max(self.requests, 1)
-        if all(0 <= (tokens or 0) <= most for tokens in (self.input_tokens, self.output_tokens)):
+        """Return the usage, or an unknown one if no model can have used or cost so much."""
+        most = max(self.requests, 1)
+        counts = (self.input_tokens, self.output_tokens)
+        is_possible = all(0 <= (tokens or 0) <= MOST_TOKENS * most for tokens in counts)
+        if is_possible and 0 <= (self.cost_usd or 0) <= MOST_DOLLARS * most:  # false for NaN
             return self
         return Used(self.requests, None, None, self.requests)
 

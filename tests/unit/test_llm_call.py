@@ -58,3 +58,10 @@ def test_tokens_that_no_model_can_use_are_unknown(
     reply = ask(2)
     assert reply.answer is not None
     assert reply.used == call.Used(2, None, None, 2)
+
+
+@pytest.mark.parametrize("dollars", ["NaN", "Infinity", "-1", "1e9"])
+def test_a_cost_that_no_request_can_have_is_unknown(dollars: str) -> None:
+    cost = json.loads(dollars)
+    assert call.Used(2, 5, 5, cost_usd=cost).or_unknown() == call.Used(2, None, None, 2)
+    assert call.Used(2, 5, 5, cost_usd=0.5).or_unknown().cost_usd == 0.5
