@@ -32,7 +32,7 @@ from hivepipe.transcripts.lines import (
     read_line,
     text,
 )
-from hivepipe.transcripts.local_commands import is_local_command
+from hivepipe.transcripts.local_commands import is_local_command, is_shell_command
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts, counted_by
 from hivepipe.transcripts.usage import (
     Usage,
@@ -342,7 +342,8 @@ class Totals:
             self.outcome = "interrupted"
         elif line.get("isMeta") is not True:
             self.messages += not is_machine_made(words)
-            self.outcome = self.outcome if is_local_command(words) else "unknown"
+            if not (is_local_command(words) or is_shell_command(words)):
+                self.outcome = "unknown"
             self.message_counts.close(_mark_of_line(line))
 
     def _feed_result(self, line: Fields, result: Fields) -> None:

@@ -369,6 +369,16 @@ def test_a_command_without_the_model_keeps_the_outcome(words: str, outcome: str)
     assert totals_of_records(done, command, output).outcome == outcome
 
 
+def test_a_shell_command_of_the_user_keeps_the_outcome() -> None:
+    content = [{"type": "text", "text": "done"}]
+    answer = {"id": "m", "stop_reason": "end_turn", "content": content, "role": "assistant"}
+    lines = [message("b"), message("c")]
+    lines[0]["message"]["content"] = "<bash-input>ls</bash-input>"
+    lines[1]["message"]["content"] = "<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>"
+    done = {**message("a", "assistant"), "message": answer}
+    assert totals_of_records(done, *lines).outcome == "success"
+
+
 @pytest.mark.parametrize("name", ["Task", "Agent"])
 def test_a_call_names_the_type_of_its_subagent(name: str) -> None:
     given_input = {"subagent_type": "Explore"}
