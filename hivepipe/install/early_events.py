@@ -1,6 +1,7 @@
 """Events from before a project's registration: its hooks spooled them at the default home."""
 
 from contextlib import suppress
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -20,18 +21,19 @@ def take_early_events(project: str, home: str) -> None:
     default = default_home()
     if read_record(default):
         return
+    located = cache(locate)  # the same few folders name many events
     with suppress(OSError):
         convert_all(default)
         spools = [Path(folder, "spool") for folder in own_folders(default)]
         for path in chain.from_iterable(map(waiting_files, spools)):
-            if _project_of(path) == project:
+            if (folder := _folder_of(path)) and located(folder).project == project:
                 copy_file(str(path), f"{home}/spool/{path.name}")
                 path.unlink(missing_ok=True)
 
 
-def _project_of(path: Path) -> str:
-    """Return the registered project of a spooled event, or "" if it cannot be read."""
+def _folder_of(path: Path) -> str:
+    """Return the folder of a spooled event's session, or "" if it cannot be read."""
     try:
-        return locate(read_spool_file(path)[0].envelope.project).project
+        return read_spool_file(path)[0].envelope.project
     except (BadEnvelopeError, NewerEnvelopeError, OSError):
         return ""
