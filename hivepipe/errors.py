@@ -17,7 +17,7 @@ class NoRedisServerError(HivepipeError):
 
 
 class TreeError(HivepipeError):
-    """Something in the work tree does not, or may not, belong to hivepipe."""
+    """Data in a work tree cannot be used or moved."""
 
 
 class RegistrationError(HivepipeError):
@@ -25,7 +25,7 @@ class RegistrationError(HivepipeError):
 
 
 class MigrationError(HivepipeError):
-    """The files of the predecessor cannot be migrated like this."""
+    """Something prevents the migration or import of a predecessor's data."""
 
 
 class StackError(HivepipeError):
@@ -72,7 +72,7 @@ class PricesError(HivepipeError):
 
 
 class GuardError(HivepipeError):
-    """The guard cannot do this."""
+    """A file for or of the guard cannot be used."""
 
 
 class RedactionRuleError(HivepipeError):
@@ -84,7 +84,7 @@ class TaskError(HivepipeError):
 
 
 class HiveError(HivepipeError):
-    """The hive cannot do this."""
+    """A hive, a worker or an argument cannot be used as the command needs it."""
 
 
 class MemoryIndexError(HivepipeError):

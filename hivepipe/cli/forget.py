@@ -23,7 +23,7 @@ from hivepipe.text.plurals import counted
 
 SHORTEST_TEXT = 4
 _NOT_READ = "not all data can be read"
-_NOT_YET = "some data is not deleted yet, run it again"
+_NOT_YET = "some data is not deleted yet (run the command again)"
 
 
 def _check(

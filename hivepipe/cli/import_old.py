@@ -23,9 +23,9 @@ from hivepipe.text.plurals import counted
 
 _PARTS = {
     "completed": "done by the old worker",
-    "processing": "it may have run already: --include-processing",
-    "failed": "the old worker gave up: --include-failed",
-    ".tmp": "it was never queued",
+    "processing": "may have run already; --include-processing imports them",
+    "failed": "failed in the old worker; --include-failed imports them",
+    ".tmp": "never queued, because the hook was killed",
 }
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be imported.")

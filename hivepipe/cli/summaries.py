@@ -46,6 +46,7 @@ from hivepipe.summaries.question import Memory, Question, question_of
 from hivepipe.times import now
 
 WORDS_SHOWN = 100
+_NO_MODEL = "metadata"  # of what a summary is made without a model
 
 
 @click.group()
@@ -72,7 +73,7 @@ def enable() -> None:
     for line in _terms(home, offer):
         say(line)
     if not given("yes") and not confirm("Agreed?"):
-        raise SummaryError("not enabled")
+        raise SummaryError("language models stay off")
     give_consent(home, offer, now()[0])
     say("enabled; `hivepipe summaries disable` revokes it at once")
 
@@ -104,7 +105,7 @@ def _terms(home: str, offer: Offer) -> list[str]:
         ("with", f"{offer.name}, from {offer.source}"),
         ("model", offer.model),
         ("price", f"about {each} a session ({usual.prompt:,} tokens in, {usual.output:,} out)"),
-        ("a day", f"at most {a_day}, for all your projects together; then plain summaries"),
+        ("a day", f"at most {a_day}, for all your projects together; then without a model"),
     )
     return [f"{name:<9} {text}" for name, text in lines]
 
@@ -150,7 +151,7 @@ def list_summaries() -> None:
 def _by(entry: dict[str, Any]) -> str:
     if entry["provider"] == stored.COMPACTION:
         return "Claude Code"
-    return entry["model"] if entry["kind"] == stored.LLM else "plain"
+    return entry["model"] if entry["kind"] == stored.LLM else _NO_MODEL
 
 
 @summaries.command()
@@ -212,7 +213,7 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
         _show_request(home, question_of(summary_input.excerpt.text, summary_input.memories))
         return
     if not is_enabled(home) and not as_json():  # JSON contains the reason
-        say("a plain summary: language models are off (`hivepipe summaries enable`)")
+        say("language models are off (`hivepipe summaries enable`): the summary is from metadata")
     with at_once(home) as context:
         keep = partial(keep_summary, context, _manual_origin(summary_input.session))
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
@@ -225,7 +226,7 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
 
 
 def _show_result(made: RecordSummary) -> None:
-    say(f"{made.model or 'plain'}{f' ({made.reason})' if made.reason else ''}")
+    say(f"{made.model or _NO_MODEL}{f' ({made.reason})' if made.reason else ''}")
     say_text(made.summary)
     for name, useful in sorted((made.useful or {}).items()):
         say(f"{name}: {'useful' if useful else 'not useful'}")

@@ -53,7 +53,8 @@ def _section(path: str) -> dict[str, float]:
     found = _read(path)
     for name, value in found.items():
         if name not in Limits._fields:
-            raise RetentionError(f"{path}: [retention] has no {name!r}")
+            known = ", ".join(Limits._fields)
+            raise RetentionError(f"{path}: [retention] has no setting {name!r}; it has {known}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
             raise RetentionError(f"{path}: [retention] {name} must be a number above 0")
     return found
@@ -67,5 +68,5 @@ def _read(path: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RetentionError(f"{path}: cannot be read: {error}") from error
     if not isinstance(section, dict):
-        raise RetentionError(f"{path}: [retention] is a section")
+        raise RetentionError(f"{path}: `retention` must be a section, [retention]")
     return section

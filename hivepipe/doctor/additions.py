@@ -45,7 +45,7 @@ def summaries(facts: Facts) -> Iterator[Finding]:
     if refused:
         is_agreement = not (offer.trouble or terms.trouble())
         mend = "hivepipe summaries enable" if is_agreement else ""
-        yield Finding(f"summaries are plain: {refused}", mend)
+        yield Finding(f"summaries are made from metadata, without a model: {refused}", mend)
     else:
         text = f"summaries are written by {offer.model}, with {offer.name} ({offer.source})"
         yield Finding(text, is_note=True)

@@ -56,14 +56,14 @@ def hook_in_use() -> HookInUse | None:
 def _reason() -> str:
     """Return why the Python hook runs, or "" if the native one does."""
     if variable("HIVEPIPE_HOOK") == "python":
-        return "HIVEPIPE_HOOK says so"
+        return "HIVEPIPE_HOOK=python is set"
     if hook_copy.is_native():
         return ""
     if not hook_copy.NATIVE.exists():
-        return "this package has no native one"
+        return "no native hook was built at the installation: that needs `cc`"
     if not hook_copy.runs(hook_copy.NATIVE):
-        return "the native one does not run on this machine"
-    return "the last `hivepipe init` chose it; run it again"
+        return "the native hook does not run on this machine"
+    return "the last `hivepipe init` chose it: run `hivepipe init` again"
 
 
 def _starts(programs: list[str]) -> list[float | None]:

@@ -192,10 +192,13 @@ def _tree(project: str, home: str, *, in_tree: bool, adopt: bool) -> str:
     if not in_tree or tree:
         return tree
     if not registration.is_of_one_project(home):
-        raise SettingsError("--in-tree is for a project and a home of its own")
+        raise SettingsError(
+            "--in-tree needs a project whose data no other project shares: leave out --user, and "
+            "unset HIVEPIPE_HOME"
+        )
     if os.path.lexists(database_path(home)):
         raise SettingsError(
-            f"{home} holds what was recorded: run `hivepipe move-home --in-tree`, which moves it"
+            f"{home} already has data: run `hivepipe move-home --in-tree`, which moves it"
         )
     return project
 
@@ -213,7 +216,7 @@ def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str
     home = absolute(override)
     if f"{project}/".startswith(f"{real_path(home).rstrip('/')}/"):
         raise SettingsError(
-            f"HIVEPIPE_HOME={override} holds this project: name a folder of its own"
+            f"HIVEPIPE_HOME={override} contains this project: name a folder for hivepipe alone"
         )
     return project, home
 

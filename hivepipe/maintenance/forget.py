@@ -93,7 +93,9 @@ class Forgetting:
             raise HivepipeError(f"no session has the id {start}: see `hivepipe sessions --all`")
         if len(found) > 1:
             some = ", ".join(sorted(found)[:5])
-            raise HivepipeError(f"{len(found)} sessions have an id that begins so: {some}")
+            raise HivepipeError(
+                f"{len(found)} sessions have an id that begins with {start}: {some}"
+            )
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:

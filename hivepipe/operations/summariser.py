@@ -95,7 +95,7 @@ class Summariser:
         if not is_enabled(self._home):
             raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
-            raise SummaryError("no queue: hivepipe does not wait for a language model")
+            raise SummaryError("use_queue is off: hooks do not wait for a language model")
         excerpt = summary_input.excerpt
         if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
             raise SummaryError("too short for a language model")
@@ -189,14 +189,14 @@ class Summariser:
         """Return the number of failed attempts. Raise SummaryError if no more are allowed."""
         tries = ledger.tries(subject)
         if tries.answered:
-            raise SummaryError("it was asked before, and the answer was lost")
+            raise SummaryError("the model was asked before, and its answer was lost")
         if any(_is_at_work(pid, at) for pid, at in tries.open):
             raise TryLaterError("another process is asking now", 60)
         if tries.open:
             ledger.give_up(subject)
-            raise SummaryError("it was asked before, and the process was killed")
+            raise SummaryError("the model was asked before, and that process was killed")
         if tries.failed >= MOST_TRIES:
-            raise SummaryError(f"{tries.failed} tries failed")
+            raise SummaryError(f"{tries.failed} requests to the model failed")
         return tries.failed
 
     def _failure(self, offer: Offer, reply: Reply, tries: int) -> Exception:
@@ -229,7 +229,7 @@ class Summariser:
 
     def _plain(self, summary_input: SummaryInput, reason: str) -> RecordSummary:
         if reason != OFF:
-            logger.warning("session %s: a plain summary: %s", summary_input.session, reason)
+            logger.warning("session %s: a summary from metadata: %s", summary_input.session, reason)
         if summary_input.meta:
             answer = plain_summary(summary_input.meta)
         else:

@@ -233,7 +233,7 @@ class Orchestrator:
         """
         others = [each for each in self.hive.workers() if each.id != worker.id]
         if other := next((each for each in others if each.card().session == session), None):
-            raise HiveError(f"session {session} is {other.id}'s")
+            raise HiveError(f"session {session} belongs to the worker {other.id}")
         if what := records.ended_worker(self.hive, session):
             raise HiveError(f"session {session}: {what}, so it cannot be started again")
         if task is not None and _was_made(worker) and worker.task().strip() != task.strip():

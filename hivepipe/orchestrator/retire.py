@@ -38,7 +38,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
     archived = hive.archived_worker(worker.id)
     target = archived.folder
     if target.exists():
-        raise HiveError(f"{target} is there already")
+        raise HiveError(f"{target} exists already: move it away")
     with _idle(hive.home, worker):
         if worker.is_own():
             with suppress(HiveError):  # a transcript that is a symbolic link is moved unchanged

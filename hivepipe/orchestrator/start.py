@@ -28,6 +28,7 @@ from hivepipe.stack.lock import acquire_lock
 ENDING_SECS = 30.0
 
 _STARTED = b"started"
+_ONE_ONLY = "a second one would damage its session"
 
 
 def start(
@@ -87,7 +88,7 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
     try:
         lock = acquire_lock(worker.lock, 0 if is_busy else wait_secs)
     except LockHeldError:
-        raise HiveError(f"{worker.id} has a process: two would spoil its session") from None
+        raise HiveError(f"{worker.id} has a process: {_ONE_ONLY}") from None
     try:
         yield lock
     finally:
@@ -103,11 +104,13 @@ def refuse_living(home: str, worker: Worker) -> None:
     for run in worker.runs():
         lives = run.process_lives()
         if lives is None:
-            raise HiveError(f"{worker.id} runs on another machine, or did: {run.machine}")
+            raise HiveError(f"{worker.id} was started on another machine: {run.machine}")
         if lives:
-            raise HiveError(f"{worker.id} has a process ({run.pid}): two would spoil its session")
+            raise HiveError(f"{worker.id} has a process ({run.pid}): {_ONE_ONLY}")
     if pid := ForeignProcesses(home).of(worker):
-        raise HiveError(f"{worker.id}: process {pid}, not started by hivepipe, uses its session")
+        raise HiveError(
+            f"{worker.id}: process {pid}, not started by hivepipe, uses its session: end it first"
+        )
 
 
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:

@@ -26,7 +26,7 @@ def refuse_another(home: str) -> None:
     if secs < FRESH_SECS:
         raise StackError(
             f"the stack of another machine or container ({machine}) uses {home}, seen "
-            f"{secs:.0f} s ago: run `hivepipe down` there; events of this one wait on disk for it"
+            f"{secs:.0f} s ago: run `hivepipe down` there; until then events from here wait on disk"
         )
 
 

@@ -55,7 +55,9 @@ def _locked(path: str, flags: int, wait_secs: float) -> int:
         except BlockingIOError:
             os.close(descriptor)
             if time.monotonic() >= deadline:
-                raise LockHeldError(f"{path} is held by another process") from None
+                raise LockHeldError(
+                    f"another process of hivepipe has locked {path}: try again when it has ended"
+                ) from None
             time.sleep(RETRY_SECS)
         else:
             if is_open_as(descriptor, path):

@@ -250,7 +250,7 @@ def _refuse_users_folder(home: str) -> None:
     """Raise RegistrationError if the home contains the user's folder: a purge would delete it."""
     user = real_path(user_folder() or "/")
     if f"{user}/".startswith(f"{home.rstrip('/')}/"):
-        raise RegistrationError(f"{home} holds all of your files: name a folder of its own")
+        raise RegistrationError(f"{home} contains all of your files: name a folder for it alone")
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
@@ -368,7 +368,10 @@ def _text(record: dict[str, str]) -> str:
     refuse_broken_line(*record.values())
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
-        raise RegistrationError(f"too long for a record: {record['home']}")
+        raise RegistrationError(
+            f"the record of {record['home']} would have more than {LARGEST_RECORD_BYTES} bytes: "
+            "use shorter paths"
+        )
     return text
 
 
@@ -397,4 +400,7 @@ def _claim(folder: str) -> None:
         raise RegistrationError(f"{folder} must be a folder of yours with mode 0700")
     os.chmod(folder, 0o700)
     if not in_tree and not is_private_folder(folder):
-        raise RegistrationError(f"the file system of {folder} cannot close it to other users")
+        raise RegistrationError(
+            f"other users can enter {folder}, and its file system does not allow to change that: "
+            "use a folder on another one"
+        )

@@ -78,11 +78,11 @@ def _wait(server: "subprocess.Popen[bytes]", home: str, address: str) -> None:
     while not answers(address):
         if server.poll() is not None:
             raise StackError(
-                f"Redis cannot use its file in {home}: see whether you may write it, and what "
-                "redis-check-aof says of it"
+                f"Redis ended: it may not write its files in {home}, or they are damaged "
+                "(`redis-check-aof` checks them)"
             )
         if time.monotonic() > deadline:
-            raise StackError("Redis does not start in time")
+            raise StackError(f"Redis did not start within {START_SECS:.0f} s: try again")
         time.sleep(0.02)
     with connect(address) as client:
         while client.info("persistence")["loading"]:

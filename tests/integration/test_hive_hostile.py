@@ -136,7 +136,7 @@ def test_sessions_are_forgotten_beside_a_hive_that_cannot_be_migrated(scene: Sce
     assert folder.is_dir()
     done = scene.hivepipe("forget", session, "--yes", expect=1)
     assert "deleted: hive workers: 1 folder" in done.stdout
-    assert f"not deleted yet, run it again: {scene.hive}: {scene.records} cannot" in done.stderr
+    assert f"yet (run the command again): {scene.hive}: {scene.records} cannot" in done.stderr
     assert not folder.exists()
     assert not any(session in log.read_text() for log in logs)
     shutil.rmtree(scene.records.with_name(f"{scene.records.name}.lock"))
@@ -150,7 +150,7 @@ def test_forgetting_old_sessions_again_deletes_what_an_unread_hive_kept(scene: S
     before = ("forget", "--before", "2999-01-01")
     done = scene.hivepipe(*before, "--dry-run", expect=1)
     assert f"not all data can be read: {scene.hive}: {scene.records} cannot" in done.stderr
-    assert "run it again" in scene.hivepipe(*before, "--yes", expect=1).stderr
+    assert "run the command again" in scene.hivepipe(*before, "--yes", expect=1).stderr
     assert scene.folder(kept).is_dir()
     shutil.rmtree(scene.records.with_name(f"{scene.records.name}.lock"))
     assert "deleted: hive workers: 1 folder" in scene.hivepipe(*before, "--yes").stdout

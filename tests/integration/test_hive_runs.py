@@ -446,7 +446,7 @@ def test_a_session_belongs_to_one_worker_and_task_permanently(scene: Scene) -> N
     assert "not a UUID" in refused.stderr
     scene.run("projects", "add", "other-name", str(scene.projects["project-a"]))
     refused = scene.result("spawn", "other-name", script([DONE]), *again, expect=1)
-    assert f"is {worker}'s" in refused.stderr
+    assert f"belongs to the worker {worker}" in refused.stderr
     refused = scene.result("spawn", "project-a", "Something else.", *again, expect=1)
     assert "with another task" in refused.stderr
     scene.run("archive", worker)

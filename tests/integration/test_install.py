@@ -277,7 +277,7 @@ def test_the_users_home_folder_is_refused_as_project_and_as_home(user: User) -> 
     before = user.files(user.home)
     assert "--user" in user.hivepipe("init", cwd=user.home, expect=1)
     output = user.hivepipe("init", HIVEPIPE_HOME=str(user.project), expect=1)
-    assert "holds this project" in output
+    assert "contains this project" in output
     assert "all of your files" in user.hivepipe("up", "-d", HIVEPIPE_HOME=str(user.home), expect=1)
     assert changed(before, user.files(user.home)) == {}
 

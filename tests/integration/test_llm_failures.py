@@ -215,7 +215,7 @@ def test_a_call_of_a_killed_worker_is_not_repeated(scene: Scene, llm: Provider) 
     row = scene.wait_for_summary()
     assert (row["kind"], row["reason"]) == (
         "plain",
-        "it was asked before, and the process was killed",
+        "the model was asked before, and that process was killed",
     )
     assert len(called) == 1
     assert scene.spent()["today"]["calls"] == 2
@@ -252,7 +252,7 @@ def test_an_answer_is_passed_on_before_a_kill_can_repeat_the_call(
     ]
     assert [done.returncode for done in runs] == [-9, -9]
     assert runs[0].stdout == b"llm \n"
-    assert runs[1].stdout == b"plain it was asked before, and the process was killed\n"
+    assert runs[1].stdout == b"plain the model was asked before, and that process was killed\n"
     assert len(llm.requests) == 1
 
 

@@ -111,7 +111,7 @@ def test_a_second_redis_worker_of_a_home_exits_75(stack: Sandbox) -> None:
     )
     (stack.folder / "record").rename(record)
     assert second.returncode == 75
-    assert "held by another process" in second.stderr
+    assert "another process of hivepipe has locked" in second.stderr
     assert len(stack.processes()["redis"]) == 1
 
 

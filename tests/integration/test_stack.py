@@ -240,7 +240,7 @@ def test_a_file_system_that_keeps_no_modes_is_refused(
     monkeypatch.setattr(os, "chmod", lambda *_: None)  # as NTFS without a map of users does
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
-    with pytest.raises(RegistrationError, match="cannot close it"):
+    with pytest.raises(RegistrationError, match="other users can enter"):
         registration.register(str(tmp_path / "project"), Stack(str(home), "/s"), "/p")
     assert not registration.read_record(str(home))
 

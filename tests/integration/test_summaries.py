@@ -112,7 +112,7 @@ def test_without_agreement_no_call_is_made(scene: Scene, llm: Provider) -> None:
     assert "7 messages" in row["summary"]
     assert "Mended 2" in row["summary"]
     assert llm.requests == []
-    assert "plain" in scene.command("summaries", "list")
+    assert "  metadata  " in scene.command("summaries", "list")
     assert "nothing is sent" in scene.command("what")
 
 
@@ -164,7 +164,7 @@ def test_enable_shows_what_is_sent_first(scene: Scene, llm: Provider) -> None:
         "claude-haiku-5-5",
         " USD a session",
         "20 calls, 200,000 tokens, 0.50 USD, for all your projects together",
-        "not enabled",
+        "language models stay off",
     ):
         assert words in shown
     assert "enabled; " in scene.command("summaries", "enable", "--yes")
@@ -230,7 +230,7 @@ def test_a_key_can_be_printed_by_a_command(scene: Scene, llm: Provider, tmp_path
     assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
     (tmp_path / "key").write_text("")
     output = scene.command(*words)
-    assert "plain (the command for the key did not print one: not a line of ASCII)" in output
+    assert "metadata (the command for the key did not print one: not a line of ASCII)" in output
     assert len(llm.requests) == 1
     assert scene.spent()["ever"]["calls"] == 1
 
@@ -318,5 +318,5 @@ def test_on_the_direct_path_no_call_is_made(scene: Scene, llm: Provider) -> None
     hook_answer("SessionStart", changed(SESSION_START, **where), env)
     hook_answer("SessionEnd", changed(SESSION_END, **where), env)
     row = until(scene.summaries, "no summary")[0]
-    assert (row["kind"], "no queue: hivepipe" in row["reason"]) == ("plain", True)
+    assert (row["kind"], "use_queue is off" in row["reason"]) == ("plain", True)
     assert llm.requests == []

@@ -80,7 +80,7 @@ def test_every_command_accepts_a_swept_session(private_home: Home, folder: Path)
     assert "archived" in shown
     assert "1 message, 1 tool call" in shown
     assert json.loads(command(private_home, "session", "show", "last", "--json"))["id"] == SESSION
-    assert "plain" in command(private_home, "summaries", "run", SESSION[:8])
+    assert "from metadata" in command(private_home, "summaries", "run", SESSION[:8])
     assert SESSION in command(private_home, "summaries", "show", SESSION[:8])
     (cost,) = json.loads(command(private_home, "costs", "--by", "session", "--json"))["costs"]
     assert cost["session"] == SESSION

@@ -102,7 +102,7 @@ def test_down_all_stops_the_other_homes_beside_a_bad_record(six_homes: list[str]
     Path(record_path(bad)).write_text(f"home={bad}\nstate=on\njunk={'x' * 4096}\n")
     done = CliRunner().invoke(main, ["down", "--all"])
     assert done.exit_code == 1
-    assert f"{bad}: too long for a record" in done.output
+    assert f"{bad}: the record of {bad} would have more than" in done.output
     assert {each["state"] for each in records() if each["home"] != bad} == {"down"}
 
 
@@ -114,7 +114,7 @@ def test_a_stack_that_another_process_locks_is_not_recorded_as_down(
     with started(running, "redis"), locked_folder(running.home, 0):  # as `up` does
         done = CliRunner().invoke(main, ["down", "--all"])
     assert done.exit_code == 1
-    assert f"{running.home} is held by another process" in done.output
+    assert f"another process of hivepipe has locked {running.home}" in done.output
     assert {each["home"] for each in records() if each["state"] == "on"} == {running.home}
 
 
