@@ -10,7 +10,6 @@ import select
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from pathlib import PurePath
 from typing import Any
 
 import psutil
@@ -103,9 +102,9 @@ class _Entry:
 def _program_of(words: list[str]) -> str:
     """Return the program whose script is in this command line, or ""."""
     for word in words[:4]:
-        path = PurePath(word)
-        if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
-            return _SCRIPTS[path.name]
+        folder, _, name = word.rpartition("/")
+        if name in _SCRIPTS and os.path.basename(folder) in ("workers", "_workers"):
+            return _SCRIPTS[name]
     return ""
 
 
