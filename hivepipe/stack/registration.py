@@ -368,10 +368,7 @@ def _text(record: dict[str, str]) -> str:
     refuse_broken_line(*record.values())
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
-        raise RegistrationError(
-            f"the record of {record['home']} would have more than {LARGEST_RECORD_BYTES} bytes: "
-            "use shorter paths"
-        )
+        raise RegistrationError(f"use shorter paths, the record is too long: {record['home']}")
     return text
 
 
@@ -400,7 +397,4 @@ def _claim(folder: str) -> None:
         raise RegistrationError(f"{folder} must be a folder of yours with mode 0700")
     os.chmod(folder, 0o700)
     if not in_tree and not is_private_folder(folder):
-        raise RegistrationError(
-            f"other users can enter {folder}, and its file system does not allow to change that: "
-            "use a folder on another one"
-        )
+        raise RegistrationError(f"other users can enter {folder}: use another file system")

@@ -102,7 +102,7 @@ def test_down_all_stops_the_other_homes_beside_a_bad_record(six_homes: list[str]
     Path(record_path(bad)).write_text(f"home={bad}\nstate=on\njunk={'x' * 4096}\n")
     done = CliRunner().invoke(main, ["down", "--all"])
     assert done.exit_code == 1
-    assert f"{bad}: the record of {bad} would have more than" in done.output
+    assert f"{bad}: use shorter paths, the record is too long: {bad}" in done.output
     assert {each["state"] for each in records() if each["home"] != bad} == {"down"}
 
 
