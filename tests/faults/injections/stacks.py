@@ -46,7 +46,8 @@ def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
             os.kill(writer, signal.SIGKILL)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not is_alive(pid), "the supervisor lives")
-    os.kill(scheduler, signal.SIGCONT)  # otherwise `up` would wait for it
+    with suppress(ProcessLookupError):  # a worker may have started the stack already
+        os.kill(scheduler, signal.SIGCONT)  # otherwise `up` would wait for it
     arena.command("up", "-d")
     arena.stop_the_clock()
     assert int(path.read_text()) != pid
