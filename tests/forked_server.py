@@ -179,7 +179,7 @@ def serve(control):
 
 
 def starts_supervisor(asked):
-    return KIND == "commands" and asked["words"][:1] in (["up"], ["restart"])
+    return KIND == "commands" and asked["words"][:1] in (["up"], ["restart"], ["move-home"])
 
 
 def fork_after_run():
