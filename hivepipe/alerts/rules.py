@@ -146,7 +146,8 @@ def _of_updates(vitals: Vitals) -> Iterator[Alert]:
         if all_ >= SHARE_LEAST and nothing * 100 >= all_ * SHARE_PERCENT
     ]
     if counts:
-        yield Alert("no_effect", f"no-op updates within {_span(SHARE_SECS)}: {', '.join(counts)}")
+        text = f"updates that changed no row within {_span(SHARE_SECS)}: {', '.join(counts)}"
+        yield Alert("no_effect", text)
 
 
 def _of_servers(vitals: Vitals) -> Iterator[Alert]:

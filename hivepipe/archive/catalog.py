@@ -121,7 +121,8 @@ class Catalog:
             if (entry["agent_id"] or entry["session_id"]).startswith(start)
         ]
         if not found:
-            raise ArchiveError(f"no archive of a session or subagent {start}")
+            text = f"no archive of a session or subagent whose id begins with {start}"
+            raise ArchiveError(f"{text}: see `hivepipe archive list --agents`")
         if len(found) > 1:
             some = ", ".join(sorted(found)[:5])
             raise ArchiveError(f"more than one archive begins with {start}: {some}")

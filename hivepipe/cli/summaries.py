@@ -160,7 +160,7 @@ def _by(entry: dict[str, Any]) -> str:
 def show(session: str) -> None:
     """Show the newest summary of a session; SESSION may be a prefix."""
     with store_here() as store:
-        found = stored.list_summaries(store, store.full_id("summary", session))
+        found = stored.list_summaries(store, store.full_id("session with a summary", session))
     if show_json(summaries=found):
         return
     entry = found[0]

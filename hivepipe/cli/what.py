@@ -34,7 +34,7 @@ KEPT = {
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
 TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted")
-_SECRETS = "secrets of known forms are replaced; try it with `hivepipe redact FILE`"
+_SECRETS = "keys, tokens and passwords are replaced; try it with `hivepipe redact FILE`"
 
 _CONTROL = (
     "`hivepipe off` pauses; `hivepipe forget ID` or `hivepipe uninstall --purge` deletes data"

@@ -37,7 +37,7 @@ _IDS = {
         ORDER BY 1
     """,
     "agent": "SELECT id FROM agents WHERE id >= :prefix AND id < :behind ORDER BY 1",
-    "summary": """
+    "session with a summary": """
         SELECT DISTINCT session_id AS id FROM summaries
         WHERE session_id >= :prefix AND session_id < :behind ORDER BY 1
     """,

@@ -72,11 +72,15 @@ def adopt_old_home(project: str, old: str) -> str:
     home = read_record(old).get("home") or real_path(home_of_project(old))
     if not os.path.isdir(home):
         raise TreeError(
-            f"nothing was recorded for {old}; a `.hive-mind` here: hivepipe init --adopt"
+            f"nothing was recorded for {old}; if {project} has a `.hive-mind` of yours, run "
+            "`hivepipe init --adopt`"
         )
     place = locate(project)
     if read_record(project).get("home") not in (None, home) and not holds_nothing(place):
-        raise TreeError(f"{project} has a home, {place.home}: `hivepipe uninstall` leaves it")
+        raise TreeError(
+            f"{project} already has data in {place.home}: run `hivepipe uninstall` first; the data "
+            "stays there"
+        )
     stack = Stack.prepared(home)
     with lifecycle.at_rest(stack, old, project):
         of_home = read_record(home)  # its `tree` names the place where the data is now

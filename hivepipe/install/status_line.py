@@ -95,7 +95,7 @@ def _entry(text: str) -> dict[str, Any]:
 
 
 def _behind(command: str) -> list[str] | None:
-    """Return the arguments of hivepipe's command, or None if another program wrote it."""
+    """Return the arguments of hivepipe's command, or None for another program's command."""
     ours = _OURS.fullmatch(command)
     if not ours:
         return None

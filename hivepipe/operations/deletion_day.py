@@ -18,9 +18,9 @@ def first_deletion(home: str) -> float:
 
 
 def may_delete(home: str, job: Origin) -> bool:
-    """Tell whether the time of the event can be trusted to make data outdated.
+    """Tell whether a run may delete outdated data: not within a day of the installation.
 
-    After a month without a run the clock may be wrong, so this run deletes nothing.
+    After a month without a run the clock may be wrong, so that run deletes nothing either.
     """
     if job.event_time_ns / 1e9 < first_deletion(home):
         return False

@@ -210,7 +210,7 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("INSERT INTO counters VALUES ('zero_rows:update_checkpoint', 5)")
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
-    assert alert["text"] == "no-op updates within 15 min: 5 of 100 update_checkpoint"
+    assert alert["text"] == "updates that changed no row within 15 min: 5 of 100 update_checkpoint"
 
 
 def test_summaries_near_their_cap_are_reported(

@@ -113,6 +113,8 @@ def test_without_agreement_no_call_is_made(scene: Scene, llm: Provider) -> None:
     assert "Mended 2" in row["summary"]
     assert llm.requests == []
     assert "  metadata  " in scene.command("summaries", "list")
+    refused = scene.command("summaries", "show", "absent", expect=1)
+    assert "no session with a summary has the id absent" in refused
     assert "nothing is sent" in scene.command("what")
 
 

@@ -49,7 +49,7 @@ RAISED: list[tuple[dict[str, Any], str, str]] = [
      "the database has not been writable for 3 min: database is locked"),
     ({"hive": {"done": 9, "working": 3, "need_input": 2, "died": 1}}, "hive_workers", HIVE),
     ({"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}}, "no_effect",
-     "no-op updates within 15 min: 1 of 20 update_checkpoint"),
+     "updates that changed no row within 15 min: 1 of 20 update_checkpoint"),
 ]  # fmt: skip
 
 
