@@ -43,7 +43,7 @@ class Database:
         A new database gets the number of its home (hivepipe.db.tree) with its first page. So a file
         that another process deleted at this moment is never created again without the number.
         """
-        self.path, self._log_path = path, Path(f"{path}-wal")
+        self.path = path
         refuse_tracked(path)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class Database:
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA foreign_keys=ON")
             migrate(self._connection, path.parent / "backups")
-            self._file, self._log = _file_at(path), _file_at(self._log_path)
+            self._file = _file_at(path)
         except BaseException as error:
             self._connection.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
@@ -122,16 +122,14 @@ class Database:
         """Run the block in one transaction; the write lock is taken at its start.
 
         Also raise sqlite3.OperationalError if the file was removed or replaced meanwhile, because
-        no other process can open the file that has the commit. The rows in a removed log are stored
-        in the file first; afterwards the database must be opened again.
+        no other process can open the file that has the commit.
         """
         with transaction(self._connection):
             yield
         if _file_at(self.path) != self._file:
             raise sqlite3.OperationalError("the database file was removed or replaced")
-        if _file_at(self._log_path) != self._log:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            raise sqlite3.OperationalError(f"{self._log_path} was removed or replaced")
+        # A removed log is never checkpointed: another process may have begun a new one, and a mix
+        # of their pages is a damaged database.
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

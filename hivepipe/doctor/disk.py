@@ -7,6 +7,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from hivepipe import git
@@ -89,10 +90,23 @@ def room(facts: Facts) -> Iterator[Finding]:
 def wal(facts: Facts) -> Iterator[Finding]:
     """Find a write-ahead log that was deleted, or that keeps growing while a program reads."""
     path = Path(f"{database_path(facts.place.home)}-wal")
+    if any(
+        _holds(process.pid, f"{path} (deleted)") for process in chain(*facts.processes.values())
+    ):
+        text = f"{path} was deleted: new rows are invisible until the stack stops and stores them"
+        yield Finding(text, "hivepipe restart")
     size = path.stat().st_size if path.exists() else 0
     if size > LARGE_WAL_BYTES:
         text = f"{path} has {size / 1e6:.0f} MB: a program keeps a long read transaction open"
         yield Finding(text, "hivepipe restart")
+
+
+def _holds(pid: int, target: str) -> bool:
+    """Tell whether a process has a file open, by the name that /proc shows."""
+    with suppress(OSError):
+        folder = f"/proc/{pid}/fd"
+        return target in [os.readlink(f"{folder}/{each}") for each in os.listdir(folder)]
+    return False
 
 
 def database(facts: Facts) -> Iterator[Finding]:

@@ -95,22 +95,6 @@ def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first
     assert seen == [("kept",)]
 
 
-def test_rows_in_a_removed_log_are_kept_although_others_use_the_database(tmp_path: Path) -> None:
-    path = tmp_path / "hive.db"
-    writer, sql = Database(path), "INSERT INTO applied VALUES (:id, 'now')"
-    with writer.transaction():
-        writer.execute(sql, {"id": "before"})
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("SELECT * FROM applied").fetchall()
-        Path(f"{path}-wal").unlink()
-        removed = pytest.raises(sqlite3.OperationalError, match="was removed")
-        with removed, writer.transaction():
-            writer.execute(sql, {"id": "after"})
-        writer.close()
-        seen = Database(path).rows("SELECT job_id FROM applied")
-    assert {row["job_id"] for row in seen} == {"before", "after"}
-
-
 def database_with_counters(path: Path, rows: int) -> Database:
     """Return a database with many counters and a long write-ahead log."""
     db = Database(path)

@@ -386,6 +386,12 @@ RUNNING: dict[str, tuple[str, Cause, str, bool]] = {
         "70 MB",
         True,
     ),
+    "a deleted log of the database": (
+        "wal",
+        lambda u: [each.unlink() for each in home(u).glob("hive.db-wal")],
+        "was deleted",
+        True,
+    ),
     "a failed job": ("failed-jobs", fail_a_job, "1 failed job", False),
     "a foreign job": (
         "foreign-jobs",
