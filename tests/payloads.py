@@ -164,6 +164,38 @@ POST_BASH = _tool(
     duration_ms=6120,
 )
 
+# Responses to `echo same >> ran.txt`, by 2.1.332 with --permission-mode bypassPermissions.
+APPENDED, APPENDED_AGAIN = (
+    {
+        "stdout": "",
+        "stderr": "",
+        "interrupted": False,
+        "isImage": False,
+        "noOutputExpected": False,
+        "bashEditDiff": {
+            "files": [{"filePath": f"{CWD}/ran.txt", "hunks": [hunk], **more}],
+            "moreFiles": 0,
+            "changedFiles": [f"{CWD}/ran.txt"],
+        },
+    }
+    for hunk, more in (
+        (
+            {"oldStart": 0, "oldLines": 0, "newStart": 1, "newLines": 1, "lines": ["+same"]},
+            {"created": True},
+        ),
+        (
+            {
+                "oldStart": 1,
+                "oldLines": 1,
+                "newStart": 1,
+                "newLines": 2,
+                "lines": [" same", "+same"],
+            },
+            {},
+        ),
+    )
+)
+
 FAILED_BASH = _tool(
     "PostToolUseFailure",
     "Bash",

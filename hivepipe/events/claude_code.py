@@ -45,6 +45,10 @@ MACHINE_MADE = (
     "Another Claude session sent a message:\n",
     "Another Claude session sent a message while you were working:\n",
 )
+# Members of a Bash result that differ between equal calls: the files that the command changed, and
+# the file with its long output.
+EDIT_DIFF = "bashEditDiff"
+VARYING = (EDIT_DIFF, "persistedOutputPath")
 FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
 
 
@@ -235,7 +239,10 @@ class _TextOf:
 
 
 class ToolEvent(Event):
-    """A tool call, before or after its execution."""
+    """A tool call, before or after its execution.
+
+    `outcome` is the tool's response, or an error, without what differs between equal calls.
+    """
 
     __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
     is_activity = True
@@ -244,8 +251,10 @@ class ToolEvent(Event):
         self.tool = self._tool(fields)
         self.tool_use_id = self._id(fields, "tool_use_id")
         self.tool_input = self._object(fields, "tool_input")
-        self.outcome = fields.get("tool_response")  # the complete response of the tool
-        self.response: Fields = self.outcome if isinstance(self.outcome, dict) else {}
+        self.outcome = outcome = fields.get("tool_response")
+        self.response: Fields = outcome if isinstance(outcome, dict) else {}
+        if not self.response.keys().isdisjoint(VARYING):
+            self.outcome = {name: it for name, it in self.response.items() if name not in VARYING}
         self.duration_ms = self._count(fields, "duration_ms")
 
     def _tool(self, fields: Fields) -> str:
@@ -269,6 +278,13 @@ class ToolEvent(Event):
     # model and type of the agent that the call spawned
     resolved_model = _TextOf("response", "resolvedModel")
     spawned_type = _TextOf("response", "agentType")
+
+    @property
+    def has_changed_files(self) -> bool:
+        """Tell whether a Bash command changed files, as far as Claude Code compared them."""
+        diff = self._object(self.response, EDIT_DIFF)
+        # Without `files`, an "unavailable" diff lists files that the command may have left alone.
+        return bool(diff.get("files") or (diff.get("changedFiles") and not diff.get("unavailable")))
 
     @property
     def spawned_agent(self) -> str:

@@ -50,8 +50,8 @@ PROMPT = "|"
 # Tools whose calls contain a description that varies between equal calls.
 _DESCRIBED = ("Bash", *AGENT_TOOLS)
 
-# The kind of a call; the result of a denied call.
-EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
+# The kind of a call: an edit tool, a command that changed files, ...; the result of a denied call.
+EDIT, CHANGE, WAITING, POLL, OTHER = "e", "f", "w", "p", "c"
 DENIED = "-"
 LISTED = "calls-listed"
 WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting; one is shown per session
@@ -96,11 +96,10 @@ class Watch:
         elif isinstance(event, ToolEvent):
             self.pattern = _pattern(event.tool, event.tool_input, event)
             self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
-            is_edit = event.tool in claude_code.EDIT_TOOLS
             if isinstance(event, PreToolUse):
                 self.id = self.id or _hash(f"{event.digest.hex()} {context.event_time_ns}")
-            elif is_edit and isinstance(event, PostToolUse):
-                self.kind = EDIT
+            elif isinstance(event, PostToolUse):
+                self.kind = _kind_of_result(event)
 
     def may_be_answered(self, note_result: str = "") -> bool:
         """Tell whether this event may get an answer; `hivepipe.guard.check` decides.
@@ -159,6 +158,12 @@ def record_elsewhere(runtime: str) -> None:
         posix.unlink(f"{runtime}/{LISTED}")
     except OSError:  # usually there is no mark
         return
+
+
+def _kind_of_result(event: PostToolUse) -> str:
+    if event.tool in claude_code.EDIT_TOOLS:
+        return EDIT
+    return CHANGE if event.has_changed_files else OTHER
 
 
 def _pattern(tool: str, arguments: Fields, event: Event) -> str:

@@ -112,7 +112,7 @@ class Memory:
                 calls.append(f"{id}{of['pattern']}{of['kind']}{of['result']}")
                 activity["calls"] += 1
             elif of["verb"] == "result" and len(before) == 33:
-                kind = before[32]
+                kind = before[32] if before[32] != OTHER else of["kind"]
                 if of["failed"] == "1" and kind == EDIT:
                     kind = OTHER
                 calls[place] = f"{before[:32]}{kind}{of['result']}"

@@ -4,12 +4,22 @@ A call is a repetition if tool and arguments are the same and nothing has change
 
     its result differs from the previous one of that call   progress: its count is reset
     an edit tool changed a file                             the counts of all other calls are reset
+    a command changed a file, as the result shows           the same, except for edits and changes
     a new prompt, or another task                           all counts are reset
 
 On the hook path, before a tool call.
 """
 
-from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WAITING_SUBJECT, WINDOW
+from hivepipe.guard.client import (
+    CHANGE,
+    DENIED,
+    EDIT,
+    OTHER,
+    POLL,
+    WAITING,
+    WAITING_SUBJECT,
+    WINDOW,
+)
 from hivepipe.settings import DEFAULTS
 
 TYPE_CHECKING = False
@@ -121,19 +131,22 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
     """Return the pattern of each call, or "" if something has changed since that call."""
     last_result: dict[str, str] = {}
     progress: dict[str, int] = {}
-    file_changed = -1
+    edited = changed = -1
     for number, call in enumerate(calls):
         if call.result == DENIED:
             continue
         if call.kind == EDIT:
-            file_changed = number
+            edited = changed = number
+        elif call.kind == CHANGE:
+            changed = number
         if call.result:
             if last_result.get(call.pattern, call.result) != call.result:
                 progress[call.pattern] = number
             last_result[call.pattern] = call.result
+    reset_at = {EDIT: -1, CHANGE: edited}
     return [
         call.pattern
-        if number > progress.get(call.pattern, -1) and (call.kind == EDIT or number > file_changed)
+        if number > max(progress.get(call.pattern, -1), reset_at.get(call.kind, changed))
         else ""
         for number, call in enumerate(calls)
     ]

@@ -97,10 +97,12 @@ def test_a_loop_is_reported_once_with_the_call_that_makes_it_one(ann: Person) ->
     assert refused(ann.api.requests[-1]) == []
 
 
-def test_a_loop_is_denied_where_the_mode_says_so(ann: Person) -> None:
+@pytest.mark.parametrize("options", [(), ("--permission-mode", "bypassPermissions")])
+def test_a_loop_is_denied_where_the_mode_says_so(ann: Person, options: tuple[str, ...]) -> None:
+    ann.env["IS_SANDBOX"] = "1"  # else the client refuses to bypass permissions for root
     ann.hivepipe("guard", "mode", "all")
     ann.env["HIVEPIPE_GUARD_LOOP"] = "3 5"
-    ask(ann, STUCK)
+    ask(ann, STUCK, *options)
     assert occurrences(ann, WARNING.format(3, 5)) == [0] * 3 + [1] * 8
     denials = [DENIAL.format(count) for count in range(5, 11)]
     assert refused(ann.api.requests[-1]) == denials

@@ -58,6 +58,43 @@ def test_a_stuck_session_is_warned_once_and_then_denied(tmp_path: Path) -> None:
     ]
 
 
+def appended(number: int) -> list[dict[str, Any]]:
+    """Return a command that appends to a file; each call has another diff."""
+    fields = {"tool_use_id": f"t{number}", "tool_input": {"command": "echo same >> ran.txt"}}
+    response = payloads.APPENDED_AGAIN if number else payloads.APPENDED
+    return [
+        changed(payloads.PRE_BASH, **fields),
+        changed(payloads.POST_BASH, **fields, tool_response=response),
+    ]
+
+
+def test_equal_commands_with_different_diffs_or_output_files_are_a_loop(tmp_path: Path) -> None:
+    events = [event for number in range(15) for event in appended(number)]
+    assert [found.count for found in replayed(events, tmp_path).denied] == [15]
+    long = stuck(15)
+    for number, event in enumerate(long):
+        if "tool_response" in event:
+            event["tool_response"]["persistedOutputPath"] = f"/tool-results/{number}.txt"
+    assert [found.count for found in replayed(long, tmp_path / "other").denied] == [15]
+
+
+def test_a_command_that_changed_a_file_restarts_the_counts_of_other_calls(tmp_path: Path) -> None:
+    events = []
+    for number, event in enumerate(stuck(20)):
+        events.append(event)
+        if number == 20:
+            fields = {"tool_use_id": "change", "tool_input": {"command": "sed -i s/a/b/ x.py"}}
+            response = payloads.APPENDED_AGAIN
+            events.append(changed(payloads.PRE_BASH, **fields))
+            events.append(changed(payloads.POST_BASH, **fields, tool_response=response))
+    assert replayed(events, tmp_path).denied == []
+    diff = {**payloads.APPENDED["bashEditDiff"], "files": [], "unavailable": True}
+    for event in events:
+        if event["tool_use_id"] == "change" and "tool_response" in event:
+            event["tool_response"]["bashEditDiff"] = diff  # it proves no change
+    assert len(replayed(events, tmp_path / "other").denied) == 6
+
+
 def bash(number: int, **fields: Any) -> dict[str, Any]:
     return changed(payloads.PRE_BASH, tool_use_id=f"t{number}", **fields)
 

@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 
 from hivepipe import settings
 from hivepipe.guard import messages, rules
-from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
+from hivepipe.guard.client import CHANGE, DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
 from hivepipe.guard.rules import Call, Limits, Verdict, judge, kind_of, matches
 
 DEFAULTS = Limits()
 
 
 def calls(text: str) -> list[Call]:
-    """Parse calls: a letter is a call (E and F are edits), a digit after it is its result."""
+    """Parse calls: a letter is a call, in capitals of a kind; a digit after it is its result."""
     found: list[Call] = []
     for character in text.replace(" ", ""):
         if character.isdigit() or character == DENIED:
             found[-1].result = character
         else:
-            kinds = {"E": EDIT, "F": EDIT, "W": WAITING, "P": POLL}
+            kinds = {"C": CHANGE, "D": CHANGE, "E": EDIT, "F": EDIT, "W": WAITING, "P": POLL}
             found.append(Call(character, kinds.get(character, OTHER), ""))
     return found
 
@@ -39,7 +39,7 @@ def test_a_loop_is_warned_of_from_8_and_denied_from_15(times: int) -> None:
     assert verdict_of("a" * times) == expected
 
 
-@given(st.text("aaabbcEFWP1234- ", max_size=80), st.sampled_from("zEWP"), st.integers(3, 5))
+@given(st.text("aaabbcCDEFWP1234- ", max_size=80), st.sampled_from("zEWP"), st.integers(3, 5))
 def test_the_first_call_of_its_kind_gets_no_verdict(before: str, kind: str, least: int) -> None:
     limits = Limits(loop=f"{least} 9", alternation=f"9 {least}", empty_polls="1")
     assert limits.ignore_a_first
@@ -76,6 +76,13 @@ def test_another_result_is_progress_and_the_same_one_is_not() -> None:
 
 def test_results_are_compared_in_the_order_of_the_calls() -> None:
     assert verdict_of("a1 a a2 a a a a a a a a") == ("loop", 8, "warned")
+
+
+def test_a_change_by_a_command_restarts_the_counts_of_calls_that_change_nothing() -> None:
+    assert verdict_of("a" * 14 + "C1" + "a") is None
+    assert verdict_of("C1" * 14 + "C") == ("loop", 15, "denied")
+    assert verdict_of("C1D1" * 6) == ("alternation", 12, "denied")
+    assert verdict_of("C1E1" * 18 + "C") is None  # a build after each edit
 
 
 def test_a_changed_file_restarts_the_counts_of_other_tools() -> None:

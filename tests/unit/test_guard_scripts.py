@@ -15,7 +15,7 @@ CALLS = st.lists(
         ),
         st.sampled_from(["", *[f"{n:016x}" for n in range(12)]]),
         st.sampled_from(["a" * 16, "b" * 16]),
-        st.sampled_from(["c", "e", "w"]),
+        st.sampled_from(["c", "e", "f", "w"]),
         st.sampled_from(["0", "1"]),
         st.sampled_from(["", "task-1", "waiting"]),
     ),

@@ -8,7 +8,7 @@
 -- ARGV[5]    verb: call, result, batch, wait, prompt (of the user), notice (of Claude Code) or stop
 -- ARGV[6]    id of the call; '' means the latest call of that pattern
 -- ARGV[7]    pattern: hash of tool and arguments
--- ARGV[8]    kind of the call, one letter
+-- ARGV[8]    kind of the call, one letter; that of a result replaces OTHER
 -- ARGV[9]    hash of the result
 -- ARGV[10]   '1' if it failed, '0' if not, '' if that is unknown
 -- ARGV[11]   time of the event in ms
@@ -52,8 +52,9 @@ if verb == 'call' or verb == 'result' then
     redis.call('RPUSH', calls, known[place])
     redis.call('HINCRBY', activity, 'calls', 1)
   elseif verb == 'result' and #before == 33 then
-    -- A failed edit changed no file.
     local was = string.sub(before, 33)
+    if was == OTHER then was = kind end
+    -- A failed edit changed no file.
     if failed == '1' and was == EDIT then was = OTHER end
     redis.call('LSET', calls, place - 1, string.sub(before, 1, 32) .. was .. result)
   end
