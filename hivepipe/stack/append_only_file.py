@@ -2,7 +2,8 @@
 
 Redis 7 and later, and Valkey, do not open the file that follows a rewrite with O_APPEND. When the
 disk is full, they cut off a command that was written in part. But the next write begins where that
-part had ended, so the file has a gap of zeros. No command is missing, but no server loads the file.
+part had ended, so the file has a gap of zeros, and no server loads it. The server does not count
+the gap: when the disk is full again, it cuts off too much, and the end of earlier commands is lost.
 """
 
 import os
@@ -16,7 +17,8 @@ from hivepipe.files.regular_file import ANY_SIZE, read_bytes, regular
 _ARGUMENTS = re.compile(rb"\*(\d{1,9})\r\n").match
 _LENGTH = re.compile(rb"\$(\d{1,9})\r\n").match
 _END = b"\r\n"
-_ZEROS = re.compile(rb"\0+").match
+_END_OF_GAP = re.compile(rb"\0(?=\*\d)")
+_MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 
 def close_gaps(home: str) -> None:
@@ -24,20 +26,40 @@ def close_gaps(home: str) -> None:
     for path in Path(home, "appendonlydir").glob("*.incr.aof"):
         with suppress(OSError):
             data = read_bytes(path, ANY_SIZE)
-            if b"\0*" in data and (parts := [*_parts(data)])[1:]:
+            if _END_OF_GAP.search(data) and (parts := [*_parts(data)])[1:]:
                 _replace(path, Path(home, f"temp-{os.getpid()}.aof"), b"".join(parts))
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
-    """Yield what is between the gaps; a gap is where a command could begin."""
+    """Yield what is between the gaps, without what was cut off before a gap."""
     start = at = 0
     while at < len(data):
-        if zeros := _ZEROS(data, at):
+        if not (end := _end_of_transaction(data, at)):
+            if not (end := _end_of_gap(data, at)):  # a torn command: Redis decides
+                break
             yield data[start:at]
-            start = at = zeros.end()
-        elif not (at := _end_of_command(data, at)):  # a torn command: Redis decides
-            break
+            start = end
+        at = end
     yield data[start:]
+
+
+def _end_of_gap(data: bytes, at: int) -> int:
+    """Return where the gap ends that begins at `at`, or after a command cut off; 0 if none does."""
+    for found in _END_OF_GAP.finditer(data, at):
+        end = found.end()
+        is_gap = not data[at:end].strip(b"\0")
+        if is_gap or (data[at] in b"\0*" and _end_of_transaction(data, end)):
+            return end
+    return 0
+
+
+def _end_of_transaction(data: bytes, at: int) -> int:
+    """Return where the command or the whole transaction ends that begins at `at`, or 0."""
+    end = _end_of_command(data, at)
+    if data[at:end] == _MULTI:
+        while end and data[at:end] != _EXEC:
+            at, end = end, _end_of_command(data, end)
+    return end
 
 
 def _end_of_command(data: bytes, at: int) -> int:
@@ -56,8 +78,12 @@ def _end_of_command(data: bytes, at: int) -> int:
 
 def _replace(path: Path, temporary: Path, data: bytes) -> None:
     """Replace a file; Redis' start deletes `temporary` if this process is killed."""
-    with open(temporary, "wb", opener=regular) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb", opener=regular) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:  # the disk may be full still
+        temporary.unlink(missing_ok=True)
+        raise

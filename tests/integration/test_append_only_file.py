@@ -1,5 +1,7 @@
 """Redis' append-only file after a full disk."""
 
+import errno
+import os
 import resource
 import signal
 
@@ -13,7 +15,8 @@ from hivepipe.stack.redis_server import version_of
 from tests.conftest import Home, Writer, find_server, redis_files, redis_log, until
 
 
-def test_commands_around_a_short_write_are_loaded(private_home: Home) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_commands_around_a_short_write_are_loaded(private_home: Home, times: int) -> None:
     if (version_of(find_server()) or ())[:1] < (7,):
         pytest.skip("Redis 6.2 opens its file for appending")
     home = private_home
@@ -25,21 +28,29 @@ def test_commands_around_a_short_write_are_loaded(private_home: Home) -> None:
             client.bgrewriteaof()
             until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "no rewrite")
             client.set("before", "1")
-            # Stands for a full disk: a write is cut short, later ones are refused.
-            limit(client, redis_files(home.path)[-1].stat().st_size + 10)
-            client.set("meanwhile", "1")
-            with pytest.raises(redis.ResponseError, match="MISCONF"):
-                client.set("refused", "1")
-            limit(client, resource.RLIM_INFINITY)
-            until(lambda: is_set(client, "after"), "Redis still writes nothing")
+            fill_disk(client, home, "meanwhile")
+            if times == 2:
+                client.set("cut off", "1")
+                fill_disk(client, home, "again")
         server.end(signal.SIGKILL)
         assert b"\0" in redis_log(home.path), "no gap: this test can go"
         server.start()
         until(lambda: answers(home.address), "Redis does not load its file")
         with redis.Redis(unix_socket_path=home.address) as client:
-            assert set(client.keys()) == {b"before", b"meanwhile", b"after"}
+            again = {b"again"} if times == 2 else set()
+            assert set(client.keys()) == {b"before", b"meanwhile", b"after", *again}
     finally:
         server.end()
+
+
+def fill_disk(client: redis.Redis, home: Home, name: str) -> None:
+    """Cut a write short, as a full disk does; later ones are refused until there is room."""
+    limit(client, redis_files(home.path)[-1].stat().st_size + 10)
+    client.set(name, "1")
+    with pytest.raises(redis.ResponseError, match="MISCONF"):
+        client.set("refused", "1")
+    limit(client, resource.RLIM_INFINITY)
+    until(lambda: is_set(client, "after"), "Redis still writes nothing")
 
 
 def limit(client: redis.Redis, size: int) -> None:
@@ -54,7 +65,10 @@ def is_set(client: redis.Redis, name: str) -> bool:
         return False
 
 
-def test_only_zeros_between_commands_are_removed(private_home: Home) -> None:
+def test_only_gaps_and_what_they_cut_off_are_removed(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transaction = b"*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nEXEC\r\n"
     command = b"*2\r\n$3\r\nGET\r\n$6\r\n\r\n\0\0*1\r\n"
     path = private_home.path / "appendonlydir" / "appendonly.aof.2.incr.aof"
     path.parent.mkdir(parents=True)
@@ -63,7 +77,10 @@ def test_only_zeros_between_commands_are_removed(private_home: Home) -> None:
         command * 2: command * 2,
         command + bytes(9) + command + bytes(5) + command: command * 3,
         command + bytes(9) + torn: command + torn,
-        torn + bytes(9) + command: torn + bytes(9) + command,
+        command + torn + bytes(9) + command + torn: command * 2 + torn,
+        command + transaction[:-1] + bytes(9) + transaction: command + transaction,
+        command + bytes(9) + b"*" + bytes(9) + command: command * 2,
+        torn + b"\0*1" + torn: torn + b"\0*1" + torn,
         b"REDIS0011\n\0" + command: b"REDIS0011\n\0" + command,
         bytes(700) + command: command,
         b"": b"",
@@ -71,4 +88,12 @@ def test_only_zeros_between_commands_are_removed(private_home: Home) -> None:
         path.write_bytes(found)
         close_gaps(str(private_home.path))
         assert path.read_bytes() == wanted
+    path.write_bytes(found := command + bytes(9) + command)
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    close_gaps(str(private_home.path))
+    assert path.read_bytes() == found
     assert [*private_home.path.iterdir()] == [path.parent]
