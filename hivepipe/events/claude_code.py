@@ -42,8 +42,8 @@ USERS_SOURCES = ("", "user", "sdk")  # sources of prompts; before 2.1.330 prompt
 # Beginnings of prompts that Claude Code makes: a task has ended, or an agent of the team writes.
 MACHINE_MADE = (
     "<task-notification>",
-    "Another Claude session sent a message:\n",
-    "Another Claude session sent a message while you were working:\n",
+    "Another Claude session sent a message:\n<",
+    "Another Claude session sent a message while you were working:\n<",
 )
 # Members of a Bash result that differ between equal calls: the files that the command changed, and
 # the file with its long output.
