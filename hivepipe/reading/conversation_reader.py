@@ -126,7 +126,7 @@ class Reader:
         inner = depth + (not depth and line.get("isSidechain") is True and "agentId" not in line)
         for piece in pieces_of(line):
             placed = piece._replace(offset=offset, depth=inner)
-            if piece.kind == USER and not depth and (earlier := self._taken_back(line, piece)):
+            if piece.kind == USER and not inner and (earlier := self._taken_back(line, piece)):
                 note = f"the conversation continues from before the prompt: {earlier}"
                 yield placed._replace(kind=NOTE, text=note)
             if piece.kind == CALL:

@@ -156,13 +156,19 @@ def _words(line: Fields, words: str) -> Piece:
     if is_own or is_machine_made(words):
         return Piece(NOTE, words)
     if words.startswith(_OF_LOCAL_COMMANDS):
-        return Piece(NOTE, _LOCAL_TAG.sub("", words))
+        output = _LOCAL_TAG.sub("", words)
+        return Piece(NOTE, _unescaped(output) if words.startswith("<bash-") else output)
     return Piece(USER, _command(words) or words)
+
+
+def _unescaped(output: str) -> str:
+    """Return the output of a shell command as the shell wrote it: Claude Code escapes it."""
+    return output.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _command(words: str) -> str:
     """Return a slash or shell command as the user typed it, or "" for any other text."""
-    if words.startswith(_BASH):
+    if words.startswith(_BASH) and words.endswith(_BASH_END):
         return f"! {words.removeprefix(_BASH).removesuffix(_BASH_END)}"
     if not words.lstrip().startswith("<command-") or len(words) > _LONGEST_COMMAND:
         return ""

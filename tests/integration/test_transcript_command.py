@@ -190,7 +190,12 @@ def test_a_prompt_that_replaces_another_is_announced(home: Home) -> None:
         return transcript_line(home, number, "user", text(f"try {id}"), uuid=id, parentUuid=follows)
 
     lines = prompt(10, "p1", "m8") + prompt(11, "p2", "p1") + prompt(12, "p3", "m8")
-    path.write_bytes(path.read_bytes() + lines + prompt(12, "p3", "m8") + prompt(13, "p4", "p3"))
+    lines += prompt(12, "p3", "m8") + prompt(13, "p4", "p3")
+    # Claude Code of 2025 wrote prompts of its subagents here.
+    for id in ("s1", "s2"):
+        side = {"uuid": id, "parentUuid": "m7", "isSidechain": True}
+        lines += transcript_line(home, 14, "user", text(id), **side)
+    path.write_bytes(path.read_bytes() + lines)
     command(home, "archive", "sweep")
     shown = command(home, "transcript", SESSION, "--utc")
     assert shown.count("the conversation continues from before the prompt") == 1
