@@ -133,7 +133,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
     """Return the project and the home that `up` registers."""
     override = variable("HIVEPIPE_HOME")
     project = main_checkout(real_path("."))  # hooks in a linked git worktree look here
-    if not override:
+    if not (override or adopt):
         refuse_renamed(project)
     home = absolute(override) if override else registration.own_home(project, adopt=adopt)
     registration.refuse_broken_line(home if override else project, home)

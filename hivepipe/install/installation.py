@@ -211,7 +211,8 @@ def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str
     project = main_checkout(here)
     override = variable("HIVEPIPE_HOME")
     if not override:
-        refuse_renamed(project)
+        if not adopt:
+            refuse_renamed(project)
         return project, registration.own_home(project, adopt=adopt)
     home = absolute(override)
     if f"{project}/".startswith(f"{real_path(home).rstrip('/')}/"):

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from hivepipe.db.foreign import is_own
+from hivepipe.errors import RegistrationError
 from hivepipe.files.owner import another_owner
 
 # Names that never occur in the predecessor's home.
@@ -24,6 +25,13 @@ def is_marked(home: str) -> bool:
 def has_data(home: str) -> bool:
     """Tell the same of a folder or of a link to one."""
     return is_whole(home) or (_is_users(home) and is_own(Path(home, "hive.db")))
+
+
+def has_data_to_adopt(home: str) -> bool:
+    """Tell the same; raise RegistrationError if another user made the folder."""
+    if owner := another_owner(home):
+        raise RegistrationError(f"{home} belongs to {owner}: leave out --adopt")
+    return has_data(home)
 
 
 def is_whole(home: str) -> bool:

@@ -36,7 +36,7 @@ from hivepipe.home import (
     user_folder,
     write_small,
 )
-from hivepipe.stack.home_marks import has_data, is_whole
+from hivepipe.stack.home_marks import has_data, has_data_to_adopt, is_whole
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import record_files, records_folder
 from hivepipe.stack.root_user import refuse_root
@@ -137,14 +137,14 @@ def own_home(project: str, *, adopt: bool = False) -> str:
     """Return a project's own home: the recorded one of version 1.0.0, or one outside its work tree.
 
     With `adopt`, a home of version 1.0.0 in the tree is returned even if it is not recorded. Raise
-    RegistrationError if using the data in the tree would hide what was recorded since.
+    RegistrationError if it is another user's, or would hide what was recorded since.
     """
     old = f"{project}{IN_PROJECT}"
     recorded = read_record(project).get("home", "")
     if recorded == old:
         return old
     home = recorded if is_of_one_project(recorded) else new_home(project)
-    adopts = adopt and has_data(old)
+    adopts = adopt and has_data_to_adopt(old)
     if adopts and os.path.lexists(database_in(home, "")):
         raise RegistrationError(
             f"{home} has a database of its own, so {old} cannot be used: run `hivepipe down`, and "

@@ -71,6 +71,35 @@ def test_a_copy_of_a_project_gets_a_home_of_its_own(user: User) -> None:
     assert ids(user, copy.name) == set()
 
 
+def test_hooks_of_another_machine_or_of_a_clone_are_not_of_a_renamed_project(user: User) -> None:
+    user.hivepipe("init")
+    clone, foreign = user.home / "clone", user.home / "foreign"
+    for folder in (clone, foreign):
+        shutil.copytree(user.project, folder)
+        user.own(folder)
+    user.git("init", cwd=clone)
+    user.git("add", "--force", ".claude", cwd=clone)
+    settings = foreign / ".claude/settings.local.json"
+    settings.write_text(settings.read_text().replace(str(user.home), "/home/another"))
+    shutil.rmtree(user.project)
+    for folder in (clone, foreign):
+        user.hivepipe("up", "-d", cwd=folder)
+        user.hivepipe("init", cwd=folder)
+
+
+def test_adopt_takes_the_data_of_a_copy_although_a_project_is_missing(user: User) -> None:
+    user.hivepipe("init", "--in-tree")
+    record(user, "before")
+    user.hivepipe("down")
+    copy = user.home / "copy"
+    shutil.copytree(user.project, copy)
+    user.own(copy)
+    shutil.rmtree(user.project)
+    assert "move-home --from" in user.hivepipe("init", cwd=copy, expect=1)
+    user.hivepipe("init", "--adopt", cwd=copy)
+    assert ids(user, copy.name) == {"before"}
+
+
 def test_a_linked_folder_of_the_users_data_may_hold_the_home_of_data_in_a_tree(user: User) -> None:
     share = user.home / "share"
     share.mkdir()

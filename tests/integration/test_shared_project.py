@@ -155,3 +155,6 @@ def test_a_home_of_another_user_in_the_project_is_not_looked_at(
     said = user.hivepipe("doctor")
     assert ".hive-mind" not in said
     assert "failed" not in said
+    for words in (("init", "--adopt"), ("up", "-d", "--adopt")):
+        said = user.hivepipe(*words, expect=1)
+        assert f"{theirs} belongs to " in said
