@@ -393,6 +393,12 @@ ALL: dict[str, Payload] = {
 }
 
 
+def pasted(text: str) -> str:
+    """Return a text in the form in which 2.1.332 puts a pasted text into a prompt."""
+    tag = 'pasted_content id="3e35">'
+    return f"\n\n<{tag}\n{text}\n</{tag}\n\n"
+
+
 def spooled_start(session: str, project: str) -> dict[str, Any]:
     """Return the job of a spool file that would start a session."""
     metadata = {"session": session, "instance": "i", "project": project, "cwd": project}

@@ -198,7 +198,7 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """A turn begins. The whole prompt is searched, but only its beginning is stored.
+    """A turn begins. The whole prompt is searched; of a long one only the beginning is stored.
 
     `is_users` is False for a prompt made by Claude Code, for example when a background task ended.
     """
@@ -208,10 +208,14 @@ class UserPromptSubmit(Event):
     is_activity = True
 
     def _read(self, fields: Fields) -> None:
-        self.prompt = self._text(fields, "prompt", CAP_TEXT)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
         whole = fields.get("prompt")
         self.whole_prompt = whole if isinstance(whole, str) else ""
+        if len(self.whole_prompt) > CAP_TEXT:
+            from hivepipe.events.pastes import with_short_pastes  # noqa: PLC0415  rare
+
+            fields = {"prompt": with_short_pastes(self.whole_prompt, CAP_TEXT)}
+        self.prompt = self._text(fields, "prompt", CAP_TEXT)
         source = self._text(fields, "source", CAP_NAME)
         self.is_users = source in USERS_SOURCES and not is_machine_made(self.whole_prompt)
 

@@ -11,6 +11,7 @@ from hivepipe.agents.briefing import words
 from hivepipe.agents.briefing.words import Notes
 from hivepipe.db.database import Database
 from hivepipe.operations.briefing_files import BriefingFiles
+from tests import payloads
 
 TIME = "2026-11-21T09:10:00.000Z"
 texts = st.text(max_size=5_000) | st.just("x" * 20_000)
@@ -45,6 +46,11 @@ def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
     assert "(2026-11-21 09:10 UTC):\n> two of three" in text
     assert "> Now the\n> third" in text
     assert words.goal_part(None, "") == ""
+
+
+def test_a_long_paste_does_not_hide_the_words_after_it() -> None:
+    prompt = f"{payloads.pasted('a log ' * 200)}Fix the numbat"
+    assert words.goal_part(None, prompt).endswith("> Fix the numbat")
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,36 @@ def test_texts_are_cut_at_their_caps(label: str, field: str, attribute: str, cap
         assert all_fields(event)[attribute] == text[:cap]
 
 
+def test_the_words_around_long_pastes_are_kept() -> None:
+    prompt = (
+        f"Look: {payloads.pasted('a log ' * 500)}and {payloads.pasted('x' * 3000)} Fix the numbat"
+    )
+    event = parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt))
+    kept = all_fields(event)
+    start = ("a log " * 500)[:175]
+    assert (
+        kept["prompt"].replace("\n", "|").startswith(f'Look: ||<pasted_content id="3e35">|{start}')
+    )
+    assert kept["prompt"].endswith(" Fix the numbat")
+    assert "xx" not in kept["prompt"]  # a token is not cut
+    assert len(kept["prompt"]) < 500
+    assert kept["whole_prompt"] == prompt
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"{payloads.pasted('short ' * 300)} Fix it",
+        "Why does <pasted_content id= break? " * 60,
+        f"{payloads.pasted('short')} {'my words ' * 300}",
+    ],
+    ids=["a short prompt", "no paste", "a short paste"],
+)
+def test_other_prompts_keep_their_beginning(prompt: str) -> None:
+    event = parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt))
+    assert all_fields(event)["prompt"] == prompt[:2000]
+
+
 @pytest.mark.parametrize(
     "id", [payloads.SESSION, "toolu_01Hq7callers", "a", "A.b_c-9", "x" * 128, "..a"]
 )

@@ -7,6 +7,7 @@ an injection. Text from other sources (a title, a task, a file, a prompt) is quo
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from hivepipe.events.pastes import with_short_pastes
 from hivepipe.text.quoting import cut, of_repository, on_one_line, quoted
 
 Entry = Mapping[str, Any]
@@ -46,8 +47,7 @@ def goal_part(task: Entry | None, prompt: str) -> str:
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
     if prompt:
-        quote = quoted(prompt, _MOST_PROMPT_CHARS)
-        found.append(f"The last prompt of the user before the compaction was:\n{quote}")
+        found.append(f"The last prompt of the user before the compaction was:\n{_prompt(prompt)}")
     return cut("\n\n".join(found), MOST_GOAL_CHARS)
 
 
@@ -129,8 +129,12 @@ def _last_session(last: Entry) -> str:
     if last["summary"]:
         return f"{head}\nIts summary:\n{quoted(last['summary'], _MOST_SUMMARY_CHARS)}"
     if last["prompt"]:
-        return f"{head}\nIts last prompt was:\n{quoted(last['prompt'], _MOST_PROMPT_CHARS)}"
+        return f"{head}\nIts last prompt was:\n{_prompt(last['prompt'])}"
     return head
+
+
+def _prompt(text: str) -> str:
+    return quoted(with_short_pastes(text, _MOST_PROMPT_CHARS), _MOST_PROMPT_CHARS)
 
 
 def _session_line(session: Entry) -> str:
