@@ -1,6 +1,5 @@
 """tests/coverage.md has a row for every system, and the tests and modules in it exist."""
 
-import ast
 import functools
 import re
 
@@ -15,11 +14,7 @@ SYSTEMS = cells(PAGE, "## Systems")
 @functools.cache
 def functions_of(file: str) -> frozenset[str]:
     path = ROOT / "tests" / f"{file}.py"
-    return frozenset(
-        node.name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-    )
+    return frozenset(re.findall(r"^def (\w+)\(", path.read_text(), re.MULTILINE))
 
 
 def test_every_system_has_a_row() -> None:

@@ -190,8 +190,9 @@ def test_make_help_lists_every_target_for_people() -> None:
 def read_variables() -> frozenset[str]:
     """Return hivepipe's variables that the code reads by name."""
     found: set[str] = set()
-    for file in [*ROOT.glob("hivepipe/**/*.py"), *ROOT.glob("workers/*.py")]:
-        for node in ast.walk(ast.parse(file.read_text())):
+    files = [*ROOT.glob("hivepipe/**/*.py"), *ROOT.glob("workers/*.py")]
+    for text in filter(re.compile("HIVEPIPE_").search, map(Path.read_text, files)):
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             called = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
