@@ -14,7 +14,8 @@ from hivepipe.archive import upkeep
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import callbacks_of
 from hivepipe.operations.job_context import JobContext
-from hivepipe.redact.found_values import MOST, Learned
+from hivepipe.redact import found_values
+from hivepipe.redact.found_values import Learned
 from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
 from tests.archive_scene import REDACTOR, Scene, line, lines
 from tests.learned_secrets import (
@@ -248,11 +249,14 @@ def test_a_value_is_found_in_any_context() -> None:
                 json.loads(clean)
 
 
-def test_a_session_learns_a_limited_number_of_values_and_none_without_a_key() -> None:
+def test_a_session_learns_a_limited_number_of_values_and_none_without_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(found_values, "MOST", 20)
     rng, session = random.Random(3), session_redactor()
-    for _ in range(MOST + 50):
+    for _ in range(25):
         session.redact_line(json.dumps({"password": expand("<A20>", rng)}).encode())
-    assert len(session.known) == MOST
+    assert len(session.known) == 20
     values, session = secrets("none"), Redactor().of_session()
     session.redact_line(environment(values).encode())
     assert session.redact_line(values.shop.encode()) == (values.shop.encode(), ())

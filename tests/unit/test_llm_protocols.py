@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,7 +24,11 @@ WRONG = {**SUMMARY, "files": "src/parser.py"}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Provider]:
-    with llm_server.provider() as made:
+    """Each client would load all certificates of authorities, in 10 ms, but none uses TLS."""
+    import httpcore2  # noqa: PLC0415  the summaries' libraries may be missing
+
+    with llm_server.provider() as made, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("httpcore2.default_ssl_context", cache(httpcore2.default_ssl_context))
         yield made
 
 
