@@ -1,23 +1,63 @@
 """Read the jobs of a Redis, and write them into a spool, from which another Redis gets them."""
 
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 
 from redis import Redis
 
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, StackError
 from hivepipe.events.job_plan import Message, queue_of
+from hivepipe.files.regular_file import ANY_SIZE, read_bytes
+from hivepipe.home import Place
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.queue.job_data import envelope_text, inflated
-from hivepipe.queue.spool import write_spool
+from hivepipe.queue.spool import keep_event, write_spool
 
 AT_ONCE = 500
 
+_KEY = re.compile(rb"rq:job:([0-9A-Za-z]+)")
+
 
 def spool_jobs(connection: Redis, spool: str) -> None:
-    """Write each job of an event into a spool. A job that is done has no data."""
+    """Write each job of an event into a spool."""
+    for event_time_ns, message in _of_events(connection):
+        write_spool(spool, event_time_ns, [message])
+
+
+def keep_unwritten_jobs(connection: Redis, place: Place) -> None:
+    """Write jobs into a spool that Redis accepted and could not append to its file (a full disk).
+
+    Raise StackError, which says their number, if a job remains that no spool can take.
+    """
+    if connection.info("persistence")["aof_last_write_status"] == "ok":
+        return
+    written = _ids_in_files(Path(place.home))
+    found = [each for each in _of_events(connection) if each[1].id.encode() not in written]
+    for kept, (event_time_ns, message) in enumerate(found):
+        try:
+            keep_event(place, event_time_ns, [message])
+        except OSError as error:
+            raise StackError(
+                f"{len(found) - kept} jobs are only in Redis' memory, because its file cannot be "
+                f"written ({error.strerror}): free disk space first"
+            ) from None
+
+
+def _ids_in_files(home: Path) -> set[bytes]:
+    """Return the ids of all jobs in the append-only file, which Redis 7 keeps in a folder."""
+    found: set[bytes] = set()
+    for path in (home / "appendonly.aof", *home.glob("appendonlydir/*.aof")):
+        with suppress(FileNotFoundError):
+            found.update(_KEY.findall(read_bytes(path, ANY_SIZE)))
+    return found
+
+
+def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
+    """Yield the time and the message of each job of an event. A job that is done has no data."""
     for id, data in all_jobs(connection):
         if not id.isalnum():  # periodic work, which every stack plans for itself
             continue
@@ -25,7 +65,7 @@ def spool_jobs(connection: Redis, spool: str) -> None:
             text = envelope_text(data)
             job = read_envelope(text)
             message = Message(job.id, "", queue_of(job.priority), job.operation, "", text)
-            write_spool(spool, job.event_time_ns, [message])
+            yield job.event_time_ns, message
 
 
 def all_jobs(connection: Redis) -> Iterator[tuple[bytes, bytes]]:

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -25,7 +25,8 @@ import psutil
 from redis.exceptions import RedisError
 
 from hivepipe.errors import LockHeldError, StackError
-from hivepipe.home import environment_of
+from hivepipe.home import Place, environment_of
+from hivepipe.queue.all_jobs import keep_unwritten_jobs
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down
@@ -110,8 +111,9 @@ def start(stack: Stack) -> None:
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     """End every process of the stack; return when the last one has ended.
 
-    `table` is an earlier list of processes. If the stack did not run then and was not started
-    since, the processes are not listed again.
+    Raise StackError, and end nothing, if jobs would be lost (`keep_unwritten_jobs`). `table` is an
+    earlier list of processes. If the stack did not run then and was not started since, the
+    processes are not listed again.
     """
     # The supervisor and each program hold a lock. A Procfile has no supervisor.
     if table and not table.of(stack) and not any(map(_is_held, Path(stack.folder).glob("*.lock"))):
@@ -125,6 +127,8 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         # Redis hangs. All others would wait for it until they are killed. No data is lost, because
         # it is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
+    elif not stack.url and found.get("redis"):
+        _keep_unwritten_jobs(stack)
     if supervisors:
         signal_all(supervisors, psutil.Process.terminate)
         ask_to_shut_down(stack)  # it notices a signal only when its wait of up to a second ends
@@ -138,6 +142,12 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         if error.errno not in (errno.ENOENT, errno.ENOSPC, errno.EROFS):
             raise
         _end_survivors(stack)
+
+
+def _keep_unwritten_jobs(stack: Stack) -> None:
+    place = Place("", stack.home, {"socket": stack.socket})
+    with suppress(RedisError), connect(stack.socket, limit_secs=ANSWER_SECS) as client:
+        keep_unwritten_jobs(client, place)
 
 
 def _is_held(lock: Path) -> bool:

@@ -2,12 +2,17 @@
 
 import os
 import resource
+import shutil
 import time
+from pathlib import Path
 from secrets import token_hex
 
 import pytest
 
-from hivepipe.queue.connection import connect
+from hivepipe.home import spare_folders
+from hivepipe.queue.connection import ACCEPTED_KEY, connect
+from hivepipe.queue.enqueue import enqueue_over
+from hivepipe.queue.spooled import read_spool_file
 from tests.conftest import find_server, fire, redis_log
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
@@ -73,6 +78,48 @@ def test_a_redis_that_cannot_write_is_named_and_goes_on(sandbox: Sandbox) -> Non
     (redis,) = sandbox.processes()["redis"]
     resource.prlimit(redis.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     eventually(lambda: sandbox.sessions() == {"s-0", "s-1"})
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_down_keeps_jobs_that_redis_could_not_write(sandbox: Sandbox, has_room: bool) -> None:
+    limited = sandbox.folder / "limited-redis"
+    limited.write_text(f'#!/bin/sh\ntrap "" XFSZ\nexec "{find_server()}" "$@"\n')
+    limited.chmod(0o755)
+    sandbox.configure(f'redis_server = "{limited}"\n')
+    sandbox.run("up", "-d")
+    sandbox.run("down")
+    sandbox.fire("s-1")
+    (spooled,) = (sandbox.home / "spool").iterdir()
+    jobs = [job.message for job in read_spool_file(spooled)]
+    spooled.unlink()
+    sandbox.run("up", "-d")
+    (redis,) = sandbox.processes()["redis"]
+    runtime = Path(sandbox.socket).parent
+    # A write beyond the limit fails like one to a full disk.
+    resource.prlimit(redis.pid, resource.RLIMIT_FSIZE, (1 << 19, resource.RLIM_INFINITY))
+    with connect(sandbox.socket) as client, client.pipeline() as accepted:
+        accepted.set("filler", b"x" * (1 << 20))  # the jobs are in the same write
+        enqueue_over(accepted, jobs, ACCEPTED_KEY)
+        accepted.execute()
+    if not has_room:
+        home = str(sandbox.home)
+        spools = [Path(each, "spool") for each in (home, *spare_folders(home, str(runtime)))]
+        for spool in spools:
+            shutil.rmtree(spool, ignore_errors=True)
+            spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            spool.touch()
+        error = sandbox.run("down", expect=1)
+        assert f"{len(jobs)} jobs are only in Redis' memory" in error
+        assert sandbox.processes() == sandbox.processes() | {"redis": [redis]}
+        for spool in spools:
+            spool.unlink()
+        spools[-1].parent.rmdir()  # in memory, for all tests
+    sandbox.run("down")
+    assert sandbox.processes() == {}
+    assert sandbox.spooled == len(jobs)
+    sandbox.run("up", "-d")
+    eventually(lambda: sandbox.sessions() == {"s-1"})
+    assert sandbox.report()["healthy"]
 
 
 ANOTHER = "their-laptop\nb00t\npid:[4026532000]\n"

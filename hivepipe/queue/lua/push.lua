@@ -16,8 +16,10 @@ for i = ARGV[1] + 2, #ARGV, 6 do
   for twin in string.gmatch(twins, '%S+') do
     known = known or redis.call('EXISTS', 'rq:job:' .. twin) == 1
   end
+  -- A write also for a duplicate. While the disk is full, a known job may be in memory only, so
+  -- that a spool file with it must stay.
+  redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)
   if not known then
-    redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)
     redis.call('HSET', 'rq:job:' .. id, 'created_at', at, 'data', data,
       'success_callback_name', '', 'failure_callback_name', '', 'stopped_callback_name', '',
       'started_at', '', 'ended_at', '', 'last_heartbeat', '', 'worker_name', '', 'group_id', '',
