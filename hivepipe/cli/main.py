@@ -1,6 +1,5 @@
 """The command `hivepipe`: its list of commands and its error handling."""
 
-import errno
 import gc
 import os
 import sys
@@ -124,9 +123,9 @@ def _reason(error: OSError) -> str:
     """Return the error with its file name; if the disk is full, name hivepipe's folder."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
-    if error.errno == errno.ENOSPC:  # the error of a write has no file name
-        from hivepipe.files.disk_room import free_bytes  # noqa: PLC0415  of a fault only
+    from hivepipe.files.disk_room import FULL, free_bytes  # noqa: PLC0415  of a fault only
 
+    if error.errno in FULL:  # the error of a write has no file name
         for folder in (locate(".").home, state_folder()):
             if free_bytes(folder) < FULL_BYTES:
                 return f"the disk of {folder} is full"

@@ -1,8 +1,11 @@
 """Free space on the disk of a folder, which may not exist yet."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT)  # the disk is full, or the user's quota is used up
 
 
 def free_bytes(folder: str | Path) -> int:

@@ -17,6 +17,7 @@ import errno
 import sqlite3
 
 from hivepipe.errors import StoreError
+from hivepipe.files.disk_room import FULL
 from hivepipe.times import backoff_secs
 
 FIRST_SECS = (0.1, 0.2, 0.4)
@@ -24,7 +25,7 @@ LONGEST_SECS = 30.0
 FILE_SECS = (1.0, 5.0, 30.0, 120.0)
 LLM_SECS = 15.0
 LOWEST_PRIORITY = 10
-DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+DISK_ERRORS = frozenset({*FULL, errno.EROFS, errno.EIO})
 
 _OF_A_JOB = (
     sqlite3.DataError,

@@ -25,6 +25,7 @@ import psutil
 from redis.exceptions import RedisError
 
 from hivepipe.errors import LockHeldError, StackError
+from hivepipe.files.disk_room import FULL
 from hivepipe.home import Place, environment_of
 from hivepipe.queue.all_jobs import keep_unwritten_jobs
 from hivepipe.queue.connection import connect
@@ -139,7 +140,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
             _end_survivors(stack)
     except OSError as error:
         # The folder was deleted at logout, or its disk is full or read-only: nothing can start.
-        if error.errno not in (errno.ENOENT, errno.ENOSPC, errno.EROFS):
+        if error.errno not in (*FULL, errno.ENOENT, errno.EROFS):
             raise
         _end_survivors(stack)
 

@@ -1,5 +1,6 @@
 """Suspended programs, and why a supervisor that runs does not answer."""
 
+import errno
 import signal
 import socket
 import subprocess
@@ -31,6 +32,17 @@ def test_a_suspended_supervisor_is_named(process: psutil.Process, tmp_path: Path
     assert why_silent(stack, [process]) == (
         f"the supervisor (pid {process.pid}) is suspended: it restarts no program"
     )
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_stack_stops_on_a_full_disk_or_quota(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(code, "no room for a lock")
+
+    monkeypatch.setattr(supervisor, "locked_file", full)
+    supervisor.stop(Stack(str(tmp_path), str(tmp_path)))
 
 
 def test_a_suspended_program_is_not_running(
