@@ -35,11 +35,14 @@ def find(connection: Connection, name: str) -> Found:
 
 
 def forget(connection: Connection, found: Found) -> dict[str, Any]:
-    """Delete a member or session, vacuum its tables, and return the proof of deletion."""
+    """Delete a member or session, vacuum its tables, and return the proof of deletion.
+
+    ANALYZE removes its texts from the statistics, except of a table that is now empty.
+    """
     connection.execute("SET ROLE hivepipe_owner")  # fails before anything is deleted
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
     for row in connection.execute("SELECT tbl FROM hivepipe.shared_tables").fetchall():
-        connection.execute(f"VACUUM hivepipe.{row['tbl']}")
+        connection.execute(f"VACUUM (ANALYZE) hivepipe.{row['tbl']}")
     connection.execute("VACUUM hivepipe.archive_contents")
     connection.execute("RESET ROLE")
     proof["places"] |= leftovers.delete_now_or_later(connection)

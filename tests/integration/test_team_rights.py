@@ -243,6 +243,19 @@ def test_only_who_has_the_owners_role_forgets(team: Team) -> None:
         psql("DROP ROLE vice")
 
 
+def test_forgotten_texts_leave_the_statistics(own: People) -> None:
+    team, _ = own
+    texts = "concat(most_common_vals, histogram_bounds)"
+    seen = (
+        f"SELECT tablename FROM pg_stats WHERE schemaname = 'hivepipe' AND {texts} LIKE '%of-ann%'"
+    )
+    team.rows("ANALYZE")
+    assert ["prompts"] in team.rows(seen)
+    with connected(team.admin) as connection:
+        deletion.forget(connection, deletion.Found("session", "of-ann"))
+    assert team.rows(seen) == []
+
+
 def test_a_revoked_machine_is_refused_at_once_and_its_rows_are_kept(
     own: People, tmp_path: Path
 ) -> None:
