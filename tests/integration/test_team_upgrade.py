@@ -48,7 +48,7 @@ def test_a_second_administrator_of_a_server_is_told_what_to_grant(team: Team) ->
 
 
 def test_team_init_waits_for_batches_on_their_way(team: Team) -> None:
-    """`ship` locks its home, and then each table."""
+    """`ship` locks its home, and then each table. The lock of homes prevents a deadlock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     with (
         connected(team.admin) as batch,
@@ -59,7 +59,7 @@ def test_team_init_waits_for_batches_on_their_way(team: Team) -> None:
         with batch.transaction():
             batch.execute("LOCK TABLE hivepipe.homes IN ROW SHARE MODE")
             batch.execute("LOCK TABLE hivepipe.usage IN ROW EXCLUSIVE MODE")
-            upgrade = threads.submit(schema_steps.apply, admin)
+            upgrade = threads.submit(schema_steps.apply, admin, attempts=1)
             until(lambda: int(team.server.psql(waiting)), "team init does not wait")
             batch.execute("LOCK TABLE hivepipe.sessions IN ROW EXCLUSIVE MODE")
         assert upgrade.result(60) == []
