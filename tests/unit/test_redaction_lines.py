@@ -235,7 +235,7 @@ def test_a_line_that_takes_too_long_is_replaced_as_a_whole(
 
 def test_the_memory_does_not_grow_with_the_strings_of_a_line() -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
-    line = json.dumps([*(f"word {number}" for number in range(60_000)), secret]).encode()
+    line = json.dumps([*(f"word {number}" for number in range(10_000)), secret]).encode()
     redact_line(line[:100])
     tracemalloc.start()
     try:
