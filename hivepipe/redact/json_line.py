@@ -27,19 +27,21 @@ _SOURCE = re.compile(
 _KEYS_OF_VALUES = (b'"value"', b'"default"', b'"text"')
 _STRINGS_BEFORE = 6
 _BYTES_BEFORE = 256
+_LONGEST_PHRASE = 1 << 12  # a longer value with blanks is a text, such as a message
 _IS_BASE64 = re.compile(rb'"type"\s*:\s*"base64"')
 
 
 class Leaf(NamedTuple):
     """A string of a JSON line, with its key if it has one. Key and value are searched together.
 
-    The range includes the quotes, and a few strings before a key such as `value`. `strings` has the
-    ranges between the quotes, with the value last.
+    The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
+    The value is also searched with the strings from `named_from` on, which may name it.
     """
 
     start: int
     end: int
     strings: tuple[Range, ...]
+    named_from: int  # equals `start` if no string before names the value
 
 
 def plainly_quoted(line: bytes) -> bytes | None:
@@ -74,14 +76,17 @@ def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
 
 
 def _leaf(*quoted: Range) -> Leaf:
-    return Leaf(quoted[0][0], quoted[-1][1], tuple((start + 1, end - 1) for start, end in quoted))
+    start, end = quoted[0][0], quoted[-1][1]
+    return Leaf(start, end, tuple((start + 1, end - 1) for start, end in quoted), start)
 
 
 def _described(quoted: bytes, key: Range, string: Range, starts: Iterable[int]) -> Leaf:
     leaf = _leaf(key, string)
-    if quoted[slice(*key)].lower() not in _KEYS_OF_VALUES:
+    value = quoted[slice(*string)]
+    is_prose = len(value) > _LONGEST_PHRASE and b" " in value
+    if is_prose or quoted[slice(*key)].lower() not in _KEYS_OF_VALUES:
         return leaf
-    return leaf._replace(start=next(at for at in starts if key[0] - at <= _BYTES_BEFORE))
+    return leaf._replace(named_from=next(at for at in starts if key[0] - at <= _BYTES_BEFORE))
 
 
 def _images(line: bytes) -> frozenset[int]:

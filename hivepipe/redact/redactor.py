@@ -213,11 +213,11 @@ class Redactor:
         # One leaf is often most of a line. The others are checked together: most have no secret.
         most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
         if most:
-            rest = line[: most.strings[0][0]] + line[most.end :]
+            rest = line[: most.start] + line[most.end :]
             if not self._may_hold(rest, self._scanner.suspects(rest, suspects)):
                 found, others = [most], iter(())
         for leaf in chain(found, others):
-            text = line[leaf.start : leaf.end]
+            text = line[leaf.named_from : leaf.end]
             known = suspects if leaf is most else self._scanner.suspects(text, suspects)
             if self._may_hold(text, known):
                 yield leaf, known
@@ -232,13 +232,21 @@ class Redactor:
     def _edits_of_leaf(self, line: bytes, leaf: Leaf, suspects: Sequence[int]) -> list[Edit]:
         try:
             spans = self._find_in_leaf(line, leaf, suspects)
+            if before := leaf.start - leaf.named_from:
+                named = self._find_in_leaf(line, leaf._replace(start=leaf.named_from), suspects)
+                of_value = [
+                    Span(start - before, end - before, rule)
+                    for start, end, rule in named
+                    if leaf.named_from + start >= leaf.strings[-1][0]
+                ]
+                spans = merged(spans + of_value)
         except OutOfTimeError:
             *keys, value = leaf.strings
             of_keys: list[Edit] = []
             for start, end in keys:
                 known = self._scanner.suspects(line[start:end])
                 if self._may_hold(line[start:end], known):
-                    alone = Leaf(start - 1, end + 1, ((start, end),))
+                    alone = Leaf(start - 1, end + 1, ((start, end),), start - 1)
                     of_keys += self._edits_of_leaf(line, alone, known)
             return [*of_keys, _whole(line, *value)]
         return [

@@ -121,6 +121,25 @@ def test_a_secret_before_a_long_value_is_removed() -> None:
     assert rules == ("password",)
 
 
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("kubectl get cm shop", "kubectl create secret generic s --from-literal=a=hunter2x"),
+        ("passwd <<EOF\n", "password=hunter2x\nEOF\n"),
+    ],
+)
+def test_strings_before_a_value_hide_no_secret_in_it_and_no_key(before: str, text: str) -> None:
+    line, _ = redact_line(json.dumps([{"command": before}, {"text": text}]).encode())
+    after: Any = json.loads(line)
+    assert after[0] == {"command": before}
+    assert "hunter2x" not in after[1]["text"]
+
+
+def test_a_value_named_by_a_string_before_it_may_have_blanks() -> None:
+    value = {"name": "Set-Cookie", "value": "sessionid=a8Hd7Gs6Kw9QzXc4VbN1mKj3; Path=/"}
+    assert redact_line(json.dumps(value).encode())[1] == ("cookie",)
+
+
 # ---- spellings
 
 
