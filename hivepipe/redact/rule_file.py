@@ -32,6 +32,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from unicodedata import normalize
 
@@ -67,7 +68,8 @@ _RULE: Mapping[str, str] = {
 }
 _WORD = re.compile(r"\{\{([^{}]*)\}\}")
 _MARKED = re.compile("«(.*?)»", re.DOTALL)
-_CLASS_OR_LETTER = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[(?:\\.|[^\]\\])*\]|[^\x00-\x7f]", re.DOTALL)
+_CLASS = r"\[\^?\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*\]"
+_CLASS_OR_LETTER = re.compile(rf"\\Q.*?(?:\\E|$)|\\.|{_CLASS}|[^\x00-\x7f]", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def _as_spelled(sieve: str, what: str) -> str:
     """Return a sieve for raw bytes that also finds non-ASCII letters escaped by JSON."""
     if sieve.isascii():
         return sieve
-    escaped = _spelled(sieve, lambda letter: rf"(?i:\\+u{ord(letter):04x})")
+    escaped = _spelled(sieve, lambda c: "(?:.*)" if c[1:] else rf"(?i:\\+u{ord(c):04x})")
     return f"(?:{_bytewise(sieve, what)})|(?:{escaped})"
 
 
@@ -220,19 +222,25 @@ def _bytewise(text: str, what: str) -> str:
 def _spelled(pattern: str, spell: Callable[[str], str]) -> str:
     """Return a pattern in which a non-ASCII letter may be decomposed: e and an accent.
 
+    `spell` returns the pattern of a letter or of a class with such letters.
     With `(?i` in the pattern, it may also have the other case, which RE2 ignores in bytes.
     """
 
     def spellings(found: re.Match[str]) -> str:
         letter = found[0]
         if len(letter) > 1:  # a class
-            return letter
-        cases = {letter, letter.lower(), letter.upper()} if "(?i" in pattern else {letter}
-        forms = sorted({normalize(form, case) for case in cases for form in ("NFC", "NFD")})
+            return letter if letter.isascii() else spell(letter)
+        forms = _forms(letter, "(?i" in pattern)
         every = ["".join(c if c.isascii() else spell(c) for c in form) for form in forms]
         return f"(?:{'|'.join(every)})" if every[1:] else every[0]
 
-    return _CLASS_OR_LETTER.sub(spellings, pattern)
+    return pattern if pattern.isascii() else _CLASS_OR_LETTER.sub(spellings, pattern)
+
+
+@cache
+def _forms(letter: str, in_each_case: bool) -> tuple[str, ...]:
+    cases = {letter, letter.lower(), letter.upper()} if in_each_case else {letter}
+    return tuple(sorted({normalize(form, case) for case in cases for form in ("NFC", "NFD")}))
 
 
 def _try_examples(rule: Rule) -> None:

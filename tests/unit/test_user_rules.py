@@ -131,6 +131,16 @@ def test_a_sieve_sees_letters_as_json_spells_them(config: Path) -> None:
         assert own.redact_line(line)[1] == ("x",)
 
 
+def test_a_class_may_have_any_letters(config: Path) -> None:
+    sieve = "[[redaction.rules]]\nname = 'n'\npattern = '[ハパ]ス([0-9]+)'\nsieve = '[ハパ]ス'\n"
+    for line in (json.dumps(["パス123"]), json.dumps(["パス123"], ensure_ascii=False)):
+        assert redactor(config, sieve).redact_line(line.encode())[1] == ("n",)
+    named = "[[redaction.rules]]\nname = 'n'\npattern = 'Akte ([[:alnum:]äöü]+)'\n"
+    assert untagged(redactor(config, named).redact_text("Akte ö1(neu)")) == (
+        "Akte ***REDACTED***(neu)"
+    )
+
+
 def test_without_files_the_built_in_rules_are_in_force(config: Path) -> None:
     assert load_redactor(str(config.parent)).is_built_in
     assert redactor(config, "use_queue = true\n").is_built_in
