@@ -6,6 +6,7 @@ part had ended, so the file has a gap of zeros, and no server loads it. The serv
 the gap: when the disk is full again, it cuts off too much, and the end of earlier commands is lost.
 """
 
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -25,9 +26,17 @@ def close_gaps(home: str) -> None:
     """Remove the gaps from the files of a Redis that does not run. An unwritable file stays."""
     for path in Path(home, "appendonlydir").glob("*.incr.aof"):
         with suppress(OSError):
-            data = read_bytes(path, ANY_SIZE)
-            if _END_OF_GAP.search(data) and (parts := [*_parts(data)])[1:]:
+            if _may_have_gap(path) and (parts := [*_parts(read_bytes(path, ANY_SIZE))])[1:]:
                 _replace(path, Path(home, f"temp-{os.getpid()}.aof"), b"".join(parts))
+
+
+def _may_have_gap(path: Path) -> bool:
+    """Tell whether a command follows a zero. A large file is not read into memory for this."""
+    with open(path, "rb", buffering=0, opener=regular) as file:
+        if not os.fstat(file.fileno()).st_size:  # nothing to map
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return bool(_END_OF_GAP.search(data))
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
