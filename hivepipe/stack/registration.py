@@ -61,9 +61,8 @@ def register(
 ) -> None:
     """Make the folders of a project, and write its record and its home's record.
 
-    `tree` is the project whose work tree contains database, archives and exports, or "". Raise
-    RegistrationError if the project already contains such folders or a home and `adopt` is not
-    set, or if a path cannot be recorded.
+    `tree` is the project whose work tree has the data, or "". Raise RegistrationError if a path
+    cannot be recorded, or without `adopt` if the project already has such folders or a home.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -79,7 +78,7 @@ def register(
         "version": version("hivepipe"),
         **({"tree": tree} if tree and not is_in_project(home) else {}),
     }
-    text = _text(record)  # this may raise, so nothing is made before it
+    text = text_of(record)  # this may raise, so nothing is made before it
     refuse_predecessor(project, home)
     _refuse_users_folder(home)
     if tree or is_in_project(home):
@@ -96,9 +95,9 @@ def register(
             kept |= {"project": project} if is_of_one_project(home) else {}
             # Only a project can be off. The record of its home has the state of the stack.
             wanted = before.get("state", "on") if state == "off" else state
-            _write(home, _text({**record, **kept, "state": wanted}))
+            _write(home, text_of({**record, **kept, "state": wanted}))
         _take_names(home, tree)
-        _write(project, _text({**record, **kept}) if home == project else text)
+        _write(project, text_of({**record, **kept}) if home == project else text)
 
 
 @contextmanager
@@ -271,7 +270,7 @@ def switch_off(project: str) -> None:
     """Switch a project off. It need not be registered."""
     with _locked_records():
         record = read_record(project) or {"version": version("hivepipe")}
-        _write(project, _text({**record, "state": "off"}))
+        _write(project, text_of({**record, "state": "off"}))
 
 
 def switch_on(project: str) -> None:
@@ -282,7 +281,7 @@ def switch_on(project: str) -> None:
             _remove_record(project)
         elif record.get("state") == "off":
             of_stack = "on" if home == project else read_record(home).get("state", "on")
-            _write(project, _text({**record, "state": of_stack}))
+            _write(project, text_of({**record, "state": of_stack}))
 
 
 def owner_id(home: str) -> str:
@@ -297,9 +296,9 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
     project = project_of(old)
     with _locked_records():
         own = read_record(old)
-        _write(stack.home, _text({**own, **now, "project": project, "was": old}))
+        _write(stack.home, text_of({**own, **now, "project": project, "was": old}))
         _change_locked({old}, now)
-        _write(old, _text({**own, **now, "alias": "yes"}))  # for commands that name the old home
+        _write(old, text_of({**own, **now, "alias": "yes"}))  # for commands that name it
 
 
 def change_records(of_homes: Collection[str], /, **now: str) -> None:
@@ -319,7 +318,7 @@ def _change_locked(of_homes: Collection[str], now: dict[str, str]) -> None:
         record = parse_record(read_small(file))
         changed = _changed(record, now)
         if record.get("home") in of_homes and changed != record:
-            _replace(file, _text(changed))
+            _replace(file, text_of(changed))
 
 
 def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
@@ -364,7 +363,8 @@ def _remove_record(folder: str) -> None:
     Path(record_path(folder)).unlink(missing_ok=True)
 
 
-def _text(record: dict[str, str]) -> str:
+def text_of(record: dict[str, str]) -> str:
+    """Return a record's text. Raise RegistrationError if it is longer than a hook reads."""
     refuse_broken_line(*record.values())
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:

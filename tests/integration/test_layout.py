@@ -464,6 +464,18 @@ def test_a_move_replaces_no_file_of_the_user(user: User) -> None:
     assert recorded_sessions(user) == {"before"}
 
 
+def test_a_move_into_a_tree_with_too_long_a_path_is_refused_first(user: User) -> None:
+    project = user.project.joinpath(*["a long name" * 8] * 22)
+    project.mkdir(parents=True)
+    user.own(user.project)
+    user.hivepipe("up", "-d", cwd=project)
+    user.hivepipe("down", cwd=project)
+    before = user.files(user.home)
+    error = user.hivepipe("move-home", "--in-tree", cwd=project, expect=1)
+    assert "use shorter paths, the record is too long" in " ".join(error.split())
+    assert changed(before, user.files(user.home)) == {}
+
+
 def test_reading_the_number_of_a_database_keeps_its_locks(tmp_path: Path) -> None:
     """Otherwise the next process that closes the database would delete the -wal of this one."""
     path = tmp_path / "hive.db"
