@@ -305,7 +305,8 @@ class _Room(io.RawIOBase):
         if self._taken <= self._most:
             return
         if self._disk_is_full:
-            raise BackupError(f"{self._source} unpacks to more than the disk has room for")
+            room = f"the {max(self._most, 0) >> 20} MB that may be used: {LEFT_FREE_BYTES >> 20} MB"
+            raise BackupError(f"{self._source} unpacks to more than {room} of the disk stay free")
         raise BackupError(
             f"{self._source} unpacks to more than {MOST_TIMES} times its size, as no backup of "
             "hivepipe's does: check the file, and add --any-size if it is yours"
