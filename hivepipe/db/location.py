@@ -30,6 +30,7 @@ _SHARED = (
     "vboxsf",
     "virtiofs",
 )
+_WITHOUT_MODES = ("exfat", "fuseblk", "msdos", "ntfs", "vfat")
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # \040 is a space
 _MOUNTS = Path("/proc/self/mountinfo")  # Linux only; without it the home is used without a check
 
@@ -58,6 +59,12 @@ def files_of_database(path: Path) -> list[str]:
         *(f"{path.name}{suffix}" for suffix in SUFFIXES),
         *(str(copy.relative_to(path.parent)) for copy in copies),
     ]
+
+
+def file_system_without_modes(path: str) -> str:
+    """Return the file system type of a path if `chmod` has no effect there, or ""."""
+    found = file_system_of(path, _mounts())
+    return found if found in _WITHOUT_MODES else ""
 
 
 def is_on_shared_file_system(home: str) -> bool:

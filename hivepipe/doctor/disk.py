@@ -16,7 +16,12 @@ from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.git_tracked import refusal
 from hivepipe.db.listings import listings
-from hivepipe.db.location import SUFFIXES, database_path, is_on_shared_file_system
+from hivepipe.db.location import (
+    SUFFIXES,
+    database_path,
+    file_system_without_modes,
+    is_on_shared_file_system,
+)
 from hivepipe.db.tree import replaced
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import StoreError, TreeError
@@ -62,8 +67,11 @@ def modes(facts: Facts) -> Iterator[Finding]:
     for path, status in _ours(facts):
         is_open = not stat.S_ISLNK(status.st_mode) and status.st_mode & _FOR_OTHERS
         if is_open and not is_private_folder(str(path.parent)):
-            what = shlex.quote(str(path))
-            yield Finding(f"others may enter or read {path}", f"chmod -R go-rwx {what}")
+            text = f"others may enter or read {path}"
+            if kind := file_system_without_modes(str(path)):
+                yield Finding(f"{text}: its file system ({kind}) keeps no modes, use another one")
+            else:
+                yield Finding(text, f"chmod -R go-rwx {shlex.quote(str(path))}")
 
 
 def runtime(facts: Facts) -> Iterator[Finding]:

@@ -1,8 +1,15 @@
 """Which file system holds a home, and whether two machines may share it."""
 
+from pathlib import Path
+
 import pytest
 
+from hivepipe.db import location
 from hivepipe.db.location import file_system_of, is_shared
+from hivepipe.doctor.disk import modes
+from hivepipe.doctor.facts import Facts
+from hivepipe.home import Place
+from hivepipe.stack.runtime_folder import Stack
 
 MOUNTS = """\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -34,3 +41,17 @@ def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> 
     assert file_system_of(path, MOUNTS) == kind
     assert is_shared(kind) is shared
     assert (file_system_of(path, ""), is_shared("")) == ("", False), "without a table"
+
+
+@pytest.mark.parametrize("kind", ["vfat", "ext4"])
+def test_doctor_asks_for_no_chmod_where_it_has_no_effect(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"1 1 8:1 / / rw - {kind} /dev/sda1 rw\n")
+    monkeypatch.setattr(location, "_MOUNTS", mounts)
+    tmp_path.chmod(0o755)
+    home = str(tmp_path)
+    found = [*modes(Facts(Place(home, home, {}), Stack(home, home)))]
+    assert {kind in each.text for each in found} == {kind == "vfat"}
+    assert {each.mend.startswith("chmod -R go-rwx ") for each in found} == {kind == "ext4"}
