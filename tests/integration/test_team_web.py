@@ -170,7 +170,7 @@ def test_a_revoked_page_and_a_forgotten_member_see_nothing(own_page: Members) ->
     own_page.team.query("SELECT hivepipe.forget_member('bob')")
     refused = client.get("/now")
     assert refused.status_code == 403
-    assert "bob is not a member of this team" in refused.text
+    assert "bob is not a member of this team: upper and lower case must be as" in refused.text
     assert run_as_admin(own_page, "team", "page-login", "--revoke") == "revoked: 1 login"
     assert behind_proxy(person="ann").get("/now").status_code == 403
 
@@ -494,6 +494,16 @@ def test_an_unverified_address_names_no_member(provider: Provider) -> None:
             assert browser.get("/now").status_code == 403, verified
         provider.reset()
         assert browser.get("/login").url.path == "/now"
+
+
+@pytest.mark.usefixtures("page")
+def test_a_list_as_the_claim_is_named_in_the_log(
+    provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    with signing_in(provider, "groups") as browser:
+        provider.claims = {"groups": ["ann", "admins"]}
+        assert browser.get("/now").status_code == 403
+    assert "the provider sent a list as groups, not the name of one member" in caplog.text
 
 
 @pytest.mark.usefixtures("page")

@@ -159,7 +159,9 @@ def opened(person: str = "") -> Iterator[Source]:
     with connected(membership.page_address() if person else _address()) as connection:
         source = Source(connection, person)
         if person and not source.rows("SELECT id FROM hivepipe.me()", {}):
-            raise TeamRefusedError(f"{person} is not a member of this team")
+            raise TeamRefusedError(
+                f"{person} is not a member of this team: upper and lower case must be as invited"
+            )
         yield source
 
 

@@ -136,6 +136,10 @@ class SignIn:
 
     def _named(self, claims: dict[str, Any]) -> str:
         name = claims.get(self._provider.claim)
+        if isinstance(name, list):
+            raise IdentityError(
+                f"the provider sent a list as {self._provider.claim}, not the name of one member"
+            )
         if not isinstance(name, str) or not name:
             raise IdentityError(f"the provider sent no {self._provider.claim}")
         if self._provider.claim == "email" and claims.get("email_verified") is not True:
