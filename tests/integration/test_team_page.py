@@ -125,7 +125,7 @@ def assert_page_needs_login(who: Person, step: str) -> None:
     """Run a page until it answers, and check that it admits nobody without a login."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    words = [who.env.get(word.removeprefix("$"), word) for word in shlex.split(step)]
+    words = [who.env.get(word.removeprefix("$"), word) for word in shlex.split(step, comments=True)]
     command = [*CLI, *words[1:], f"--port={port}"]
     running = subprocess.Popen(command, env=who.env, cwd=who.home.project, stdout=subprocess.PIPE)
     try:
