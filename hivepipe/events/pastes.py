@@ -5,22 +5,31 @@
 Claude Code escapes these tags in a pasted text. On the hook path, for long prompts only.
 """
 
-MOST_CHARS = 200  # kept of each paste, in whole words
+LEAST_CHARS = 200  # kept of each paste, in whole words
 CUT = " […]\n"
 _OPENING, _CLOSING = "<pasted_content id=", "</pasted_content id="
 
 
 def with_short_pastes(prompt: str, most: int) -> str:
-    """Return the prompt, with only the start of each paste if it is longer than `most`."""
+    """Return the prompt; if it is longer than `most`, each paste gets an equal share of the rest.
+
+    The result is still longer than `most` if the person's own words are.
+    """
     if len(prompt) <= most:
         return prompt
     before, *others = prompt.split(_OPENING)
-    return before + "".join(_OPENING + _with_short_start(text) for text in others)
+    # A text without a closing tag is no paste: a person wrote the opening one.
+    parts = [text.partition(_CLOSING) for text in others]
+    pastes = [paste for paste, closing, _ in parts if closing]
+    left = most - len(prompt) + sum(map(len, pastes))
+    share = max(LEAST_CHARS, left // len(pastes) - len(CUT)) if pastes else 0
+    return before + "".join(
+        f"{_OPENING}{_start(paste, share) if closing else paste}{closing}{after}"
+        for paste, closing, after in parts
+    )
 
 
-def _with_short_start(text: str) -> str:
-    """Return a text that starts in a paste; shorten it up to the closing tag, if there is one."""
-    paste, closing, after = text.partition(_CLOSING)
-    if closing and len(paste) > MOST_CHARS + len(CUT):
-        paste = paste[:MOST_CHARS].rsplit(None, 1)[0] + CUT  # redaction misses half a token
-    return f"{paste}{closing}{after}"
+def _start(paste: str, most: int) -> str:
+    if len(paste) <= most + len(CUT):
+        return paste
+    return paste[:most].rsplit(None, 1)[0] + CUT  # redaction misses half a token

@@ -280,14 +280,22 @@ def test_the_words_around_long_pastes_are_kept() -> None:
     )
     event = parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt))
     kept = all_fields(event)
-    start = ("a log " * 500)[:175]
+    start = ("a log " * 500)[:900]
     assert (
         kept["prompt"].replace("\n", "|").startswith(f'Look: ||<pasted_content id="3e35">|{start}')
     )
     assert kept["prompt"].endswith(" Fix the numbat")
     assert "xx" not in kept["prompt"]  # a token is not cut
-    assert len(kept["prompt"]) < 500
     assert kept["whole_prompt"] == prompt
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_pastes_are_kept_as_far_as_there_is_room(count: int) -> None:
+    pastes = "".join(payloads.pasted(f"{number} a log " * 300) for number in range(count))
+    event = parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=f"{pastes} Fix the numbat"))
+    kept = all_fields(event)["prompt"]
+    assert 1900 < len(kept) <= 2000
+    assert kept.endswith(" Fix the numbat") or count == 9
 
 
 @pytest.mark.parametrize(

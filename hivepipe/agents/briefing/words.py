@@ -134,7 +134,9 @@ def _last_session(last: Entry) -> str:
 
 
 def _prompt(text: str) -> str:
-    return quoted(with_short_pastes(text, _MOST_PROMPT_CHARS), _MOST_PROMPT_CHARS)
+    if len(text) > _MOST_PROMPT_CHARS:  # margins and escapes of the quote need room, too
+        text = with_short_pastes(text, _MOST_PROMPT_CHARS // 2)
+    return quoted(text, _MOST_PROMPT_CHARS)
 
 
 def _session_line(session: Entry) -> str:
