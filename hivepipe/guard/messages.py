@@ -38,8 +38,8 @@ EXPLANATIONS = {
         "The same tool with the same arguments, among the last {window} calls of a conversation: "
         "a warning at {limits.loop_warn}, denied from {limits.loop_deny} on. Every call counts, "
         "denied ones too; the order of keys in the arguments does not matter. The count is reset "
-        "when the call returns another result, when an edit tool changes a file, and by a prompt "
-        "or another task."
+        "when the call returns another result, when an edit tool or a new command changes a file, "
+        "and by a prompt or another task."
     ),
     rules.ALTERNATION: (
         "Two calls that alternate and are over 80 % of the latest calls of a conversation: a "

@@ -4,7 +4,8 @@ A call is a repetition if tool and arguments are the same and nothing has change
 
     its result differs from the previous one of that call   progress: its count is reset
     an edit tool changed a file                             the counts of all other calls are reset
-    a command changed a file, as the result shows           the same, except for edits and changes
+    a new command changed a file, as the result shows       the same
+    a repeated command changed a file                       the same, except for edits and changes
     a new prompt, or another task                           all counts are reset
 
 On the hook path, before a tool call.
@@ -135,7 +136,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
     for number, call in enumerate(calls):
         if call.result == DENIED:
             continue
-        if call.kind == EDIT:
+        if call.kind == EDIT or (call.kind == CHANGE and call.pattern not in last_result):
             edited = changed = number
         elif call.kind == CHANGE:
             changed = number
@@ -146,7 +147,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
     reset_at = {EDIT: -1, CHANGE: edited}
     return [
         call.pattern
-        if number > max(progress.get(call.pattern, -1), reset_at.get(call.kind, changed))
+        if number > progress.get(call.pattern, -1) and number >= reset_at.get(call.kind, changed)
         else ""
         for number, call in enumerate(calls)
     ]

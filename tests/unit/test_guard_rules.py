@@ -81,8 +81,18 @@ def test_results_are_compared_in_the_order_of_the_calls() -> None:
 def test_a_change_by_a_command_restarts_the_counts_of_calls_that_change_nothing() -> None:
     assert verdict_of("a" * 14 + "C1" + "a") is None
     assert verdict_of("C1" * 14 + "C") == ("loop", 15, "denied")
-    assert verdict_of("C1D1" * 6) == ("alternation", 12, "denied")
+    assert verdict_of("C1D1" * 6 + "C") == ("alternation", 12, "denied")
     assert verdict_of("C1E1" * 18 + "C") is None  # a build after each edit
+
+
+def test_a_new_command_that_changed_a_file_restarts_also_the_count_of_a_build() -> None:
+    rounds = [
+        call
+        for n in range(20)
+        for call in (Call(f"sed {n}", CHANGE, "1"), Call("build", CHANGE, "1"))
+    ]
+    for length in range(1, len(rounds) + 1):
+        assert judge([*rounds[:length], Call("build", OTHER, "")], DEFAULTS) is None
 
 
 def test_a_changed_file_restarts_the_counts_of_other_tools() -> None:
