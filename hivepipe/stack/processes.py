@@ -32,8 +32,8 @@ chmod=0700
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 [rpcinterface:prompt_reactions]
 supervisor.rpcinterface_factory=hivepipe.stack.prompt_reactions:make
-[rpcinterface:dropped_stderr]
-supervisor.rpcinterface_factory=hivepipe.stack.dropped_stderr:make
+[rpcinterface:stderr_on_full_disk]
+supervisor.rpcinterface_factory=hivepipe.stack.stderr_on_full_disk:make
 [rpcinterface:reachable]
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
 [rpcinterface:on_demand]

@@ -184,7 +184,7 @@ def test_a_supervisor_that_ends_at_once_is_reported_with_its_error(user: User) -
     assert done.returncode == 1
     # Either supervisord or Redis meets the limit first.
     reasons = ("ended at once: OSError: [Errno 24] Too many open files", "Redis does not stay up")
-    assert any(reason in done.stderr for reason in reasons)
+    assert any(reason in done.stderr for reason in reasons), done.stderr
     assert "no more than 16 files (ulimit -n)" in done.stderr
 
 

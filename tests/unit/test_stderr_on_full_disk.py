@@ -19,8 +19,8 @@ logfile=%(here)s/log
 pidfile=%(here)s/pid
 [unix_http_server]
 file=%(here)s/sock
-[rpcinterface:dropped_stderr]
-supervisor.rpcinterface_factory=hivepipe.stack.dropped_stderr:make
+[rpcinterface:stderr_on_full_disk]
+supervisor.rpcinterface_factory=hivepipe.stack.stderr_on_full_disk:make
 [program:talker]
 command=sh -c 'while sleep 0.1; do echo a line; done'
 stdout_logfile=%(here)s/talker

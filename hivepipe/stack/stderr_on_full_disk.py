@@ -1,0 +1,29 @@
+"""Inside supervisord: continue while the disk accepts no log.
+
+If supervisord cannot write a log, it prints the reason to stderr: a file, because `start` reads it.
+On the same full disk this write failed too, and ended supervisord, and Redis with it. So what
+stderr does not take is dropped. supervisord loads this module as an `rpcinterface`.
+"""
+
+import io
+import sys
+from typing import Any
+
+
+class _Dropping(io.FileIO):
+    """A file that drops what cannot be written."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(data)
+
+
+def make(_supervisord: Any, **_config: str) -> object:
+    """Replace `sys.stderr`."""
+    raw = _Dropping(2, "wb", closefd=False)
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(raw), errors="backslashreplace", line_buffering=True
+    )
+    return object()  # the plugin has no methods to call
