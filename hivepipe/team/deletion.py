@@ -43,7 +43,7 @@ def forget(connection: Connection, found: Found) -> dict[str, Any]:
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
     for row in connection.execute("SELECT tbl FROM hivepipe.shared_tables").fetchall():
         connection.execute(f"VACUUM (ANALYZE) hivepipe.{row['tbl']}")
-    connection.execute("VACUUM hivepipe.archive_contents")
+    connection.execute("VACUUM (ANALYZE) hivepipe.archive_contents")
     connection.execute("RESET ROLE")
     proof["places"] |= leftovers.delete_now_or_later(connection)
     return proof
