@@ -49,8 +49,8 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         refuse_shipped(tree or source)
         if trouble := replaced(home):
             raise TreeError(trouble)
-        registration.text_of({**read_record(home), "tree": tree})  # refused now if too long
         if tree:
+            registration.text_of({**read_record(home), "tree": tree})  # refused now if too long
             claim_folders(tree, manifest)
         found = list(ExportFiles(kept_folder(home), manifest).files())
         kept = kept_folder(home)
