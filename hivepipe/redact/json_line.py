@@ -82,9 +82,10 @@ def _leaf(*quoted: Range) -> Leaf:
 
 def _described(quoted: bytes, key: Range, string: Range, starts: Iterable[int]) -> Leaf:
     leaf = _leaf(key, string)
-    value = quoted[slice(*string)]
-    is_prose = len(value) > _LONGEST_PHRASE and b" " in value
-    if is_prose or quoted[slice(*key)].lower() not in _KEYS_OF_VALUES:
+    if quoted[slice(*key)].lower() not in _KEYS_OF_VALUES:
+        return leaf
+    start, end = string
+    if end - start > _LONGEST_PHRASE and quoted.find(b" ", start, end) >= 0:  # prose
         return leaf
     return leaf._replace(named_from=next(at for at in starts if key[0] - at <= _BYTES_BEFORE))
 

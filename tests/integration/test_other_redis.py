@@ -93,7 +93,7 @@ def test_hooks_push_to_a_loopback_redis_with_password_and_database(
 ) -> None:
     theirs = new_redis("--requirepass", PASSWORD)
     sandbox.run("up", "-d", "--redis-url", f"redis://:{URL_PASSWORD}@localhost:{theirs.port}/3")
-    assert counts(sandbox) == WITHOUT_REDIS
+    eventually(lambda: counts(sandbox) == WITHOUT_REDIS)  # the intake is renamed after its start
     address = f"redis://:{URL_PASSWORD}@127.0.0.1:{theirs.port}/3"
     assert recorded(sandbox, monkeypatch)["socket"] == address
     client = theirs.client(3, password=PASSWORD)
