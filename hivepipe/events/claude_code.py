@@ -4,8 +4,8 @@ The protocol changes almost monthly. So unknown events and fields are accepted, 
 wrong type counts as missing and is listed in `problems`. A text that is not one JSON object is read
 key by key up to the error, so that the usable part is kept.
 
-On the hook path, so it uses CPython's JSON scanner without the `json` package (+7 ms). Source of
-the field names: https://code.claude.com/docs/en/hooks.
+On the hook path, so it uses CPython's JSON scanner without importing `json`, which takes 7 ms.
+Source of the field names: https://code.claude.com/docs/en/hooks.
 """
 
 import sys
@@ -232,7 +232,7 @@ class UserPromptExpansion(Event):
 
 
 class _TextOf:
-    """A property of a call: a text in its `tool_input` or `response`, read at each use."""
+    """A property of a tool call: one text of its `tool_input` or `response`, read on access."""
 
     def __init__(self, part: str, key: str, cap: int = CAP_NAME) -> None:
         self._where = part, key, cap

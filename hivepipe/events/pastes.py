@@ -11,9 +11,9 @@ _OPENING, _CLOSING = "<pasted_content id=", "</pasted_content id="
 
 
 def with_short_pastes(prompt: str, most: int) -> str:
-    """Return the prompt; if it is longer than `most`, each paste gets an equal share of the rest.
+    """Return the prompt; if it is longer than `most`, shorten its pastes.
 
-    The result is still longer than `most` if the person's own words are.
+    The person's own words stay, even if they exceed `most`. The pastes share the rest equally.
     """
     if len(prompt) <= most:
         return prompt

@@ -21,7 +21,7 @@ MODES = ("off", "tasks", "all")
 
 
 def check(watch: Watch, note_result: str) -> Verdict | None:
-    """Return the verdict on an event, or None. `note_result` has the calls to judge a call by."""
+    """Return the verdict on an event, or None. `note_result` lists the last calls."""
     event = watch.event
     if event.calls:
         return None if mode_of(watch) == "off" else _judged(note_result)
@@ -44,8 +44,8 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
 def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
     """Return whether the answer is known before Redis counts the event, and the verdict or None.
 
-    A warning is not known early, because only Redis knows whether it was given before. The same
-    holds for answers about a cancelled task or the shared disk.
+    A warning is not known early, because only Redis knows whether it was given before. Answers
+    about a cancelled task or the shared disk are not given early either.
     """
     event = watch.event
     if event.calls:

@@ -85,7 +85,6 @@ class Memory:
     """An in-memory implementation of the guard's two scripts."""
 
     def __init__(self) -> None:
-        """Create a memory without calls."""
         self.calls: dict[str, list[str]] = {}
         self.activity: dict[str, dict[str, Any]] = {}
 

@@ -4,8 +4,9 @@ A call is a repetition if tool and arguments are the same and nothing has change
 
     its result differs from the previous one of that call   progress: its count is reset
     an edit tool changed a file                             the counts of all other calls are reset
-    a new command changed a file, as the result shows       the same
-    a repeated command changed a file                       the same, except for edits and changes
+    a new command changed a file, as the result shows       the counts of all other calls are reset
+    a repeated command changed a file                       the same, except counts of edits and of
+                                                            commands that change files
     a new prompt, or another task                           all counts are reset
 
 On the hook path, before a tool call.

@@ -40,7 +40,6 @@ class Writes:
     __slots__ = ("is_readable", "paths")
 
     def __init__(self) -> None:
-        """Create a collection without paths."""
         self.paths: list[tuple[str, str]] = []  # the folder that it is relative to, the path
         self.is_readable = True
 

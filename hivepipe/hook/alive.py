@@ -30,7 +30,7 @@ UNKNOWN = Liveness(None)
 def liveness_of(
     instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]
 ) -> Liveness:
-    """Judge the process of a row of `instances` from this machine."""
+    """Return whether the process of a row of `instances` lives, as seen from this machine."""
     pid = instance["pid"] or 0
     # An instance named by its launcher has the pid of the hook's parent, not of Claude Code.
     if pid <= 0 or not _OURS.fullmatch(instance["id"]):
@@ -42,7 +42,7 @@ def liveness_of(
 def liveness_on(
     machine: tuple[str, str, str], pid: int, started: str, here: tuple[str, str, str]
 ) -> Liveness:
-    """Judge a process of a machine (host, boot, pid namespace); "" is unknown.
+    """Return whether a process of a machine (host, boot, pid namespace) lives; "" is unknown.
 
     The same boot and pid namespace under another host name is this machine, renamed. The boot alone
     does not suffice, because the machine's containers share it.

@@ -119,9 +119,9 @@ def _push(
 
 
 def _end_ms(place: home.Place) -> str:
-    """Return the time after which no hook waits for the reply, or "" for a Redis at a TCP port.
+    """Return the time (ms) after which no hook waits for a reply, or "" if Redis has a TCP port.
 
-    A Redis at a TCP port may use the clock of another machine.
+    Such a Redis may run on another machine, whose clock may differ.
     """
     return str(time_ns() // 1_000_000 + WAITED_MS) if place.socket.startswith("/") else ""
 

@@ -99,8 +99,8 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
 def had_no_session(event: Event, instance: Instance) -> bool:
     """Tell whether this is a SessionEnd without a session: `claude plugin` fires only this event.
 
-    A session that began before the hooks were installed has a transcript file. A SessionEnd caused
-    by the user has a reason other than `other`.
+    Its reason is `other`, and its transcript does not exist, unlike that of a session that began
+    before the hooks were installed.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False

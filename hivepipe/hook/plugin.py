@@ -1,8 +1,8 @@
 """Hooks that run as Claude Code's plugin.
 
-If the settings contain the same hooks, each event arrives twice, and the plugin's hooks ignore
-it. The plugin may be installed without the package, which it cannot install. Then events are
-spooled, and a starting session shows what is missing.
+If the settings contain the same hooks, each event arrives twice, and the plugin's hooks ignore it.
+The plugin cannot install the package. While the package is missing, events are spooled, and a
+starting session shows what is missing.
 
 On the hook path, for the plugin's hooks only.
 """

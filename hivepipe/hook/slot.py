@@ -19,7 +19,6 @@ class Slot:
     """The file `intake.slot` of a home, opened when it is needed."""
 
     def __init__(self, home: str) -> None:
-        """Open nothing yet."""
         self._spool = f"{home}/spool"
         self._idle = f"{home}/intake.slot"
         self._event = ""

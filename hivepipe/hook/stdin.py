@@ -67,7 +67,6 @@ class Braces:
     __slots__ = ("closed", "held", "in_string", "opened")
 
     def __init__(self) -> None:
-        """Set the state before the first byte, which is outside of any string."""
         self.opened = self.closed = self.in_string = 0
         self.held = b""  # a backslash at a chunk's end, which escapes a character of the next
 

@@ -28,7 +28,7 @@ _LOCK_STEP_SECS = 0.001
 class _State:
     """The content of the file.
 
-    A damaged file counts as empty, because the store has higher totals.
+    A damaged file counts as empty: the store keeps its higher totals.
     """
 
     __slots__ = ("answers", "last_ns", "sessions")

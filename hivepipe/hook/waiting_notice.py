@@ -5,9 +5,9 @@ without the package, because its events are then never applied.
 
     <home>/notice    <last check, seconds since 1970> <last notice, seconds since 1970>
 
-The file is in the runtime folder if the home takes none. At most one notice per day and home. While
-events wait, the spools are listed at most every ten minutes, otherwise at each start. On the hook
-path, at SessionStart only.
+The file is in the runtime folder if it cannot be written in the home. At most one notice per day
+and home. While events wait, the spools are listed at most every ten minutes, otherwise at each
+start. On the hook path, at SessionStart only.
 """
 
 import posix

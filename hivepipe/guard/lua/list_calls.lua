@@ -1,6 +1,5 @@
--- List the calls of the conversation after the result of `note` or `verdict`, whose locals `calls`
--- and `activity` are the keys: hivepipe.guard.listed_calls. It runs after one of them, in the same
--- step.
+-- Append the conversation's calls to the result of `note` or `verdict`, which ran just before, in
+-- the same step, for hivepipe.guard.listed_calls. The keys are its locals `calls` and `activity`.
 -- KEYS       none
 -- ARGV       none of its own
 -- Returns    nothing; `reply` becomes its earlier value, the session's task and the calls, with

@@ -24,7 +24,8 @@ local calls, activity, session, verb, id, pattern, kind, result, failed, at, tur
   waits, batch = unpack(ARGV, 2, 16)
 local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
 if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
--- A note that was kept on disk arrives late; after a time in the future, the clock was set back.
+-- Notes that were kept on disk arrive late. If the last time is in the future, the clock was set
+-- back.
 local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + AHEAD_SECS) * 1000
 local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
@@ -64,7 +65,7 @@ if verb == 'call' or verb == 'result' then
   end
 end
 if verb == 'batch' then
-  -- A call without an event of its result was refused, before or after its PreToolUse.
+  -- A call of the batch without a result event was refused, before or after its PreToolUse.
   local known, last = redis.call('LRANGE', calls, 0, -1), nil
   for call, call_pattern, outcome, not_run in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
     local place
