@@ -133,7 +133,7 @@ def _is_torn_write(
 ) -> bool:
     """Tell whether the lines after the checkpoint are a write that a kill interrupted.
 
-    The process that wrote them may have known fewer secrets of the session.
+    That process may have known fewer secrets, so each line is redacted again before it is compared.
     """
     redact, redact_alone = redactions
     reader = LineReader(source.descriptor, offsets.source_bytes, offsets.source_checksum)

@@ -36,7 +36,6 @@ class ArchiveFiles:
     """The files of one archive, in an open folder."""
 
     def __init__(self, folder: Folder, name: ArchiveName) -> None:
-        """Set the file names; nothing is made or read yet."""
         self.name = name
         self._folder = folder
         self._lines = f"{name.stem}.jsonl"

@@ -271,8 +271,8 @@ class Archives(Catalog):
     def describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
         """Update the metadata of an archive after a later redaction or new lines of a subagent.
 
-        The tokens and files of a session include its subagents' tokens and files. Equal metadata
-        are written too, because `not_described` compares when they were written.
+        The tokens and files of a session include its subagents' tokens and files. The metadata are
+        rewritten even if unchanged, because `not_described` compares the times of the files.
         """
         entry = self.index.entries().get(key)
         if entry is None:
@@ -290,7 +290,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, again after each change of a subagent's metadata.
+        """Yield the metadata to write, until no subagent's metadata changed in between.
 
         Otherwise such a change would be missed: `not_described` only compares the times of the
         files.

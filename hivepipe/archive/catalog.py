@@ -30,7 +30,6 @@ class Catalog:
     """The archives below one root."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
-        """Set up the caches; nothing is made or read yet."""
         self.root = root
         self.manifest = manifest
         self.index = Index(root, manifest)
@@ -52,7 +51,7 @@ class Catalog:
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return the totals of an archive, for reading only, or None without a checkpoint."""
+        """Return the totals of an archive, or None without a checkpoint; callers only read them."""
         offsets = kept.offsets()
         if offsets is None:
             return None

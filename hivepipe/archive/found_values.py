@@ -58,7 +58,7 @@ def clear(kept: ArchiveFiles, redactor: "Redactor") -> int:
     """Redact an archive's lines; return how many changed.
 
     The caller holds the lock and has checked the lines. A line without a secret keeps every byte.
-    An archive without a secret is not written.
+    An archive without a secret is not rewritten.
     """
     offsets = kept.offsets()
     changed = sum(line != clean for line, clean in _cleared(kept, offsets, redactor))

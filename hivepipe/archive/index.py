@@ -56,7 +56,6 @@ class Index:
     """
 
     def __init__(self, root: str, manifest: Manifest) -> None:
-        """Set up the cache; nothing is read yet."""
         self._root = root
         self._manifest = manifest
         self._stamps: tuple[object, ...] = (None, None, None)

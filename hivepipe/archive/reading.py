@@ -3,8 +3,8 @@
 A line is complete when it ends with a newline, or when it is the last one and a whole JSON object.
 A line above the size limit is not kept in memory. It is replaced by its size and hash.
 
-A file may be rewritten while it is read. So each read checks that the bytes read last are still
-there. Their checksum identifies the file for the next reader.
+A file may be rewritten while it is read. So before each read, the last bytes before the offset are
+compared with those read earlier. Their checksum identifies the file for the next reader.
 """
 
 import hashlib

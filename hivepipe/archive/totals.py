@@ -63,7 +63,7 @@ class TotalsCache:
         return counted
 
     def recount(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:
-        """Count all lines of an archive, so that their usage is reported (again)."""
+        """Count all lines of an archive from its start, so that all usage is reported again."""
         counted = Counted(Totals())
         _catch_up(counted, kept, offsets)
         return counted

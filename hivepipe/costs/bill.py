@@ -45,7 +45,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars without the models `without_price`; None if no model has a price."""
+    """A cost in dollars, or None if no model has a price; excludes the models `without_price`."""
 
     dollars: Decimal | None
     without_price: list[str]

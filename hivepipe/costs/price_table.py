@@ -1,6 +1,6 @@
 """The price table in use: genai-prices with corrections, then the user's overrides.
 
-genai-prices is not imported, which would take 25 MB: `make prices` writes its prices to a file.
+Importing genai-prices would take 25 MB, so `make prices` writes its prices to a file.
 """
 
 from functools import cache

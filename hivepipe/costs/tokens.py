@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """The values that decide the price of a token. Counts of one rate can be added."""
+    """The values that decide the price of a token. Token counts with the same rate can be added."""
 
     model: str
     day: str  # UTC, such as 2026-11-21

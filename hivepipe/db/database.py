@@ -40,8 +40,8 @@ class Database:
     ) -> None:
         """Open the database, and create or migrate it if needed. Raise StoreError on failure.
 
-        A new database gets the number of its home (hivepipe.db.tree) with its first page. So a file
-        that another process deleted at this moment is never created again without the number.
+        A new database gets the number of its home (hivepipe.db.tree) with its first page. So if
+        another process deletes the file at this moment, it is not created again without the number.
         """
         self.path = path
         refuse_tracked(path)

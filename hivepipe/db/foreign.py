@@ -48,7 +48,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _is_own_at_first_sight(path: Path) -> bool:
-    """Check the main file only: with `immutable`, SQLite neither makes nor reads -wal and -shm."""
+    """Tell whether the main file is ours; `immutable` keeps SQLite away from -wal and -shm."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:

@@ -1,7 +1,7 @@
 """Open the database of a home.
 
-A database in a work tree has a number that the home also has (hivepipe.db.tree). The database is
-opened only if the numbers are equal, because git may have replaced the file.
+A database in a work tree and its home store the same random number (hivepipe.db.tree). If the
+numbers differ, git may have replaced the database, and it is not opened.
 """
 
 import sqlite3

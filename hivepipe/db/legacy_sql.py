@@ -66,7 +66,7 @@ class LegacySql:
         self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", dict(row))
 
     def run(self, sql: str, created_at: str) -> int:
-        """Run one statement as if at this time; return the number of rows that it changed.
+        """Run one statement as at the time `created_at`; return the number of changed rows.
 
         Raise RefusedError if it may not be imported.
         """

@@ -127,7 +127,7 @@ def _opened(path: Path, how: str = "") -> sqlite3.Connection:
 
 
 def _cannot_create_files(connection: sqlite3.Connection) -> bool:
-    """Tell whether reading fails because no `-shm` file fits on a full or read-only disk."""
+    """Tell whether SQLite cannot create its `-shm` file, because the disk is full or read-only."""
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except sqlite3.Error as error:

@@ -1,6 +1,6 @@
 """Retention: how long each table keeps its rows, and their deletion after that time.
 
-Keys are looked up first and rows are deleted by key, so that no write includes a search.
+Keys are looked up first and rows are deleted by key, so that no write transaction has to search.
 """
 
 from hivepipe.db.database import Database

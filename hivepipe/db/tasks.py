@@ -11,7 +11,7 @@ _COLUMNS = """
 
 
 def add_task(db: Database, task: str, text: str, time: str) -> None:
-    """Insert an open task; a known one gets a missing text and its earliest creation time."""
+    """Insert an open task. If it exists, set a missing text and keep the earlier creation time."""
     known = """
         (id) DO UPDATE SET text = COALESCE(tasks.text, excluded.text),
           created_at = CASE WHEN tasks.created_at < excluded.created_at THEN tasks.created_at

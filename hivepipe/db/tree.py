@@ -77,7 +77,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def recorded_tree(project: str, home: str) -> str:
-    """Return the project if this home's database lies in it, as after an `uninstall`, else ""."""
+    """Return the project if its tree has this home's database, even without a record, else ""."""
     number = Manifest(home).fact(_NUMBER)
     path = database_in(home, project)
     is_there = number and path.is_file() and not path.is_symlink()

@@ -16,7 +16,7 @@ from hivepipe.transcripts.usage import Usage, merged
 def record(db: Database, usage: Usage) -> None:
     """Insert the record of a message, or merge it into the stored one.
 
-    The message belongs to the older session: a fork copies messages and may be read first.
+    A message in several sessions belongs to the oldest: a fork copies it, and may be read first.
     """
     key = {"message_id": usage.message_id, "request_id": usage.request_id}
     known = db.row(
@@ -95,9 +95,9 @@ def charges(
 ) -> Iterator[Charge]:
     """Yield the usage since a UTC time in the store's format, of all or only these `sessions`.
 
-    A side question repeats messages of its parent, sometimes with other request ids. A message of
-    the parent does not count for the subagent, and counts once among subagents. The last charges
-    yielded are for usage that is in no message.
+    The transcript of a side question repeats its parent's messages, sometimes with other request
+    ids. Each message counts once: for the parent if the parent has it, else for one of the
+    subagents. The last charges are for usage that is in no message.
     """
     of = "" if sessions is None else "AND session_id IN (SELECT value FROM json_each(:sessions))"
     # `+` disables the index on the session, because the other condition finds fewer rows.

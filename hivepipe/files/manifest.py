@@ -82,7 +82,7 @@ class Manifest:
     def begin(self) -> None:
         """Make the manifest if it is missing.
 
-        In an older home, archives may be added to it later.
+        In a home that was used before manifests existed, archives may be added to it later.
         """
         if self.fact("installed_at"):
             return

@@ -55,9 +55,10 @@ _SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
 def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]:
-    """Return the decoded texts by the replacement of each terminal escape sequence, b"" or b" ".
+    """Return the decoded text, or two if it has escape sequences of terminals, which are removed.
 
-    Raise OutOfTimeError if this thread has used more processor time than `deadline`.
+    The key is what replaces such a sequence: nothing or a space. Raise OutOfTimeError if this
+    thread has used more processor time than `deadline`.
     """
     read = bytearray()  # `sub` would take 90 bytes of memory for each mark
     done = 0
@@ -75,7 +76,7 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Decode a text as `decoded_texts` does with `between`, and keep the original positions."""
+    """Decode a text with `between` for each terminal sequence, and keep the original positions."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]

@@ -59,9 +59,9 @@ def redact_fields(value: Any, name: str = "") -> Any:
 def _redact_json(text: str, redacted: str) -> str:
     """Redact the strings of JSON one by one, so that the result is still JSON.
 
-    Some secrets are recognised only by their neighbours in the whole text. In that case return
-    `redacted`, the text redacted as a whole. If that is not JSON, because a rule has replaced a
-    number, first redact the whole text by the built-in rules.
+    If a secret is recognised only by its neighbours in the whole text, return `redacted`, the text
+    redacted as a whole. If that is not JSON, because a rule has replaced a number, first redact the
+    whole text by the built-in rules, then its strings.
     """
     result = _string_by_string(text)
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]

@@ -1,10 +1,10 @@
 """Recognise, in any context, secrets that were found once in a session, without storing them.
 
 For each value 128 bits of an HMAC, the length and a sketch are stored. The sketch is made of a run
-of letters, digits, `_` or `-` in the value. It has at most 16 of them, and at most half of a long
-value. Each is mapped to one of four symbols, and the mapping depends on the key. To search a text,
-all its bytes are mapped, all sketches are searched in one pass, and the candidates are hashed. The
-time is linear in the text, and zero if no value is known.
+of letters, digits, `_` or `-` in the value. It has at most 16 characters, and at most half of a
+long value. Each character is mapped to one of four symbols, by a mapping that depends on the key.
+To search a text, all its bytes are mapped, all sketches are searched in one pass, and the
+candidates are hashed. The time is linear in the text, and zero if no value is known.
 
     <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
 

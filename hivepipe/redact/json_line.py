@@ -35,7 +35,7 @@ class Leaf(NamedTuple):
     """A string of a JSON line, with its key if it has one. Key and value are searched together.
 
     The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
-    The value is also searched with the strings from `named_from` on, which may name it.
+    The value is also searched together with the strings from `named_from` on: they may name it.
     """
 
     start: int

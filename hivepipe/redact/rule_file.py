@@ -18,8 +18,8 @@ r"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml
     not_in = 'HR-form'                  # a match that starts inside a match of this is ignored
     entropy = 2.0                       # minimum, in bits per character
     random = true                       # it must look more random than a word
-    token = true                        # needs no name before it; it must start like a word ...
-    glued = false                       # ... or inside a word if it is random, unless this is false
+    token = true                        # a match needs no name before it, but begins a word
+    glued = false                       # without this, a random token may begin inside a word
     examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret
     counterexamples = ["HR-12"]         # texts without a match
 

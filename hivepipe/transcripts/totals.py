@@ -224,8 +224,8 @@ class Totals:
         """Tell whether Codex CLI reports an answer's tokens a second time; fill in a missing id.
 
         Each answer raises the token sum of its thread, so a report with an equal sum is a
-        repetition. Reports before 0.154 have no id. A later version first writes a report with an
-        id. The other reports of that turn do not count.
+        repetition. Reports before 0.154 have no id. Once a turn has a report with an id, its
+        reports without one do not count.
         """
         if "threadTokens" not in line:
             return False

@@ -5,7 +5,7 @@
                of hivepipe or its result; its id is the rowid in the next two tables
     pieces     contentless FTS5 table of trigrams, which finds any part of a text
     words      contentless FTS5 table of words, which finds whole words and prefixes
-    calls      ids of tool calls with their tool, for the results that follow
+    calls      id and tool of each tool call, because its later result names only the id
     skipped    one row per line that could not be indexed, and why
     folders    folders whose archives are all indexed, and when they last changed
 
@@ -261,9 +261,9 @@ class SearchIndex:
         return 1
 
     def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
-        """Return the tool that a line calls or answers, and whether all its calls are hivepipe's.
+        """Return the tool of a line's calls or results, and whether all of them are hivepipe's.
 
-        The calls of the line are stored, because results in later lines do not name their tool.
+        The calls are stored, because the results in later lines name only their ids.
         """
         note = "INSERT OR IGNORE INTO calls (archive, id, tool, is_own) VALUES (?, ?, ?, ?)"
         rows = [(archive, call, tool, call in uses.own) for call, tool in uses.begun]
