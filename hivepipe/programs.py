@@ -140,7 +140,6 @@ class Child:
     def __init__(
         self, process: "subprocess.Popen[bytes]", selector: selectors.BaseSelector
     ) -> None:
-        """Set up without reading anything."""
         self._process, self._selector = process, selector
         for pipe in filter(None, (process.stdout, process.stderr)):
             selector.register(pipe, selectors.EVENT_READ)

@@ -1,6 +1,6 @@
 """Examples of every command, shown at the end of its `--help`.
 
-A command without an entry has its name as its example.
+If a command has no entry, its name is its example.
 """
 
 import textwrap

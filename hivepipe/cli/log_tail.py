@@ -68,7 +68,7 @@ def _rotated(log: Path) -> Path:
 
 
 def _look(log: Path, start: int | None = None) -> _Look:
-    """Read a log from an offset, or its end."""
+    """Read a log from the offset `start`, or by default only its last bytes."""
     try:
         with open(log, "rb", buffering=0, opener=regular) as stream:
             status = os.fstat(stream.fileno())

@@ -108,7 +108,7 @@ class _Commands(click.Group):
 
 
 def _imported(name: str) -> ModuleType:
-    """Import a module without garbage collection, which would take a fifth of the time."""
+    """Import a module with garbage collection off, which saves a fifth of the time."""
     if name in sys.modules:
         return import_module(name)
     gc.disable()
@@ -133,7 +133,7 @@ def _reason(error: OSError) -> str:
 
 
 def _why_not_loaded(error: MemoryError | ImportError) -> str:
-    """Return why modules cannot be loaded; "" for a fault of hivepipe, which needs a traceback."""
+    """Return why an import failed, or "" for a bug of hivepipe, which gets a traceback."""
     if isinstance(error, MemoryError) or _NO_ROOM in str(error):
         return "not enough memory (ulimit -v, or the limit of a container)"
     missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""

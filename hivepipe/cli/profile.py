@@ -47,7 +47,7 @@ def list_profiles() -> None:
 @click.option(
     "--role",
     type=Choice(("lead", "worker")),
-    help="A lead is told what the others do when it starts.",
+    help="At its start, a lead is told what the others do.",
 )
 @click.option(
     "--write-claude-md/--no-write-claude-md",

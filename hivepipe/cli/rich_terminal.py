@@ -16,7 +16,7 @@ class _Console(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render with control characters of texts escaped; newlines come from the layout."""
+        """Render with the control characters of each text escaped, except newlines."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment

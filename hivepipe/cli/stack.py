@@ -101,7 +101,7 @@ def down(every: bool) -> None:
 
 
 def _name_workers(home: str) -> None:
-    """Print the hive workers that keep running, because they cost money."""
+    """Print the hive workers that keep running, because each of them costs money."""
     for worker in running_workers(home):
         say(f"hive worker {worker.id} keeps running")
 

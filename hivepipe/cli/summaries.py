@@ -46,7 +46,7 @@ from hivepipe.summaries.question import Memory, Question, question_of
 from hivepipe.times import now
 
 WORDS_SHOWN = 100
-_NO_MODEL = "metadata"  # of what a summary is made without a model
+_NO_MODEL = "metadata"  # source of a summary without a model
 
 
 @click.group()

@@ -253,7 +253,7 @@ def open_missing_streams() -> None:
 
 
 def stdin_was_closed() -> bool:
-    """Tell whether stdin was closed, so that /dev/null is opened instead."""
+    """Tell whether stdin was closed at the start, and is /dev/null now."""
     return sys.stdin.name == os.devnull
 
 

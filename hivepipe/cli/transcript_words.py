@@ -1,4 +1,4 @@
-"""What the text, Markdown and HTML forms of a conversation share: head, turns, folded lines."""
+"""Parts of a conversation's text, Markdown and HTML forms: head, turns, folded lines."""
 
 from collections.abc import Iterable, Iterator
 

@@ -39,7 +39,7 @@ def managed(facts: Facts) -> Iterator[Finding]:
 def _against_hooks(
     settings: dict[str, Any], facts: Facts, is_plugin_managed: bool
 ) -> Iterator[str]:
-    """Yield the settings that disable hivepipe's hooks; fewer of them apply to a plugin."""
+    """Yield the settings that disable hivepipe's hooks; some do not apply to a plugin's hooks."""
     if settings.get("disableAllHooks") is True:
         yield "disableAllHooks"
     if settings.get("allowManagedHooksOnly") is True and not is_plugin_managed:
@@ -84,7 +84,7 @@ def trusted(facts: Facts) -> Iterator[Finding]:
 
 
 def elsewhere(_facts: Facts) -> Iterator[Finding]:
-    """Find environment variables of CI and cloud, with which hooks do not start the stack."""
+    """Find variables of CI or cloud machines, on which hooks do not start the stack."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
             text = (

@@ -75,7 +75,7 @@ def modes(facts: Facts) -> Iterator[Finding]:
 
 
 def runtime(facts: Facts) -> Iterator[Finding]:
-    """Find a folder of sockets that is full, or that is not used because others can enter it."""
+    """Find a folder of sockets that is full, or unused because other users can enter it."""
     folder = facts.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)

@@ -54,10 +54,7 @@ class Facts:
     """One project with its home and its stack."""
 
     def __init__(self, place: Place, stack: Stack, folder: str = "") -> None:
-        """Set the project and its stack; nothing is gathered yet.
-
-        `folder` is the folder in which Claude Code would be started, by default the current one.
-        """
+        """`folder` is where Claude Code would be started, by default the current folder."""
         self.place = place
         self.stack = stack
         self.folder = folder or real_path(".")

@@ -1,4 +1,4 @@
-"""Which of the two hooks runs here and why, and how long each takes to start."""
+"""Find out which hook runs here (native or Python) and why, and measure both start times."""
 
 import os
 import statistics

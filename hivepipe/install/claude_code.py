@@ -37,7 +37,7 @@ def settings_path(scope: Scope, project: str) -> str:
 
 
 def one_of_each_file(paths: Iterable[str]) -> list[str]:
-    """Return the first path to each file, without other paths to the same file."""
+    """Return the paths, but only the first of several paths to the same file."""
     found = {os.path.realpath(path): path for path in reversed(list(paths))}
     return list(reversed(found.values()))
 

@@ -68,9 +68,9 @@ def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
 def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line by which git would ignore this file, or None if it does.
 
-    `init` writes this line, except if the exclude file belongs to another user or is a link, or if
-    GIT_DIR names the repository: `uninstall` may run without that variable and leave the line. In a
-    clone GIT_DIR is ignored, because in a git hook it names the hook's repository.
+    `init` writes this line, unless the exclude file belongs to another user, is a link, or was
+    found only by GIT_DIR: `uninstall` would not find it without that variable. In a clone GIT_DIR
+    is ignored, because in a git hook it names the hook's repository.
     """
     variables = {} if exclude_file(path) else _variables_of_git()
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)

@@ -22,7 +22,7 @@ OLDEST_WITH_PLUGIN = (2, 1, 132)  # older versions do not load a plugin with an 
 
 
 class Form(Enum):
-    """How a hook is started."""
+    """A way to start a hook; the value describes it."""
 
     EXEC = "without a shell"
     SHELL = "through a shell"

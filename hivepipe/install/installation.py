@@ -78,7 +78,7 @@ def plan(
 
     adopt      use the home of 1.0.0, or the database, in the project
     in_tree    keep the data in the project
-    with_line  also set the status line; one that hivepipe set is updated in any case, unless the
+    with_line  also set the status line; without this, a line of hivepipe's is updated, unless the
                settings are shared
 
     Raises SettingsError if the settings cannot be changed.

@@ -145,9 +145,9 @@ def _space_before(text: str, start: int, opening: int) -> str:
 
 
 def _line_break(text: str, opening: int) -> str | None:
-    """Return the line break and indentation of a bracket's line, or None if the text is one line.
+    """Return the line break and indentation of a bracket's line.
 
-    For a one-line object without members the line break is returned, too.
+    Return None for a text of one line that has members.
     """
     is_one_line = "\n" not in text.strip()
     if is_one_line and _items(text, _skip(text, 0)):

@@ -53,10 +53,10 @@ def _has_hooks(project: str) -> bool:
 
 
 def _is_users(handler: object) -> bool:
-    """Tell whether a handler is not of another machine, container or user."""
+    """Tell whether the handler's program is in this user's folder of hooks."""
     return isinstance(handler, dict) and hook_copy.is_in_place(launcher_of(handler))
 
 
 def _is_gone(path: str, project: str) -> bool:
-    """Tell whether nothing is at another path, or only a link to the project."""
+    """Tell whether the folder `path` is missing, or is now a link to the project."""
     return not os.path.isdir(path) or os.path.samefile(path, project)

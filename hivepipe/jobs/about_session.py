@@ -1,4 +1,4 @@
-"""What events say about their session: payload, columns, and fields of `session show`."""
+"""Facts about a session that its events contain: payload, columns, and fields of `session show`."""
 
 from hivepipe.jobs.args import Args
 

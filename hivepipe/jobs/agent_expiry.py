@@ -18,7 +18,7 @@ _NO = ("", "0", "false", "no", "none", "null")  # any other value protects
 
 
 class Verdict(NamedTuple):
-    """Whether an agent's row is removed, and why."""
+    """The decision whether to remove an agent's row, and its reason."""
 
     is_outdated: bool
     reason: str

@@ -1,4 +1,4 @@
-"""What to forget: session ids, and a text in the spellings that files may contain."""
+"""A query for data to forget: session ids, and a text in the spellings that files may contain."""
 
 import json
 from dataclasses import dataclass

@@ -29,10 +29,7 @@ class TextLines(logging.Formatter):
     """Formats a line of text, followed by its traceback."""
 
     def __init__(self) -> None:
-        """Set the format.
-
-        A line does not name its process, because each process has its own file.
-        """
+        """Set the format. Lines do not name the process, because each process has its own file."""
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:

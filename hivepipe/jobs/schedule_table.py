@@ -6,8 +6,7 @@ the same for every duplicate of the tick.
 
     tick-<name>     waits in rq-scheduler's set, then briefly in `medium`; never in `applied`
     <name>-<slot>   the job: counted, applied once, recorded in the table `slots`
-    <name>-at-<ns>  an extra run without a slot: it was triggered, or the clock was set back into
-                    executed slots
+    <name>-at-<ns>  an extra run without a slot: it was triggered, or the clock was set back
 """
 
 import re

@@ -77,8 +77,8 @@ class Forgetting:
     def session_beginning(self, start: str) -> str:
         """Return the one session whose id begins with `start`.
 
-        After an interrupted call, a session may be known only as forgotten. Raises HivepipeError if
-        there is no such session, or more than one.
+        After an interrupted call, the session may be only in the list of forgotten sessions. Raises
+        HivepipeError if there is no such session, or more than one.
         """
         known = {entry["session_id"] for entry in self._entries()}
         known |= queued.sessions_spooled(self._spools)

@@ -1,8 +1,8 @@
 """Decides which hook commands run a script of the predecessor, by the script's name and text.
 
-A name alone is not enough, because `stop` or `session-start.sh` may be a user's script. Neither is
-`.hive-mind` enough in a script with another name, or in a command that also does something else.
-Such a hook is doubtful. It is shown to the user and not changed.
+A name alone is not enough: `stop` or `session-start.sh` may be a user's script. A script with
+another name that mentions `.hive-mind`, or a command that also does something else, is doubtful.
+Doubtful hooks are shown to the user and not changed.
 """
 
 import os

@@ -50,7 +50,6 @@ class BriefingFiles:
     """The files of one home, updated by the writer between its turns."""
 
     def __init__(self, home: str) -> None:
-        """Read nothing yet; the first refresh does."""
         self._home = home
         self._own_project = project_of(home)
         self._looked_at = self._written_at = float("-inf")

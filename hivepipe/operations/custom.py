@@ -79,8 +79,8 @@ def declaration_of(function: object) -> Declaration:
 def installed_points() -> "list[EntryPoint]":
     """Return the entry points of operations, without packages whose metadata are damaged.
 
-    Of several copies of a package, Python imports the first one on its path. Only packages with
-    operations are asked for their names, because importlib reads all their metadata.
+    If a package is installed twice, the copy that Python imports counts. Only packages with
+    operations are asked for their names, because that reads all their metadata.
     """
     from importlib.metadata import distributions  # noqa: PLC0415  most direct events need none
 

@@ -1,4 +1,4 @@
-"""The days on which outdated data may be deleted: none at first, and none after a long gap."""
+"""Decide when outdated data may be deleted: not on the first day, and not after a long gap."""
 
 import logging
 

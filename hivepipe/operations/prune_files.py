@@ -184,7 +184,7 @@ def _drop_workers(home: str, before: float, limits: Limits) -> int:
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:
-    """Yield outdated files, and the oldest others until the rest has at most `most_bytes`."""
+    """Yield the outdated files, then the oldest others until the rest fits into `most_bytes`."""
     sizes = {path: _size(path) for path in files}
     left = sum(sizes.values())
     for path, size in sizes.items():

@@ -106,10 +106,10 @@ def _last_event_ns(rows: list[Row]) -> int:
 
 
 def _session_end(end: _End) -> list[Message]:
-    """Return the messages of a SessionEnd directly after the last event.
+    """Return the messages of a SessionEnd, 1 ns after the instance's last event.
 
-    They contain the time of that event. So a SessionEnd that arrives later does not count as a
-    duplicate of this one.
+    Its payload has the time of that event, so that a real SessionEnd that arrives later is no
+    duplicate of it.
     """
     last = end.row
     payload = {

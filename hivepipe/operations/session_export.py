@@ -1,7 +1,7 @@
 """session.yaml in `.claude-state`: the most recently active session of this project.
 
-Homes inside a project have this file, as with the predecessor. Its content comes from the store. A
-file of this name that hivepipe did not write, or that was edited, stays unchanged.
+Only homes inside a project have this file, as the predecessor's homes had. Its content comes from
+the store. A file of this name that hivepipe did not write, or that was edited, stays unchanged.
 """
 
 import logging

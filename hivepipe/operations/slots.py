@@ -48,7 +48,7 @@ def record_own_slot(db: Database, job: Origin) -> None:
 
 @contextmanager
 def turn(context: JobContext, job: Origin) -> Iterator[bool]:
-    """Run the block for the slot of a job; yield False if the slot was or is being executed.
+    """Run the block for the slot of a job; yield False if it was or is being executed.
 
     Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
     """

@@ -129,7 +129,7 @@ class Summariser:
                 home=short_hash(self._home),
             )
         if not granted:
-            raise SummaryError("what a day may cost is spent: see `hivepipe costs`")
+            raise SummaryError("the daily limit is reached: see `hivepipe costs`")
         reply = ask(
             offer,
             question,

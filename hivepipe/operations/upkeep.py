@@ -1,7 +1,7 @@
 """Periodic work on the pipeline itself.
 
-Except for `drop_dead_workers`, it is background work of the writer or the slow worker, which the
-scheduler enqueues only while that process is missing.
+The writer or the slow worker does this work itself. Except for `drop_dead_workers`, the scheduler
+enqueues it only while that process is missing.
 """
 
 import logging

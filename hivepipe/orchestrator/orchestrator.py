@@ -184,7 +184,7 @@ class Orchestrator:
         return checked_workers
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update the rows of these workers in the store; after an error the next check does."""
+        """Update the rows of these workers in the store; after an error the next check does it."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:

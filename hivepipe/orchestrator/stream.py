@@ -73,7 +73,6 @@ class Stream:
     """A parser that gets the lines of a transcript one by one."""
 
     def __init__(self) -> None:
-        """Create a stream that has read no line yet."""
         self.results: list[Result] = []  # the last result of each run that had one
         self._may_be_new_run = False
         self._version: tuple[int, ...] = ()

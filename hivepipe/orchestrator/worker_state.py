@@ -85,7 +85,7 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def is_answered(status: Status, run: Run) -> bool:
-    """Tell whether this run began after the status was written, and not only to park."""
+    """Tell whether a run other than a park began after the status was written."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 

@@ -1,4 +1,4 @@
-"""The active alerts in Redis: one hash with the number of successive checks that missed each."""
+"""The active alerts in Redis: a hash of alert -> successive checks that did not find it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
-    """Return alert -> number of successive checks without it, or None before the first check."""
+    """Return alert -> successive checks that did not find it, or None before the first check."""
     found: Any = client.hgetall(ALERTS_KEY)
     if not found:
         return None
@@ -21,6 +21,6 @@ def load(client: Redis) -> dict[str, int] | None:
 
 
 def save(client: Redis, misses: dict[str, int]) -> None:
-    """Store the state that the next check compares with, even if the memory of Redis is full."""
+    """Store the counts that the next check starts from, even if the memory of Redis is full."""
     fields = [part for pair in misses.items() for part in pair]
     client.eval(_SAVE, 1, ALERTS_KEY, _CHECKED, 0, *fields)

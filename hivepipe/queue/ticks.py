@@ -87,7 +87,7 @@ def trigger(connection: Redis, name: str, cause: str) -> None:
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
     """Enqueue the extra runs that were requested.
 
-    If another request arrives meanwhile, all requests stay and cause another run, because the first
+    If another request arrives meanwhile, no request is removed, and there is another run: the first
     run may be over already.
     """
     with connection.pipeline() as watching, suppress(WatchError):

@@ -137,7 +137,7 @@ class Reader:
             yield placed
 
     def _taken_back(self, line: Fields, prompt: Piece) -> str:
-        """Return the earlier prompt that this one replaces, as after /rewind, or "".
+        """Return the earlier prompt that this one replaces (for instance after /rewind), or "".
 
         Both follow the same line of the transcript.
         """

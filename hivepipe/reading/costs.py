@@ -28,7 +28,7 @@ GROUPS = {
 
 
 def readers(day_of: Callable[[str], str]) -> dict[str, Callable[[Charge], str]]:
-    """Return column -> a function of a charge; `day_of` returns the day of a stored time."""
+    """Return column -> function that reads it from a charge; `day_of` gives a stored time's day."""
     return {
         "day": lambda charge: day_of(charge.time),
         "session": attrgetter("session"),

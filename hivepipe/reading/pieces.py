@@ -151,7 +151,7 @@ def _of_user(line: Fields, message: Fields) -> Iterator[Piece]:
 
 
 def _words(line: Fields, words: str) -> Piece:
-    """Return a text of the user as USER, and a text of Claude Code as NOTE."""
+    """Return a text as a piece of the kind USER or, if Claude Code wrote it, NOTE."""
     is_own = line.get("isMeta") is True or line.get("isCompactSummary") is True
     if is_own or is_machine_made(words):
         return Piece(NOTE, words)
@@ -231,7 +231,7 @@ def _changed(edit: Fields) -> list[str]:
 
 
 def _compared(old: list[str], new: list[str]) -> Iterator[str]:
-    """Yield kept, removed and added lines; replaced lines are not compared, which would be slow."""
+    """Yield kept, removed and added lines; replaced lines are not compared (slow)."""
     matcher = difflib.SequenceMatcher(None, old, new)
     for tag, begin, end, new_begin, new_end in matcher.get_opcodes():
         if tag == "equal":

@@ -23,7 +23,7 @@ _TIME = itemgetter(0)
 
 
 def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
-    """Return the first home with a session or subagent of this id prefix; `last` needs an archive.
+    """Return the first home with a session or subagent of this id prefix, or for `last` an archive.
 
     Raise StoreError if no home has the id, or the StoreError or OSError of a home that may have it.
     """
@@ -80,7 +80,7 @@ def _newest(archives: Archives, entries: Iterable[Entry]) -> str:
     """Return the session whose last line is newest.
 
     The time of an archive's file is only an upper bound, because the sweep also copies old
-    transcripts. Archives whose bound is not above the newest line so far are not opened.
+    transcripts. Only archives whose bound is later than the newest line so far are opened.
     """
     copied = sorted(
         ((_copied_at(archives, each), each) for each in entries), key=_TIME, reverse=True

@@ -31,7 +31,7 @@ def close_gaps(home: str) -> None:
 
 
 def _may_have_gap(path: Path) -> bool:
-    """Tell whether a command follows a zero. A large file is not read into memory for this."""
+    """Tell whether a command follows a zero byte. The file is mapped, because it may be large."""
     with open(path, "rb", buffering=0, opener=regular) as file:
         if not os.fstat(file.fileno()).st_size:  # nothing to map
             return False
@@ -40,7 +40,7 @@ def _may_have_gap(path: Path) -> bool:
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
-    """Yield what is between the gaps, without what was cut off before a gap."""
+    """Yield the data outside of gaps, without the torn command before each gap."""
     start = at = 0
     while at < len(data):
         if not (end := _end_of_transaction(data, at)):
@@ -53,7 +53,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _end_of_gap(data: bytes, at: int) -> int:
-    """Return where the gap ends that begins at `at`, or after a command cut off; 0 if none does."""
+    """Return the end of a gap at `at`, or of one after a torn command at `at`; 0 if none."""
     for found in _END_OF_GAP.finditer(data, at):
         end = found.end()
         is_gap = not data[at:end].strip(b"\0")
@@ -63,7 +63,7 @@ def _end_of_gap(data: bytes, at: int) -> int:
 
 
 def _end_of_transaction(data: bytes, at: int) -> int:
-    """Return where the command or the whole transaction ends that begins at `at`, or 0."""
+    """Return the end of the command or whole transaction that begins at `at`, or 0."""
     end = _end_of_command(data, at)
     if data[at:end] == _MULTI:
         while end and data[at:end] != _EXEC:
@@ -72,7 +72,7 @@ def _end_of_transaction(data: bytes, at: int) -> int:
 
 
 def _end_of_command(data: bytes, at: int) -> int:
-    """Return where the command ends that begins at `at`, or 0 if none does."""
+    """Return the end of the command that begins at `at`, or 0 if none does."""
     if not (arguments := _ARGUMENTS(data, at)):
         return 0
     at = arguments.end()

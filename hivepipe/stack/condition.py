@@ -1,7 +1,7 @@
 """The condition of a stack, as one word.
 
 healthy       it runs, and no alert is active
-degraded      it runs, but an alert that is not urgent is active, or the database fails just now
+degraded      it runs, but an alert that is not urgent is active, or the database fails at present
 unhealthy     it runs or rests, with a problem that needs a person
 resting       no process runs, or all are ending, and nothing is wrong; the next event of a session
               starts it

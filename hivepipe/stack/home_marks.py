@@ -23,12 +23,12 @@ def is_marked(home: str) -> bool:
 
 
 def has_data(home: str) -> bool:
-    """Tell the same of a folder or of a link to one."""
+    """Tell the same as `is_marked`, but follow a link."""
     return is_whole(home) or (_is_users(home) and is_own(Path(home, "hive.db")))
 
 
 def has_data_to_adopt(home: str) -> bool:
-    """Tell the same; raise RegistrationError if another user made the folder."""
+    """Tell the same as `has_data`; raise RegistrationError if another user made the folder."""
     if owner := another_owner(home):
         raise RegistrationError(f"{home} belongs to {owner}: leave out --adopt")
     return has_data(home)
@@ -40,5 +40,5 @@ def is_whole(home: str) -> bool:
 
 
 def _is_users(home: str) -> bool:
-    """Tell whether this is a folder that no other user made, as in a shared project."""
+    """Tell whether this folder exists and no other user made it, as in a shared project."""
     return os.path.isdir(home) and not another_owner(home)

@@ -136,7 +136,7 @@ def own_home(project: str, *, adopt: bool = False) -> str:
     """Return a project's own home: the recorded one of version 1.0.0, or one outside its work tree.
 
     With `adopt`, a home of version 1.0.0 in the tree is returned even if it is not recorded. Raise
-    RegistrationError if it is another user's, or would hide what was recorded since.
+    RegistrationError if another user made it, or if the home outside has a database.
     """
     old = f"{project}{IN_PROJECT}"
     recorded = read_record(project).get("home", "")

@@ -147,8 +147,8 @@ def one_meanwhile(
     """Send a query with parameters $1, $2 etc., and call `meanwhile` before its result is read.
 
     Return the JSON of the first column of the first row, and the result of `meanwhile`. psycopg's
-    pipeline is not used, because it ends with a Flush after the Sync. pgbouncer would reserve a
-    server connection for it, and no answer would release the connection.
+    pipeline is not used: it ends with a Flush after the Sync, for which pgbouncer would reserve a
+    server connection that no answer releases.
     """
     from psycopg import errors, generators  # noqa: PLC0415  an extra
     from psycopg.pq import ExecStatus  # noqa: PLC0415

@@ -59,9 +59,9 @@ def _apply(connection: Connection) -> list[str]:
 
 
 def _lock_schema(connection: Connection) -> None:
-    """Wait for a concurrent `team init`, and for batches on their way; later ones wait for this.
+    """Wait for running batches and a concurrent `team init`, and make later ones wait.
 
-    Any login could take an advisory lock, so it is used only before the first schema exists.
+    The advisory lock, which any login could take, is used only before the first schema exists.
     """
     if one(connection, "SELECT to_regclass('hivepipe.schema_steps')") is None:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('hivepipe.schema'))")

@@ -39,7 +39,7 @@ def harmless(line: str) -> str:
 
 
 def _opening(rest: str) -> str:
-    """Return `<` or `&lt;`: Claude Code puts hook output into tags, which no text may end."""
+    """Return `<`, or `&lt;` if it may begin a tag: Claude Code puts hook output inside tags."""
     return "&lt;" if not rest or rest[0].isalpha() or rest[0] in "/!?" else "<"
 
 

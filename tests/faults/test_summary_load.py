@@ -134,7 +134,7 @@ def test_the_caps_hold_and_no_checkpoint_waits(
     assert kinds.count("llm") == len(llm.requests)
     assert kinds.count("plain") == SESSIONS - len(llm.requests)
     assert {row["reason"] for row in rows if row["kind"] == "plain"} == {
-        "what a day may cost is spent: see `hivepipe costs`"
+        "the daily limit is reached: see `hivepipe costs`"
     }
     assert first.spent()["today"]["calls"] == len(llm.requests)
     p50_ratio = statistics.median(with_summaries) / statistics.median(without)

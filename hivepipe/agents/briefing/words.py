@@ -30,7 +30,7 @@ _HEADING_CHARS = 50
 
 
 class Notes(NamedTuple):
-    """A file of notes."""
+    """The name and the text of a file of notes."""
 
     name: str
     text: str
@@ -42,7 +42,7 @@ def task_part(task: Entry) -> str:
 
 
 def goal_part(task: Entry | None, prompt: str) -> str:
-    """Return the part that repeats task and last prompt to a session after its compaction."""
+    """Return the part that reminds a session of its task and last prompt after a compaction."""
     found = []
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
@@ -58,7 +58,7 @@ def notes_part(notes: Iterable[Notes]) -> str:
 
 
 def left_part(task: Entry) -> str:
-    """Return the part on a task that is still open although its session has ended."""
+    """Return the part on an open task whose session has ended."""
     return cut(f"An open task that no session works on: {_task(task)}", MOST_TASK_CHARS)
 
 
@@ -78,7 +78,7 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
-    """Return the part for the lead of a swarm: its open sessions, delegations and lost sessions."""
+    """Return the part for a swarm's lead: open sessions, recent delegations, lost sessions."""
     sessions = list(sessions)
     at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]
     lost = [_session_line(each) for each in sessions if each["condition"] == "lost"]

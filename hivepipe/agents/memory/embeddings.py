@@ -68,9 +68,9 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
 
 
 def _body(reply: HTTPResponse) -> bytearray:
-    """Return the body of a response, or raise an error after a total time limit.
+    """Return the body of a response. Raise TimeoutError if it is too long or takes too long.
 
-    The limit of the socket applies to each read alone.
+    The socket's own timeout limits only single reads.
     """
     body = bytearray()
     until = time.monotonic() + LONGEST_SECS

@@ -4,14 +4,14 @@ from hivepipe.jobs.args import Args, Id
 
 
 class RecordGoal(Args, handler="history.record_goal"):
-    """The task of a session whose context is compacted."""
+    """A compaction of the context: its trigger, and the session's task."""
 
     trigger: str = ""
     task_id: str = ""
 
 
 class RecordNotice(Args, handler="history.record_notice"):
-    """A notice of Claude Code that is not a tool call."""
+    """A notice of Claude Code, such as a question, a denial or a switch of the model."""
 
     kind: str = ""
     text: str = ""

@@ -39,7 +39,7 @@ class EndSession(AboutSession, handler="sessions.end_session"):
 
 
 class Checkpoint(Args):
-    """A checkpoint with its instance's totals or None; `type` is auto or final."""
+    """A checkpoint with its instance's counts (None if unknown); `type` is auto or final."""
 
     trigger: str = ""
     file_path: str = ""

@@ -13,7 +13,7 @@
 -- Returns    {jobs, seconds until the first retry is due or -1 if there is none, newest version
 --            that was left or 0, number of other programs' jobs, seconds by which the clock was
 --            set back}; each job is {id, queue, data, attempts, 1 if it has our marker else 0,
---            attempts that did not fail because of the environment}
+--            failures that the environment did not cause}
 -- Constants  CLOCK_EVERY_SECS, CLOCK_KEY, EXECUTION, NEWER_KEY, NEWER_SECS
 
 local places, lease, worker, at, version =

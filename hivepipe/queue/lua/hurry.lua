@@ -1,4 +1,4 @@
--- Make the jobs due now whose retry waits until the environment works again, in their order.
+-- Make due now, in their order, the jobs that wait until the environment works again.
 -- KEYS       none
 -- ARGV[1..]  the queues
 -- Returns    number of jobs

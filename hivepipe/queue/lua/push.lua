@@ -16,8 +16,8 @@ for i = ARGV[1] + 2, #ARGV, 6 do
   for twin in string.gmatch(twins, '%S+') do
     known = known or redis.call('EXISTS', 'rq:job:' .. twin) == 1
   end
-  -- A write also for a duplicate. While the disk is full, a known job may be in memory only, so
-  -- that a spool file with it must stay.
+  -- Written even for a duplicate, because a full disk refuses it: then the known job may be in
+  -- memory only, and a spool file with it must stay.
   redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)
   if not known then
     redis.call('HSET', 'rq:job:' .. id, 'created_at', at, 'data', data,

@@ -1,5 +1,5 @@
 -- Return the jobs of a dead worker to the head of their queues, the oldest first. A job that has
--- killed its worker too often fails. Retries that a clock set back has delayed become due.
+-- killed its worker too often fails. Retries delayed by a clock that was set back become due.
 -- KEYS       none
 -- ARGV[1]    id of the job that was being executed, or ''
 -- ARGV[2]    number of worker deaths after which a job fails

@@ -2,8 +2,8 @@
 -- scheduled jobs.
 -- KEYS       none
 -- ARGV[1]    1 if the environment failed and not the jobs (`hurry` makes them due early), else 0
--- ARGV[2..]  for each job: id, queue, target queue, delay in seconds, attempts, attempts that did
---            not fail because of the environment
+-- ARGV[2..]  for each job: id, queue, target queue, delay in seconds, attempts, failures that
+--            the environment did not cause
 -- Returns    nothing
 -- Constants  EXECUTION, RETRIED_KEY
 

@@ -147,7 +147,7 @@ class SignIn:
         return name
 
     def _failed(self, error: Exception, status: int) -> Response:
-        """Replace this client by a new one, because it keeps a wrong answer and outdated keys."""
+        """Refuse a sign-in, and replace the client, which keeps wrong answers and outdated keys."""
         self._client = _client_at(self._provider)
         return _refused(error, status)
 
