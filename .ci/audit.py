@@ -1,7 +1,7 @@
 """Ask PyPI which of the pinned packages have known vulnerabilities; exit with 1 if one has.
 
-What could not be asked (no network, a mirror without the JSON interface) is no failure: a machine
-without a network must be able to run the tests. It is said in other words than "no vulnerability".
+A failed look-up (no network, a mirror without the JSON interface) is no failure, because machines
+without a network run the tests too. The output says how many packages were not looked up.
 """
 
 import json
@@ -15,7 +15,7 @@ COMMAND = "-m pip_audit --no-deps --disable-pip --progress-spinner off --timeout
 
 
 def asked() -> list[dict[str, object]]:
-    """Return pip-audit's word on each package; none if it could not be asked at all."""
+    """Return pip-audit's result for each package, or [] if it gave none."""
     command = [sys.executable, *COMMAND.split(), str(PINNED)]
     try:
         done = subprocess.run(
@@ -27,7 +27,7 @@ def asked() -> list[dict[str, object]]:
 
 
 def said(answered: int, pinned: int, bad: int) -> str:
-    """Return what is known after so many answers."""
+    """Return the summary: packages looked up, vulnerabilities, packages not looked up."""
     if not answered:
         return f"NOT LOOKED UP: no connection; nothing is known of {pinned} pinned packages"
     found = f"{answered} of {pinned} pinned packages looked up, {bad} vulnerabilities"
@@ -36,7 +36,7 @@ def said(answered: int, pinned: int, bad: int) -> str:
 
 
 def main() -> int:
-    """Print a line per vulnerability, and how many packages were looked at."""
+    """Print a line for each vulnerability, and the summary."""
     pinned = sum(1 for line in PINNED.read_text().splitlines() if line.strip())
     answered = [package for package in asked() if "skip_reason" not in package]
     bad = [(package, vuln) for package in answered for vuln in package["vulns"]]  # type: ignore[attr-defined]

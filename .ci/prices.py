@@ -3,7 +3,7 @@
     python .ci/prices.py           write the file
     python .ci/prices.py --print   print it
 
-Its data alone are read, from the installed release; nothing is fetched.
+It reads the data of the installed genai-prices, and fetches nothing.
 """
 
 import sys
@@ -31,8 +31,8 @@ source = "genai-prices {version}"
 
 
 def table() -> str:
-    """Return the table as TOML; PricesError: a price that our rows cannot hold."""
-    from genai_prices.data import providers  # noqa: PLC0415  25 MB, and needed here alone
+    """Return the table as TOML. Raise PricesError for a price that our rows cannot express."""
+    from genai_prices.data import providers  # noqa: PLC0415  takes 25 MB, and only this needs it
 
     (anthropic,) = (one for one in providers if one.id == "anthropic")
     rows = [row for model in anthropic.models for row in _rows(model)]
@@ -42,14 +42,14 @@ def table() -> str:
 
 
 def _rows(model: Any) -> Iterator[str]:
-    """Return the rows of one model: one for each first day and each length of the prompt."""
+    """Yield the rows of a model: one for each start date and each prompt length."""
     names = ", ".join(f'"{name}"' for name in _names(model))
     dated = model.prices if isinstance(model.prices, list) else [None]
     for one in dated:
         prices = one.prices if one else model.prices
         amounts = [getattr(prices, field) for field in FIELDS.values()]
         if None in amounts:
-            return  # of the days before caches
+            return  # a price from before prompt caches
         since = f"from = {one.constraint.start_date}\n" if one and one.constraint else ""
         for start in sorted({0, *_starts(amounts)}):
             above = f"above = {start:_}\n" if start else ""
@@ -59,7 +59,7 @@ def _rows(model: Any) -> Iterator[str]:
 
 
 def _names(model: Any) -> list[str]:
-    """Return the names of a release: whole ones, for a beginning may be another release's too."""
+    """Return the full names of a release: a prefix could match another release, too."""
     clauses = getattr(model.match, "or_", [model.match])
     found = [getattr(one, "equals", None) or getattr(one, "starts_with", "") for one in clauses]
     plain = {plain_name(name.removesuffix("-latest")) for name in (model.id, *found)}
@@ -71,7 +71,7 @@ def _starts(amounts: Iterable[Any]) -> set[int]:
 
 
 def _from(amount: Any, start: int) -> Any:
-    """Return the price of tokens of a prompt that is longer than `start`."""
+    """Return the price of tokens in a prompt of more than `start` tokens."""
     tiers = getattr(amount, "tiers", ())
     reached = [tier for tier in tiers if tier.start <= start]
     return max(reached, key=lambda tier: tier.start).price if reached else _base(amount)

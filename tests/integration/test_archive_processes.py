@@ -68,7 +68,7 @@ class Scene:
         return report["archives"]  # type: ignore[no-any-return]
 
     def is_idle(self) -> bool:
-        """Is no job waiting, running or scheduled for either worker, and the spool empty?
+        """Tell whether neither worker has a job left and the spool is empty.
 
         The queue llm is ignored: no summaries are made here.
         """

@@ -64,7 +64,7 @@ def test_no_process_of_a_stack_may_dump_core_and_a_crash_of_redis_writes_no_secr
 
 
 def is_busy(pid: int) -> bool:
-    """Has the process used more than 0.2 s of CPU time?"""
+    """Tell whether the process has used more than 0.2 s of CPU time."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) > os.sysconf("SC_CLK_TCK") / 5
 

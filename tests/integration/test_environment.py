@@ -145,7 +145,7 @@ def evil(user: User) -> Path:
 
 
 def pwned(user: User) -> bool:
-    """Has the attacker's code run since the last call?"""
+    """Tell whether the attacker's code has run since the last call."""
     mark = user.home / "pwned"
     was_there = mark.exists()
     mark.unlink(missing_ok=True)
