@@ -93,8 +93,19 @@ def adopt_old_home(project: str, old: str) -> str:
         registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
         edits.follow_rename(old, project)
         registration.forget(old, home)
+        _name_after(project, old, home)
     take_early_events(project, home)
     return home
+
+
+def _name_after(project: str, old: str, home: str) -> None:
+    """Link the name that a new home of the project would get to its home, for a later `init`."""
+    link = home_of_project(project)
+    for path in (home_of_project(old), link):
+        if os.path.islink(path):
+            os.unlink(path)
+    if not os.path.lexists(link):
+        os.symlink(home, link)
 
 
 def _leave(tree: str, home: str, manifest: Manifest) -> None:

@@ -143,6 +143,8 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _restore_names(place, own)
     delete(own, bases if is_over else [])
+    if is_over and os.path.islink(link := home_of_project(place.project)):  # of `move-home --from`
+        os.unlink(link)
     registration.forget(place.project, place.home)  # until now its record names the data's folder
     users_folder.tidy()
     return refused
@@ -184,7 +186,7 @@ def _place(user: bool) -> Place:
     """Return the place that the record names, because HIVEPIPE_HOME may differ from it."""
     project = default_home() if user else locate(".").project
     record = read_record(project)
-    home = project if user else record.get("home") or home_of_project(project)
+    home = project if user else record.get("home") or real_path(home_of_project(project))
     return Place(project, home, record)
 
 

@@ -51,6 +51,21 @@ def test_a_renamed_project_gets_its_home_and_not_a_second_one(user: User) -> Non
     until(lambda: ids(user, renamed.name) == {"before", "since"}, "an event is lost")
 
 
+def test_a_renamed_project_finds_its_home_again_after_an_uninstall(user: User) -> None:
+    record(user, "before")
+    place = user.project
+    for name in ("first", "second"):
+        renamed = place.rename(user.home / name)
+        user.hivepipe("move-home", "--from", str(place), cwd=renamed)
+        place = renamed
+    user.hivepipe("uninstall", cwd=place)
+    user.hivepipe("init", cwd=place)
+    assert ids(user, place.name) == {"before"}
+    user.hivepipe("uninstall", cwd=place)
+    user.hivepipe("uninstall", "--purge", "--yes", cwd=place)
+    assert not (user.home / ".local/share/hivepipe").exists()
+
+
 def test_a_copy_of_a_project_gets_a_home_of_its_own(user: User) -> None:
     record(user, "of-the-original")
     other, copy = user.home / "other", user.home / "copy"
