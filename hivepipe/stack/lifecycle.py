@@ -33,6 +33,8 @@ def start_for_hook(stack: Stack) -> None:
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _turn(stack):
+        if supervisor.runs_without(stack):
+            return
         if read_record(stack.home).get("state") == "on":
             change_records({stack.home}, socket=stack.address, runtime=stack.folder)
             _start(stack)

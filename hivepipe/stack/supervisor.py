@@ -109,6 +109,16 @@ def start(stack: Stack) -> None:
         time.sleep(RETRY_SECS)
 
 
+def runs_without(stack: Stack) -> bool:
+    """Tell whether Redis runs without a supervisor, as under a Procfile or in a container.
+
+    A killed supervisor leaves its socket.
+    """
+    if stack.url or os.path.lexists(stack.supervisor_socket) or not ping(stack.socket):
+        return False
+    return SUPERVISOR not in stack_processes(stack)
+
+
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     """End every process of the stack; return when the last one has ended.
 

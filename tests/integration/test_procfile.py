@@ -49,6 +49,19 @@ def test_the_procfile_stores_events_of_hooks(private_home: Home, honcho: Process
         assert {queue for worker in found for queue in worker.queues} == set(ALL_QUEUES)
 
 
+def test_a_hook_that_misses_redis_starts_no_stack_beside_a_procfile(
+    private_home: Home, redis_server: Server
+) -> None:
+    """It would end the processes of the Procfile, as long as one is not ready."""
+    record = private_home.record_of(private_home.path)
+    record.write_text(f"{record.read_text()}state=on\n")
+    starting = Path(redis_server.address).parent / "starting"
+    command = [sys.executable, "-I", "-m", "hivepipe.stack.starter", starting]
+    assert subprocess.run(command, env=private_home.env, check=False, timeout=60).returncode == 0
+    assert redis_server.is_running
+    assert not (starting.parent / "supervisor.sock").exists()
+
+
 def test_nothing_is_imported_from_the_working_folder(
     private_home: Home, redis_server: Server, tmp_path: Path
 ) -> None:
