@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
@@ -81,6 +82,15 @@ def _has_wheel() -> bool:
     """Tell whether the extra `embedded` has a server for this platform and Python."""
     is_linux = (sys.platform, platform.machine()) == ("linux", "x86_64")
     return is_linux and sys.version_info < (3, 13)
+
+
+def set_older_folder_aside(home: str, server: str) -> None:
+    """Rename the folder of Redis 7 if an older Redis wrote last, whose file it would hide.
+
+    Redis 7 or later then moves that file into a new folder.
+    """
+    if _older_wrote_last(home) and (version_of(server) or OLDEST) >= _FOLDER_SINCE:
+        os.rename(f"{home}/appendonlydir", f"{home}/appendonlydir.{time.time_ns()}")
 
 
 def _needs_folder(home: str) -> bool:

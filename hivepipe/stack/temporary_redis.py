@@ -15,7 +15,7 @@ from hivepipe.stack import kernel
 from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.ping import answers
-from hivepipe.stack.redis_server import arguments, find_server
+from hivepipe.stack.redis_server import arguments, find_server, set_older_folder_aside
 from hivepipe.stack.runtime_folder import Stack, make_private
 
 TURN_SECS = 60.0
@@ -51,10 +51,12 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
     locks = [acquire_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
     core_dumps.leave_none()
     try:
+        program = find_server(stack.home)
+        set_older_folder_aside(stack.home, program)
         close_gaps(stack.home)
         address = f"{stack.folder}/lone.sock"  # hooks do not use this address
         server = subprocess.Popen(
-            [find_server(stack.home), *arguments(stack.home, address)],
+            [program, *arguments(stack.home, address)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from hivepipe.stack.append_only_file import close_gaps
+from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import version_of
 from tests.conftest import Home, Writer, find_server, redis_files, redis_log, until
@@ -41,6 +42,9 @@ def test_commands_around_a_short_write_are_loaded(private_home: Home, times: int
             assert set(client.keys()) == {b"before", b"meanwhile", b"after", *again}
     finally:
         server.end()
+
+
+SET = b"*3\r\n$3\r\nSET\r\n$6\r\n%s\r\n$1\r\n1\r\n"
 
 
 def fill_disk(client: redis.Redis, home: Home, name: str) -> None:
@@ -97,3 +101,29 @@ def test_only_gaps_and_what_they_cut_off_are_removed(
     close_gaps(str(private_home.path))
     assert path.read_bytes() == found
     assert [*private_home.path.iterdir()] == [path.parent]
+
+
+def test_the_file_of_an_older_server_is_loaded_beside_an_older_folder(private_home: Home) -> None:
+    """Redis 7 would ignore such a file while the folder is there."""
+    if (version_of(find_server()) or ())[:1] < (7,):
+        pytest.skip("Redis 6.2 does not use the folder")
+    home = private_home
+    settings = home.root / ".config/hivepipe/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'redis_server = "{find_server()}"\n')  # not a Redis 6.2 of this machine
+    part = home.path / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(SET % b"folder")
+    os.utime(part, (1, 1))
+    (home.path / "appendonly.aof").write_bytes(SET % b"older!")
+    server = Writer(home, "redis")
+    server.start()
+    try:
+        until(lambda: answers(home.address), "no Redis")
+        with redis.Redis(unix_socket_path=home.address) as client:
+            assert client.keys() == [b"older!"]
+    finally:
+        server.end()
+    (kept,) = home.path.glob("appendonlydir.*/*")
+    assert kept.read_bytes() == SET % b"folder"
+    assert not why_not_ours(str(home.path), str(kept.relative_to(home.path)))
