@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from errno import EINVAL, ENOTSUP
+from pathlib import Path
 
 from hivepipe.errors import StoreError
+from hivepipe.files.disk_room import free_bytes
 from hivepipe.stack.runtime_folder import make_private
 
 _DATABASES = ".db"
@@ -50,7 +52,12 @@ def _copy_database(source: str, target: str) -> None:
             db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
-        raise StoreError(f"{source} cannot be copied: {error}") from error
+        for suffix in ("", *_OF_A_DATABASE):
+            Path(f"{target}{suffix}").unlink(missing_ok=True)
+        # SQLite's own words for a full disk may be "disk I/O error"
+        is_full = free_bytes(target) < os.path.getsize(source)
+        text = f"the disk of {os.path.dirname(target)} is full" if is_full else error
+        raise StoreError(f"{source} cannot be copied: {text}") from error
     sync(target)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.location import database_in
-from hivepipe.errors import TreeError
+from hivepipe.errors import HivepipeError, TreeError
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, kept_in, read_small, tree_of, write_small
 from hivepipe.stack.copying import copy_file, sync, sync_folders
@@ -48,13 +48,19 @@ class Move(NamedTuple):
         """
         finish_interrupted_move(self.home)
         self._refuse_to_replace()
-        self._begin()
-        for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
-            if os.path.isfile(old):
-                copy_file(old, new)
-        sync_folders(self._files(self.target))
-        change_records({self.home}, tree=self.target)
-        sync(records_folder())
+        try:
+            self._begin()
+            for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
+                if os.path.isfile(old):
+                    copy_file(old, new)
+            sync_folders(self._files(self.target))
+            change_records({self.home}, tree=self.target)
+            sync(records_folder())
+        except BaseException:
+            if tree_of(self.home) != self.target:  # the copies may fill the disk
+                with suppress(HivepipeError, OSError):
+                    finish_interrupted_move(self.home)
+            raise
         finish_interrupted_move(self.home)
 
     def _refuse_to_replace(self) -> None:

@@ -17,14 +17,15 @@ import pytest
 
 from hivepipe.db import location
 from hivepipe.db.location import database_path
-from hivepipe.errors import RegistrationError, TreeError
+from hivepipe.errors import RegistrationError, StoreError, TreeError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
 from hivepipe.install.move_home import adopt_old_home, move_home
-from hivepipe.stack import data_move, lifecycle, registration, supervisor
+from hivepipe.stack import copying, data_move, lifecycle, registration, supervisor
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.runtime_folder import Stack
+from tests.archive_scene import full_disk
 from tests.rounds import rounds
 from tests.store_scene import new_database
 
@@ -212,6 +213,21 @@ def test_a_killed_move_of_the_data_is_finished(
         assert recorded(home) == wanted
         assert tree_of(home) == places[1]
         assert len(everywhere(project, home)) == 3
+
+
+def test_a_move_onto_a_full_disk_leaves_no_copy(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_of_project(str(project))
+    register(project, home)
+    fill(home)
+    wanted = recorded(home)
+    monkeypatch.setattr(copying, "free_bytes", lambda _path: 0)
+    with full_disk(100_000), pytest.raises(StoreError, match=r"the disk of .* is full"):
+        move_home(str(project), Stack.prepared(home), str(project))
+    assert recorded(home) == wanted
+    assert len(everywhere(project, home)) == 3
+    assert not [*project.rglob("*moving*"), *Path(home).glob("moving")]
 
 
 def test_a_move_keeps_a_database_that_has_the_same_path_before_and_after(
