@@ -1,6 +1,5 @@
 """Logs in the home's `logs/` with one JSON object per line; several processes may append."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -8,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import orjson
 
-from hivepipe.files.log_lines import append_whole
-from hivepipe.files.regular_file import is_open_as, regular
+from hivepipe.files.log_lines import append_whole, open_locked
+from hivepipe.files.regular_file import regular
 from hivepipe.home import make_folders
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def append(home: str, name: str, entry: "DataclassInstance") -> None:
     """Append one entry as a whole; a full log is renamed to `<name>.1`. Raises OSError."""
     make_folders(f"{home}/logs")
     path = f"{home}/logs/{name}"
-    descriptor = _open_locked(path)
+    descriptor = open_locked(path)
     try:
         if os.fstat(descriptor).st_size > LARGEST_BYTES:
             os.replace(path, f"{path}.1")
@@ -48,14 +47,3 @@ def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
                 yield msgspec.convert(orjson.loads(line), kind)
             except ValueError:  # msgspec's errors, too
                 continue
-
-
-def _open_locked(path: str) -> int:
-    """Open the log under a lock, so that two processes do not rotate it at the same time."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    while True:
-        descriptor = os.open(path, flags, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if is_open_as(descriptor, path):
-            return descriptor
-        os.close(descriptor)  # the file was rotated while this process waited for the lock

@@ -5,6 +5,22 @@ import fcntl
 import os
 from collections.abc import Collection
 
+from hivepipe.files.regular_file import is_open_as
+
+
+def open_locked(path: str) -> int:
+    """Open a log under its lock, so that two processes do not rotate it at the same time.
+
+    A new log gets mode 0600. Raises OSError.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    while True:
+        descriptor = os.open(path, flags, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if is_open_as(descriptor, path):
+            return descriptor
+        os.close(descriptor)  # the file was rotated while this process waited for the lock
+
 
 def append_whole(descriptor: int, lines: bytes) -> None:
     """Append lines, all or nothing: a nearly full disk may accept only a part. Raises OSError.

@@ -9,7 +9,6 @@ line of a new day (UTC) renames the old file to `security-audit.log.<its day>`, 
 name. `prune_files` deletes files older than 90 days. The mode is 0600 with any umask.
 """
 
-import fcntl
 import os
 import re
 import time
@@ -19,8 +18,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from hivepipe.files.log_lines import append_whole
-from hivepipe.files.regular_file import is_open_as
+from hivepipe.files.log_lines import append_whole, open_locked
 from hivepipe.home import make_folders
 from hivepipe.text.plurals import counted
 
@@ -74,11 +72,10 @@ def _locked(folder: str, today: str) -> Iterator[int]:
     """Yield a descriptor of today's file, locked and open for appending."""
     path = f"{folder}/{NAME}"
     while True:
-        descriptor = _open(folder, path)
+        make_folders(folder)
+        descriptor = open_locked(path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if not is_open_as(descriptor, path):
-                continue  # the file was renamed during the wait for the lock
+            os.fchmod(descriptor, 0o600)
             day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
             if _ROTATED.fullmatch(f"{NAME}.{day}") and day < today:
                 os.rename(path, _free_name(f"{path}.{day}"))
@@ -87,14 +84,6 @@ def _locked(folder: str, today: str) -> Iterator[int]:
             return
         finally:
             os.close(descriptor)
-
-
-def _open(folder: str, path: str) -> int:
-    make_folders(folder)
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o600)
-    os.fchmod(descriptor, 0o600)
-    return descriptor
 
 
 def _free_name(path: str) -> str:
