@@ -40,7 +40,6 @@ class Entry(TypedDict):
 
 
 Entries = dict[str, Entry]
-Change = tuple[str, Entry | None]
 
 
 def key_of(entry: Entry) -> str:

@@ -23,7 +23,6 @@ from hivepipe.home import make_folders
 from hivepipe.text.plurals import counted
 
 NAME = "security-audit.log"
-KEPT_DAYS = 90
 LIMIT_BYTES = 1000
 
 _ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
