@@ -264,9 +264,12 @@ class ArchiveFiles:
         return sum(self._folder.remove(name) for name in (*halves, *names))
 
 
-def summed(lines: BinaryIO, size: int) -> tuple[int, int]:
-    """Read up to `size` bytes; return the number of bytes read and their CRC-32."""
-    length = checksum = 0
+def summed(lines: BinaryIO, size: int, checksum: int = 0) -> tuple[int, int]:
+    """Read up to `size` bytes; return the number of bytes read and their CRC-32.
+
+    `checksum` is the CRC-32 of the bytes before them.
+    """
+    length = 0
     while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
         length += len(chunk)
         checksum = zlib.crc32(chunk, checksum)

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from hivepipe.archive.archive_files import COPY_BYTES
+from hivepipe.archive.archive_files import summed
 from hivepipe.errors import TeamError
 from hivepipe.team.archives.cipher import Cipher
 
@@ -51,10 +51,7 @@ def place_of(home: int, archive: str) -> str:
 def checksum_from(lines: BinaryIO, start: Point, length: int) -> int:
     """Return the CRC-32 of all lines up to `length`; lines before `start` count as unchanged."""
     lines.seek(start.offset)
-    crc, left = start.crc, length - start.offset
-    while left and (chunk := lines.read(min(COPY_BYTES, left))):
-        crc, left = zlib.crc32(chunk, crc), left - len(chunk)
-    return crc
+    return summed(lines, length - start.offset, start.crc)[1]
 
 
 def segments(
