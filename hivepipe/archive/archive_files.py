@@ -171,6 +171,15 @@ class ArchiveFiles:
             except (EOFError, zlib.error) as error:
                 raise gzip.BadGzipFile(str(error)) from error
 
+    def lines_until(self, length: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield offset and content of the lines up to a byte; later ones may be incomplete."""
+        with self.open_to_read() as lines:
+            lines.seek(start)
+            while start < length and (line := lines.readline()):
+                if start + len(line) <= length:
+                    yield start, line
+                start += len(line)
+
     def _open_any_form(self) -> tuple[int, bool]:
         """Return a descriptor of the lines, and whether they are compressed."""
         for name in self._forms[:2]:

@@ -74,8 +74,5 @@ def clear(kept: ArchiveFiles, redactor: "Redactor") -> int:
 def _cleared(
     kept: ArchiveFiles, offsets: Offsets | None, redactor: "Redactor"
 ) -> Iterator[tuple[bytes, bytes]]:
-    left = offsets.length if offsets else 0
-    with kept.open_to_read() as lines:
-        while left and (line := lines.readline()):
-            left -= len(line)
-            yield line, redactor.redact_line(line)[0]
+    for _, line in kept.lines_until(offsets.length if offsets else 0):
+        yield line, redactor.redact_line(line)[0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from hivepipe.archive.archive_files import COPY_BYTES, TOTALS, ArchiveFiles
+from hivepipe.archive.archive_files import TOTALS, ArchiveFiles
 from hivepipe.archive.offsets import Offsets
 from hivepipe.transcripts.totals import Totals
 
@@ -100,15 +100,6 @@ def _saved(kept: ArchiveFiles) -> Counted:
 def _catch_up(counted: Counted, kept: ArchiveFiles, offsets: Offsets) -> bool:
     """Count the lines up to the checkpoint; return whether the totals belong to these lines."""
     if counted.length < offsets.length:
-        with kept.open_to_read() as lines:
-            lines.seek(counted.length)
-            rest = b""
-            while counted.length + len(rest) < offsets.length:
-                wanted = min(COPY_BYTES, offsets.length - counted.length - len(rest))
-                chunk = lines.read(wanted)
-                if not chunk:
-                    break
-                head, newline, rest = (rest + chunk).rpartition(b"\n")
-                if newline:
-                    counted.feed(head.split(b"\n"))
+        for _, line in kept.lines_until(offsets.length, counted.length):
+            counted.feed([line[:-1]])
     return (counted.length, counted.checksum) == (offsets.length, offsets.checksum)

@@ -105,13 +105,8 @@ def _lines_from(
     archives: Archives, entry: Entry, size: int, offset: int
 ) -> Iterator[tuple[int, bytes]]:
     """Yield offset and content of the committed lines; later lines are being written."""
-    with archives.opened(entry) as kept, kept.open_to_read() as file:
-        file.seek(offset)
-        for raw in file:
-            if offset + len(raw) > size:
-                return
-            yield offset, raw
-            offset += len(raw)
+    with archives.opened(entry) as kept:
+        yield from kept.lines_until(size, offset)
 
 
 def catch_up(
