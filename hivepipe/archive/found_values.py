@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import orjson
 
 from hivepipe.archive.archive_files import LEARNED, TOTALS, ArchiveFiles
@@ -30,14 +31,12 @@ class Learning:
     @classmethod
     def of(cls, kept: ArchiveFiles) -> "Learning":
         try:
-            data = orjson.loads(kept.hidden(LEARNED) or b"{}")
-            return cls(tuple(map(str, data["known"])), int(data["cleared"]), int(data["edition"]))
-        except (ValueError, KeyError, TypeError):
+            return msgspec.convert(orjson.loads(kept.hidden(LEARNED) or b"{}"), cls)
+        except ValueError:  # msgspec's errors, too
             return cls()
 
     def write(self, kept: ArchiveFiles) -> None:
-        data = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
-        kept.write_hidden(LEARNED, orjson.dumps(data))
+        kept.write_hidden(LEARNED, orjson.dumps(self))
 
     def with_known(self, known: Iterable[str]) -> "Learning":
         """Return a copy that also has these secrets, in the order in which they were found."""
