@@ -17,6 +17,7 @@ from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer
+from hivepipe.transcripts.lines import read_object
 
 MOST_REQUESTS = 2  # the second request corrects a malformed answer
 MOST_TOKENS = 10_000_000  # of a request: more than any model can read or write
@@ -159,11 +160,8 @@ def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> _
 
 
 def _read(output: _Output, offer: Offer, question: Question, granted: int) -> Reply:
-    try:
-        fields = json.loads(output.printed)
-        if not isinstance(fields, dict):
-            raise ValueError
-    except (ValueError, RecursionError):
+    fields = read_object(output.printed)
+    if fields is None:
         return Reply(None, Used(granted, None, None, granted), "broken", output.ending)
     if offer.provider.kind == "claude":
         return _reply_of_claude(fields, question)
