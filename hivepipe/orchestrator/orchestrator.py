@@ -8,7 +8,7 @@ Orchestrator(hive).check()
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -99,9 +99,7 @@ class Orchestrator:
         `after` is the number of the last run that the caller knows, or 0. Also raise HiveError if
         the worker had another run since.
         """
-        may_start = partial(_had_another_run, worker, after)
-        start(self.hive, worker, _with_flags(self._card(worker)), kind, text, may_start=may_start)
-        self.record([worker])
+        self._go_on(worker, kind, text, partial(_had_another_run, worker, after))
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question by the number of an option, by a text, or by both.
@@ -120,17 +118,13 @@ class Orchestrator:
             text = f"{options[option - 1]}\n{text}".strip()
         if not text.strip():
             raise HiveError("the answer is empty")
-        may_start = partial(_answered, worker, checked.status.digest)
         text = prompts.ANSWER.format(text=text)
-        start(
-            self.hive, worker, _with_flags(self._card(worker)), "answer", text, may_start=may_start
-        )
-        self.record([worker])
+        self._go_on(worker, "answer", text, partial(_answered, worker, checked.status.digest))
 
     def park(self, worker: Worker, after: int = 0) -> None:
         """Resume a worker so that it writes down what it learned. `after` is as in `resume`."""
         self.resume(
-            worker, self._prompt("park", worker, _with_flags(self._card(worker))), "park", after
+            worker, self._prompt("park", worker, self._card_with_flags(worker)), "park", after
         )
 
     def respawn(self, worker: Worker) -> Worker:
@@ -138,7 +132,7 @@ class Orchestrator:
 
         The new session id is derived from the old one, so repeated calls start only one worker.
         """
-        card, status = self._card(worker), worker.status()
+        card, status = self._card_with_flags(worker), worker.status()
         task = worker.task().rstrip()
         for name, called in (("progress", "What was done"), ("remaining", "What is left")):
             if text := status.text(name):
@@ -147,7 +141,7 @@ class Orchestrator:
             card.project,
             task,
             session=_successor(card),
-            flags=_with_flags(card).flags,
+            flags=card.flags,
             respawn_of=worker,
         )
 
@@ -191,6 +185,11 @@ class Orchestrator:
             self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
 
     # ---- internal
+
+    def _go_on(self, worker: Worker, kind: str, text: str, may_start: Callable[[], str]) -> None:
+        """Start a run on a worker's session."""
+        start(self.hive, worker, self._card_with_flags(worker), kind, text, may_start=may_start)
+        self.record([worker])
 
     def _all(self) -> list[Worker]:
         """Return all workers, including those with a running process but without a folder."""
@@ -277,18 +276,15 @@ class Orchestrator:
         path = projects.folder_of(self.hive.projects_file, project)
         return replace(card, project=project, path=path)
 
+    def _card_with_flags(self, worker: Worker) -> Card:
+        """Return a worker's card, with the user's default flags if hivepipe did not start it."""
+        card = self._card(worker)
+        return card if card.created_at else replace(card, flags=default_flags())
+
     def _add_task(self, card: Card, text: str) -> None:
         """Add the task to the store, so that the guard stops the worker if it is cancelled."""
         with suppress(StoreError), opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
-
-
-def _with_flags(card: Card) -> Card:
-    """Return the card with flags.
-
-    A worker that hivepipe did not start gets the user's default flags.
-    """
-    return card if card.created_at else replace(card, flags=default_flags())
 
 
 def _was_made(worker: Worker) -> bool:
