@@ -19,7 +19,7 @@ import pytest
 
 from hivepipe.events.claude_code import PROBE
 from hivepipe.home import short_hash
-from hivepipe.stack.hook_bundle import FIRST, INDEX_BYTES
+from hivepipe.stack.hook_bundle import EXTENSIONS, FIRST, INDEX_BYTES, MODULES
 from tests import payloads
 from tests.hook_contract import checked
 from tests.payloads import Payload, changed, encoded
@@ -510,8 +510,8 @@ def test_the_watch_program_agrees_with_importtime(
         check=True,
     )
     lines = [line.rsplit("|", 1)[-1].strip() for line in done.stderr.decode().splitlines()[1:]]
-    # The bundle does not import these modules, but executes them.
-    executed = set(FIRST) if installation.copy else set()
+    # The bundle does not import its modules, but executes them.
+    executed = {*MODULES, *EXTENSIONS} if installation.copy else set()
     assert set(lines) - bare(installation.python) == watched - STAND_INS - executed
 
 
