@@ -45,7 +45,7 @@ OnChunk = Callable[[Source, str, Chunk], None]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCallbacks:
-    """What the caller provides for extending an archive."""
+    """The functions and objects that the caller provides for extending an archive."""
 
     redactor: "Redactor"
     describe: Describe
@@ -290,7 +290,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, until no subagent's metadata changed in between.
+        """Yield the metadata to write, again until no subagent's metadata change meanwhile.
 
         Otherwise such a change would be missed: `not_described` only compares the times of the
         files.

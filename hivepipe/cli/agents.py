@@ -36,8 +36,8 @@ _COLUMNS: dict[str, Column] = {
 def agents(session_id: str | None, day: datetime | None, since: datetime | None) -> None:
     """List the agents with their outcome or status, newest first.
 
-    An agent is `lost` if it had not finished when its session ended. Days are local, with
-    --utc in UTC.
+    An agent is `lost` if it had not finished when its session ended. Days are local, or UTC with
+    --utc.
     """
     if day and since:
         raise click.UsageError("--day and --since exclude each other")

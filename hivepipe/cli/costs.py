@@ -35,8 +35,8 @@ from hivepipe.text.plurals import counted
 def costs(by: str, since: datetime | None) -> None:
     """Show tokens and their cost at the list prices of Anthropic's API.
 
-    With --by agent, messages outside of agents have a row for each session. Days are local,
-    with --utc in UTC.
+    With --by agent, messages outside of agents have a row for each session. Days are local, or UTC
+    with --utc.
     """
     prices = prices_in_force(locate(".").home)
     wanted = team_choice(since=stored(since))

@@ -53,7 +53,7 @@ def doctor(fire: bool) -> None:
 def _well(fired: bool) -> str:
     """Return the message for no problems.
 
-    It says that hooks record only if a probe (`fired`) has shown it.
+    Without a probe (`fired`), it does not say that hooks record.
     """
     if fired:
         return "no problem found, and every hook records"

@@ -1,4 +1,4 @@
-"""How options and arguments are declared: shared options, types, and checks across arguments."""
+"""Declaration of options and arguments: shared options, types, and checks across arguments."""
 
 from collections.abc import Callable
 from datetime import datetime

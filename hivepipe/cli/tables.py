@@ -114,7 +114,7 @@ def show_entries(
 ) -> bool:
     """Print entries as a table; with --json, the fields of `beside` and a list named `name`.
 
-    `columns` maps each title of the table to a value of the entries. Returns whether it was JSON.
+    `columns` maps each title of the table to a value of the entries. Returns True for JSON.
     """
     found = list(entries)
     if show_json(**(beside or {}), **{name: found}):

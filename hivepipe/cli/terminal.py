@@ -57,10 +57,10 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 
 
 def say_prose(text: str, indent: int = 9, *, err: bool = False) -> None:
-    """Print a line. A terminal that is too narrow gets several, and all but the first are indented.
+    """Print a line, broken at spaces to fit the terminal; all parts but the first are indented.
 
-    It is broken at spaces. These stay whole: its label (the first `indent` columns), a `command`,
-    an `unbroken` text, and the paths of the current folder and the user's home folder.
+    These stay whole: its label (the first `indent` columns), a `command`, an `unbroken` text, and
+    the paths of the current folder and the user's home folder.
     """
     if not is_terminal(err=err):
         say(text, err=err)
@@ -272,7 +272,7 @@ def guard_streams() -> None:
 def lines_of_others() -> Iterator[None]:
     """Route the click output of another program's commands through `say`, without colours.
 
-    Each of their calls prints one line, so a newline in it is data here as well.
+    Each call prints one line, as with `say`: a newline in its text is data.
     """
 
     def line(message: object = "", file: object = None, err: bool = False, **_: object) -> None:

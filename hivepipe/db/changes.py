@@ -3,8 +3,8 @@
 It exists only while the home is joined to a team. Triggers append time and key of each changed row
 to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`, where a row has
 one entry however often it changed. A version is the time in microseconds, and always higher than
-the last one. So versions also rise after a restore, and tell how long a row has waited. A key
-without a row means a deleted row.
+the last one. So versions also rise after a restore, and tell how long a row has waited. If no row
+has the key of an entry, the row was deleted.
 """
 
 import re

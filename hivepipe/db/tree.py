@@ -100,8 +100,8 @@ def refuse_shipped(tree: str) -> None:
 def mark(home: str, path: Path) -> None:
     """Write this home's number into its database. Make an empty database if there is none.
 
-    A new database has its number from the first page on. SQLite then deletes a log that an earlier
-    database left.
+    A new database has its number from the first page on. SQLite then deletes the log of an earlier
+    database.
     """
     manifest = Manifest(home)
     try:

@@ -18,7 +18,7 @@ Used = dict[tuple[str, str], Tokens]  # key: the session and the plain name of t
 
 
 class Unseen(NamedTuple):
-    """What a session used of a model beyond the usage in its messages, as of the last count."""
+    """The usage of a model by a session beyond the usage in its messages, as of the last count."""
 
     time: str
     session: str

@@ -158,7 +158,7 @@ def shared(facts: Facts) -> Iterator[Finding]:
 
 
 def interpreter(facts: Facts) -> Iterator[Finding]:
-    """Find a recorded interpreter, with which hooks start the stack, that has no hivepipe.
+    """Find a recorded interpreter (hooks start the stack with it) that has no hivepipe.
 
     The interpreter of this process is not checked.
     """

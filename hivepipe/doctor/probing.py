@@ -125,8 +125,8 @@ def _common_trouble(facts: Facts) -> str:
 def _checked(found: Probe, reason: str) -> Probe:
     """Set the reason not to run a hook, if there is one.
 
-    A hook of version 1.0.0 would record the event as a session. A settings file in a cloned
-    repository could name a program of this repository.
+    A hook of version 1.0.0 would record the event as a session. A hook named by the settings of a
+    cloned repository could be a program of that repository.
     """
     launcher = launcher_of(found.handler)
     if not reason and launcher and not hook_copy.is_in_place(launcher):

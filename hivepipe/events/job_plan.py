@@ -215,9 +215,9 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a start; after a compaction also those that archive the transcript.
+    """Return the jobs of a start.
 
-    The transcript then has the summary of the compaction.
+    After a compaction, also archive the transcript, which then has the compaction's summary.
     """
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
@@ -438,7 +438,7 @@ def _conclusion(event: Event, context: Context) -> Job:
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
     """Return the jobs that archive a transcript.
 
-    A subagent's event also names the transcript of the session, which differs from its own.
+    The event of a subagent names two transcripts: the session's, and the subagent's own.
     """
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path

@@ -159,7 +159,7 @@ def mode_path(home: str) -> str:
 def cancellation(home: str, task: str) -> str | None:
     """Return time and reason of a task's cancellation, or None.
 
-    They are in a file, not in Redis, so that they are available without Redis.
+    They are in a file, which can be read without Redis.
     """
     return read_small(cancellation_path(home, task)) or None if task else None
 

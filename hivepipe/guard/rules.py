@@ -61,8 +61,8 @@ class Limits:
     ) -> None:
         """Parse the values of settings; None means the default.
 
-        Loop and alternation are two counts: the first warns, the second denies. The number of
-        empty polls is one count. The others are patterns, separated by ";".
+        `loop` and `alternation` have two counts each: the first warns, the second denies.
+        `empty_polls` is one count. The others are patterns, separated by ";".
         """
         self.loop_warn, self.loop_deny = _counts(loop, "HIVEPIPE_GUARD_LOOP")
         self.alternation_warn, self.alternation_deny = _counts(

@@ -2,9 +2,9 @@
 
     <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 
-When the time has passed, a hook that gets the lock moves it 10 s ahead and starts the stack. After
-a failure the starter writes longer delays (hivepipe.stack.starter). On the hook path, loaded only
-when Redis is absent.
+When this time has passed, a hook that gets the lock moves the time 10 s ahead and starts the stack.
+After a failure the starter writes longer delays (hivepipe.stack.starter). On the hook path, loaded
+only when Redis is absent.
 """
 
 import posix

@@ -377,7 +377,7 @@ def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -
 def _task(place: home.Place) -> str:
     """Return the task that the environment names, or "".
 
-    A task that was assigned to the session later is already stored.
+    A task that was assigned to a running session is in the store already.
     """
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named:

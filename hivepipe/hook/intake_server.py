@@ -8,10 +8,10 @@
 `A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
 event to the spool, so nothing is lost if the intake fails. An event that arrives both ways counts
 once, by its ids (docs/architecture.md, "Late, double, lost"). An answer is sent as soon as it is
-known. Before it, the event is put into the spool (hivepipe.hook.slot). After it, the event is
-planned and handed over. The answer to a call that the guard judges is known when Redis has counted
-the call, or before. Events are processed one at a time, so that a session's events keep their
-order; each takes less than a millisecond.
+known. Before the answer, the event is put into the spool (hivepipe.hook.slot); after it, the event
+is planned and handed over. The answer to a call that the guard judges is known when Redis has
+counted the call, or before. Events are processed one at a time, so that a session's events keep
+their order; each takes less than a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
 """

@@ -23,7 +23,8 @@ _MADE_BOTH = f"{_MADE} and its folder"
 def to_ignore(path: str) -> Edit | None:
     """Return the edit that makes git ignore this file, or None if it is not needed.
 
-    None also if the exclude file is another user's, or a link: other clones may use its target.
+    Also return None if the exclude file is another user's, or a link: other clones may use its
+    target.
     """
     named = None if is_ignored(path) else _named_exclude_file(path)
     if named is None or another_owner(named) or os.path.islink(named):

@@ -4,7 +4,7 @@ from hivepipe.jobs.args import Args
 
 
 class AboutSession(Args):
-    """What an event says about its session; "" is unknown.
+    """Facts about a session from one of its events; "" is unknown.
 
     `source` is how the session began, or "" if the start was derived from another event.
     """

@@ -178,7 +178,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 
 
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
-    """Stop the stack during the block if the predecessor's database is in the place of its own.
+    """Stop the stack during the block if the predecessor's database has taken the place of its own.
 
     Such a stack could not store anything. The next event starts it again.
     """

@@ -20,7 +20,7 @@ def first_deletion(home: str) -> float:
 def may_delete(home: str, job: Origin) -> bool:
     """Tell whether a run may delete outdated data: not within a day of the installation.
 
-    After a month without a run the clock may be wrong, so that run deletes nothing either.
+    After a month without a run the clock may be wrong, so the first run deletes nothing either.
     """
     if job.event_time_ns / 1e9 < first_deletion(home):
         return False

@@ -126,7 +126,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 def workers_of(home: str) -> tuple[list[Worker], list[str]]:
     """Return all workers of a home, including archived ones and those with only a state.
 
-    The texts name the hives that cannot be migrated or read, whose workers may be missing.
+    The texts name hives that cannot be migrated or read; their workers may be missing.
     """
     found: list[Worker] = []
     obstacles = []

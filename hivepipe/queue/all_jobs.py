@@ -29,7 +29,7 @@ def spool_jobs(connection: Redis, spool: str) -> None:
 
 
 def keep_unwritten_jobs(connection: Redis, place: Place) -> None:
-    """Write jobs into a spool that Redis accepted and could not append to its file (a full disk).
+    """Spool the jobs that Redis accepted but cannot append to its file (a full disk).
 
     Raise StackError, which says their number, if a job remains that no spool can take.
     """

@@ -130,7 +130,7 @@ class Claims:
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
         """Move jobs to the failed registry.
 
-        Each comes with the reason, and the data and description that replace those of the job.
+        Each job comes with the reason, and with data and a description that replace its own.
         """
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:

@@ -1,4 +1,4 @@
-"""How long hooks took, by event: from the start of their process until they send their event.
+"""Durations of hooks by event, from the start of the process until it sends the event.
 
 A hook increments a counter for its range of durations, in the command that sends the event
 (hivepipe.hook.hand_over), without another write. Once a minute the counts become a sample, and the

@@ -1,4 +1,4 @@
-"""How long jobs took from the event to the commit of their rows, by operation.
+"""Durations of jobs by operation, from the event to the commit of their rows.
 
 Redis keeps a finished job for a minute, with both times. Once a minute a sample counts the jobs
 that finished since the last one, by ranges of duration. So hooks and commits need no measuring

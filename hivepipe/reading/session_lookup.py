@@ -25,7 +25,7 @@ _TIME = itemgetter(0)
 def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
     """Return the first home with a session or subagent of this id prefix, or for `last` an archive.
 
-    Raise StoreError if no home has the id, or the StoreError or OSError of a home that may have it.
+    Raise StoreError if no home has the id, or the error of a home that cannot be searched.
     """
     reason = NO_ARCHIVE if start == LAST else f"no session has the id {start}"
     problem: Exception = StoreError(reason)

@@ -222,8 +222,9 @@ def _bytewise(text: str, what: str) -> str:
 def _spelled(pattern: str, spell: Callable[[str], str]) -> str:
     """Return a pattern in which a non-ASCII letter may be decomposed: e and an accent.
 
-    `spell` returns the pattern of a letter or of a class with such letters.
-    With `(?i` in the pattern, it may also have the other case, which RE2 ignores in bytes.
+    `spell` returns the pattern of a letter or of a class with such letters. With `(?i` in the
+    pattern, the letter may also have the other case: in bytes, RE2 ignores the case of ASCII
+    letters only.
     """
 
     def spellings(found: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Repair of Redis' append-only file after a full disk.
 
-Redis 7 and later, and Valkey, do not open the file that follows a rewrite with O_APPEND. When the
+Redis 7 and later, and Valkey, do not use O_APPEND for the file that follows a rewrite. When the
 disk is full, they cut off a command that was written in part. But the next write begins where that
 part had ended, so the file has a gap of zeros, and no server loads it. The server does not count
 the gap: when the disk is full again, it cuts off too much, and the end of earlier commands is lost.

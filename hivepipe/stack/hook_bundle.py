@@ -2,7 +2,7 @@
 
 Importing a module takes 0.15 ms, mostly to search for its file. The imports of the whole hook path
 would take a sixth of the start of a bare interpreter. The bundle needs no other file of the
-package. So a hook works while an upgrade replaces these files one by one.
+package. So a hook works while an upgrade replaces the package's files one by one.
 
     0        marshal of (magic, boot, boot's source, module -> location, library, sources, location
              of the last part)

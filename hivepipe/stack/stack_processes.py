@@ -111,7 +111,7 @@ def _program_of(words: list[str]) -> str:
 def open_locks(process: psutil.Process) -> list[str]:
     """Return the lock files that a process has open.
 
-    On Linux they are read directly: psutil also reads the state of each file, in twice the time.
+    On Linux they are read directly: psutil also reads each file's state, which takes twice as long.
     """
     folder = f"/proc/{process.pid}/fd"
     if os.path.isdir("/proc/self/fd"):

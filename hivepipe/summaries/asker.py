@@ -2,7 +2,7 @@
 
 `python -I -m hivepipe.summaries.asker`, started by `call.py` only. It lives for one question,
 because the library takes 100 MB and seconds to import, too much for a worker. For `claude -p` it
-replaces itself by that program, so that only its environment has the credential.
+replaces itself by that program, so that the credential is in the environment of that program only.
 """
 
 import gc

@@ -75,7 +75,7 @@ def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
     """Return the budget of one request in dollars, for a client that limits its own cost.
 
     Claude Code stops at its own estimate of the cost, which is not billed. For a model that it does
-    not know, it assumes the prices of another one. So its budget is the higher of the two costs.
+    not know, it assumes the prices of another one. So the budget is the higher of the two costs.
     """
     tokens = most_tokens(question)
     models = (

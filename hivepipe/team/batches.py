@@ -29,7 +29,7 @@ _OF_SESSION = {FORGOTTEN, "sessions"} | {
 
 
 class Sharing(NamedTuple):
-    """How the rows of a session are shared: the level and the project's name (None if unknown).
+    """The level at which a session's rows are shared, and the project's name (None if unknown).
 
     With `has_moved`, the server may have rows that are no longer shared, and deletes them.
     """

@@ -1,7 +1,7 @@
-"""How long a team keeps rows: the server drops older months, and machines do not resend them.
+"""Retention of a team's rows: the server drops older months, and machines do not resend them.
 
-The server's clock decides which month it is. Each machine that connects drops one part that is
-due; an administrator drops all of them.
+The server's clock decides which month it is. Each machine that connects drops one part that is due;
+an administrator drops all of them.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Which columns of a home's rows are sent to the server, and at which level of sharing.
+"""The columns of a home's rows that are sent to the server, with their levels of sharing.
 
 Characters that PostgreSQL rejects (NUL, lone surrogates) are replaced. In columns of numbers, other
 values become NULL. A row that cannot be stored would block all others.

@@ -15,7 +15,7 @@ MOST_ROWS = 500
 def costs(query: ViewQuery) -> Content:
     """Return tokens and cost by day, model and project from day `since` until day `until`.
 
-    The default is the last days up to the newest message; `all=1` returns all days.
+    The default is the last 30 days up to the newest message; `all=1` returns all days.
     """
     model, since, until = (query.filter(name) for name in ("model", "since", "until"))
     if not (since or until or query.filter("all") == "1"):

@@ -101,7 +101,7 @@ class Hit:
 
 
 class FolderState(NamedTuple):
-    """When a folder last changed (ns since 1970), and a checksum of the keys of its archives."""
+    """The time of a folder's last change (ns since 1970), and a checksum of its archives' keys."""
 
     changed_ns: int
     keys: int

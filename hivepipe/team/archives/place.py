@@ -1,4 +1,4 @@
-"""Where a team's archives are stored, according to the server's setting.
+"""The place where a team's archives are stored, from the server's setting.
 
 none                                                       archives are not sent
 database                                                   in PostgreSQL

@@ -62,7 +62,7 @@ class Bucket:
     def put(self, name: str, content: bytes) -> None:
         """Write an object atomically; an existing object of this name has the same bytes.
 
-        A request for its size would be refused to keys that may not list the bucket.
+        The object is not looked up first, because keys that may not list the bucket cannot do that.
         """
         with _translated():
             self._store.put(name, content, use_multipart=False)
