@@ -72,7 +72,7 @@ class PricesError(HivepipeError):
 
 
 class GuardError(HivepipeError):
-    """A file for or of the guard cannot be used."""
+    """A file to replay cannot be read, or has neither a transcript nor hook events."""
 
 
 class RedactionRuleError(HivepipeError):
@@ -124,7 +124,7 @@ class DamagedArchiveError(ArchiveError):
 
 
 class EditedArchiveError(ArchiveError):
-    """Something other than hivepipe changed an archive, which is left as it is."""
+    """Another program changed an archive, which hivepipe leaves unchanged."""
 
 
 class RetentionError(HivepipeError):

@@ -40,7 +40,7 @@ def unbroken(text: str) -> str:
 
 
 def short(path: str) -> str:
-    """Return a path, shortened if it is below the current folder or ~, that is never wrapped."""
+    """Return a path that is never wrapped, shortened if it is below the current folder or ~."""
     here = real_path(".")
     if path.startswith(f"{here}/"):
         return unbroken(os.path.relpath(path, here))

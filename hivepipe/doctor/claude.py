@@ -59,7 +59,7 @@ def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
 
 
 def switched_off(facts: Facts) -> Iterator[Finding]:
-    """Find user or project settings that disable all hooks; the strongest file decides."""
+    """Find user or project settings that disable all hooks; the highest precedence wins."""
     if any("disableAllHooks" in read_object(path) for path in managed_files()):
         return  # the check `managed` reports a true value; a false one takes precedence
     for file in facts.settings_files:

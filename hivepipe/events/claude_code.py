@@ -526,7 +526,7 @@ def clean(text: str) -> str:
 
 
 def storable(value: object, levels: int = 50) -> object:
-    """Return a JSON value with storable texts; raise RecursionError if it has more levels."""
+    """Return a JSON value with storable texts; raise RecursionError for too many `levels`."""
     if isinstance(value, str):
         return clean(value)
     if not levels:

@@ -70,7 +70,7 @@ def _is_codex(fields: Fields) -> bool:
 
 
 def _is_copilot(fields: Fields) -> bool:
-    """Tell whether Copilot sent the event: camel case, or a timestamp and files by session."""
+    """Tell whether Copilot sent the event, by its camel case or its time and transcript."""
     if "sessionId" in fields and "session_id" not in fields:
         return True
     path = fields.get("transcript_path", "/session-state/")

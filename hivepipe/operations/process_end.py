@@ -119,7 +119,7 @@ def _enqueue_files(
 
 
 def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
-    """Tell whether CLAUDE.md is not yet replaced by the profile's version, but will be."""
+    """Tell whether CLAUDE.md has the user's text, which the profile's version will replace."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)

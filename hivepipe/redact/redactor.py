@@ -325,7 +325,7 @@ class Redactor:
 
 
 def _is_folder(leaf: bytes, quoted: bytes, start: int) -> bool:
-    """Tell whether the leaf that starts there in a line is the folder of the line's session."""
+    """Tell whether the leaf at this offset of a line is the folder of the line's session."""
     if not _FOLDER(leaf):
         return False
     outside = _STRING.sub(b"", quoted[:start])

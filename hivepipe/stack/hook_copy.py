@@ -77,7 +77,7 @@ def default_launcher() -> str:
 
 
 def is_in_place(launcher: str) -> bool:
-    """Tell whether a program is in the folder where this user's installations make theirs."""
+    """Tell whether a program is in the folder of this user's hook copies."""
     return real_path(os.path.dirname(os.path.dirname(launcher))) == real_path(_folder())
 
 

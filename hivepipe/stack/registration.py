@@ -240,7 +240,7 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
 
 
 def _is_committed(project: str) -> bool:
-    """Tell whether the folder in the project came with a clone: 1.0.0 kept its home out of git."""
+    """Tell whether git tracks the folder in the project, as it never tracked a home of 1.0.0."""
     tracked = git.tracked_files(project, IN_PROJECT.strip("/"))
     return any(not name.endswith("/.gitignore") for name in tracked)
 

@@ -164,7 +164,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
 
 
 def _keyless(read_setting: ReadSetting) -> Offer | None:
-    """Return the local server that the user set up, to try it without a key, or None."""
+    """Return an offer without a key of the local server that the user set up, or None."""
     for provider in PROVIDERS:
         if _named_url(provider, read_setting) and provider.kind != "codex":
             offer = _offer(provider, read_setting, NO_KEY, "this machine")

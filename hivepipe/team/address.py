@@ -85,7 +85,7 @@ class Address(NamedTuple):
 
 
 def system_roots() -> str:
-    """Return the file of the system's roots: the OpenSSL in psycopg's wheel does not find them."""
+    """Return the system's root certificates, which the OpenSSL in psycopg's wheel does not find."""
     return next(filter(os.path.isfile, _BUNDLES), SYSTEM_ROOTS)
 
 

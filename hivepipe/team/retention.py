@@ -29,7 +29,7 @@ class Retention(NamedTuple):
     added: int = 0
 
     def keeps(self, time: str | None) -> bool:
-        """Tell whether rows of a time are kept; rows without a time are always kept."""
+        """Tell whether rows of this time are kept; rows without a time always are."""
         return not time or time <= FAR_PAST or time >= self.dropped_before
 
     def without_dropped(self, batch: Batch) -> Batch:

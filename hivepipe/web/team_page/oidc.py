@@ -152,7 +152,7 @@ class SignIn:
         return _refused(error, status)
 
     async def _checked_client(self) -> Any:
-        """Return a client that has checked metadata and allows only asymmetric signatures."""
+        """Check the provider's metadata; return a client that allows only asymmetric signatures."""
         client = self._client
         found = await client.load_server_metadata()
         if found.get("issuer") != self._provider.issuer:
