@@ -176,8 +176,8 @@ def serving(
 ) -> Iterator[Server]:
     """Run a server while the context lasts; its folder below `within` is removed afterwards.
 
-    By default it is where homes are: a copy of a database makes 300 files, which takes a disk's
-    file system five times as long as memory.
+    By default `within` is where homes are, often in memory: a copy of a database makes 300
+    files, which takes five times as long on a disk.
     """
     folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir=within or folder_of_homes()))
     found = programs or wheels_folder() or debians_folder()

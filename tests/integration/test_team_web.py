@@ -63,7 +63,7 @@ def page(members: Members, page_login: str) -> Members:
 
 @pytest.fixture
 def own_page(own_members: Members) -> Members:
-    """The same with a team that a test may change, and a login that a command made."""
+    """Like `page`, with a team that a test may change and a login that a command made."""
     own_members.use("eve/desk")
     membership.remove()
     write_credential(TEAM_PAGE, run_as_admin(own_members, "team", "page-login"))

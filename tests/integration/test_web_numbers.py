@@ -196,7 +196,7 @@ def _is_settled(day: Day) -> bool:
 
 
 def common(first: Numbers, second: Numbers, *, must: bool = True) -> Numbers:
-    """Return the common entries; they must be equal, or with must=False nothing is returned."""
+    """Return the common entries; if they differ, fail, or with must=False return nothing."""
     shared = {name: first[name] for name in first.keys() & second.keys() - RUN_TIMES}
     theirs = {name: second[name] for name in shared}
     if must:

@@ -61,7 +61,7 @@ def occurrences(person: Person, text: str) -> list[int]:
 
 
 def repeats_of_hook_text() -> int:
-    """Return how often the client sends a hook's text: 2.1.132 repeats it in its words."""
+    """Return how often a request has a hook's text: 2.1.132 also sends it in a second form."""
     return 2 if version() < (2, 1, 197) else 1
 
 

@@ -22,7 +22,7 @@ Environ = dict[bytes, bytes]
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder where homes are: in memory, if wanted, where no test waits for a sync.
+    """A folder like those of homes: in memory if so configured, where a sync takes no time.
 
     A process that still ends may write into it while it is removed.
     """

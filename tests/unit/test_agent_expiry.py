@@ -16,7 +16,7 @@ def ago(**span: float) -> str:
 
 
 def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
-    """An ephemeral agent, spawned two hours ago in a session that is open, past its time."""
+    """An expired ephemeral agent, spawned two hours ago in an open session."""
     ephemeral = {
         "type": "ephemeral",
         "ttl": 3600,

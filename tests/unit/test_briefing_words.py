@@ -1,4 +1,4 @@
-"""No part of a briefing exceeds its maximum length, and each that has a name is a file."""
+"""No part of a briefing exceeds its maximum length, and each named part is a file."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A clock that was set forward makes nothing outdated at once."""
+"""After the clock was set forward, nothing expires at once."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Whom a file belongs to."""
+"""The owner of a file, if it is another user."""
 
 import os
 from pathlib import Path

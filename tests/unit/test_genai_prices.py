@@ -1,7 +1,7 @@
 """Our prices compared with those of genai-prices: the copied table and each known difference.
 
-A new release of genai-prices fails here and shows what changed: `make prices`, then read the
-difference, then this list.
+If a new release of genai-prices fails here, run `make prices`, read the difference and correct
+this list.
 """
 
 import runpy

@@ -1,4 +1,4 @@
-"""A database in a work tree has the number of its home, whenever an earlier one is deleted."""
+"""A new database has the number of its home, whenever the earlier one was deleted."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -24,7 +24,7 @@ WRONG = {**SUMMARY, "files": "src/parser.py"}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Provider]:
-    """Each client would load all certificates of authorities, in 10 ms, but none uses TLS."""
+    """A provider; clients share one TLS context, which takes 10 ms to make and is not used."""
     import httpcore2  # noqa: PLC0415  the summaries' libraries may be missing
 
     with llm_server.provider() as made, pytest.MonkeyPatch.context() as monkeypatch:

@@ -1,4 +1,4 @@
-"""Why a stack's Redis accepts no jobs, while it is started or ends."""
+"""Why a stack's Redis accepts no jobs while it starts or ends."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""What goes wrong beside or around the jobs of a worker, and must not stop them."""
+"""Errors outside of jobs do not stop a worker."""
 
 import math
 import os
@@ -52,7 +52,7 @@ def worker(kind: type[Any], **attributes: object) -> Any:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    """A database that waits a moment only for a lock."""
+    """A database that waits only 50 ms for a lock."""
     with closing(new_database(tmp_path / "hive.db", 0.05)) as made:
         yield made
 
