@@ -48,14 +48,14 @@ def _refuse_short(text: str) -> None:
     "--before",
     metavar="DATE",
     type=DAY,
-    help="Forget sessions without an event since this day (2026-11-21). Sessions of an interrupted"
-    " forget are included.",
+    help="Forget sessions without an event since this day (2026-11-21), and"
+    " sessions that an interrupted `forget` left.",
 )
 @click.option(
     "--matching",
     metavar="TEXT",
-    help="Forget sessions that contain exactly this text; `-` reads it from stdin, which keeps it"
-    " out of the shell's history. Sessions of an interrupted forget are included.",
+    help="Forget sessions that contain exactly this text, and sessions that an interrupted `forget`"
+    " left; `-` reads the text from stdin, which keeps it out of the shell's history.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @yes_option

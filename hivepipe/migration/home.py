@@ -88,7 +88,7 @@ class OldHome:
 
 
 def find_home(project: str, is_moved: bool = False) -> OldHome | None:
-    """Return the predecessor's files in `.hive-mind`, or None; another user's are not looked at.
+    """Return the predecessor's files in `.hive-mind`, or None; another user's files are ignored.
 
     If `is_moved`, the old home was moved away before, so hivepipe made the folder. Raises
     MigrationError if the folder is a link.

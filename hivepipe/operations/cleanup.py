@@ -42,7 +42,7 @@ def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[s
 
 
 def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
-    """Append the runs of the store to cleanup.log."""
+    """Append the cleanup runs recorded in the store to cleanup.log."""
     with open_database(context.home) as db:
         write_log(context.home, db)
 

@@ -15,7 +15,7 @@ hivepipe:operations hash   jobs done, by operation
 hivepipe:trouble    hash   since when the store cannot be written, and the reason
 hivepipe:newer      int    envelope version of jobs that need a newer hivepipe
 hivepipe:accepted, :periodic   int   counters of enqueued jobs: of events, of the schedule
-hivepipe:done, :discarded      int   counters of the jobs of both kinds that left
+hivepipe:done, :discarded      int   counters of finished and of discarded jobs
 """
 
 from hivepipe.queue.scripts import script

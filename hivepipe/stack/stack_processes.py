@@ -29,7 +29,7 @@ _SUPERVISORD = "supervisor.supervisord"
 class ProcessTable:
     """The processes of this user, read once, when they are first needed.
 
-    To read all processes takes longer than all other steps of a report, so the reports on many
+    Reading all processes takes longer than all other steps of a report, so the reports on many
     stacks share a table. The table finds the processes of a stack by its paths, not one by one.
     """
 
