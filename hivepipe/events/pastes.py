@@ -7,6 +7,8 @@ Claude Code escapes these tags in a pasted text. On the hook path, for long prom
 
 LEAST_CHARS = 200  # kept of each paste, in whole words
 CUT = " […]\n"
+LONGEST_WORD = 100
+_IN_TOKENS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-./=_"
 _OPENING, _CLOSING = "<pasted_content id=", "</pasted_content id="
 
 
@@ -32,4 +34,8 @@ def with_short_pastes(prompt: str, most: int) -> str:
 def _start(paste: str, most: int) -> str:
     if len(paste) <= most + len(CUT):
         return paste
-    return paste[:most].rsplit(None, 1)[0] + CUT  # redaction misses half a token
+    start = paste[:most]
+    words = start.rsplit(None, 1)[0]  # redaction misses half a token
+    if len(start) - len(words) > LONGEST_WORD:  # a text without blanks: Japanese, minified JSON
+        words = max(words, start.rstrip(_IN_TOKENS), key=len)
+    return words + CUT

@@ -289,6 +289,14 @@ def test_the_words_around_long_pastes_are_kept() -> None:
     assert kept["whole_prompt"] == prompt
 
 
+@pytest.mark.parametrize("pasted", ["\n" + "数" * 3000, '\n{"a":"b c",' + '"k":"v",' * 500])
+def test_a_paste_without_blanks_is_kept_as_far_as_there_is_room(pasted: str) -> None:
+    prompt = f"{payloads.pasted(pasted)} Fix the numbat"
+    kept = all_fields(parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt)))["prompt"]
+    assert 1900 < len(kept) <= 2000
+    assert kept.endswith(" Fix the numbat")
+
+
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_pastes_are_kept_as_far_as_there_is_room(count: int) -> None:
     pastes = "".join(payloads.pasted(f"{number} a log " * 300) for number in range(count))
