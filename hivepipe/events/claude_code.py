@@ -45,6 +45,15 @@ MACHINE_MADE = (
     "Another Claude session sent a message:\n<",
     "Another Claude session sent a message while you were working:\n<",
 )
+# Other messages of sessions and plugins have one of these sentences below the first line.
+_SENT = (" sent a message:", " sent a message while you were working:")
+_NOT_THE_USERS = (
+    *("not typed by your user", "NOT from your user", "another Claude session, not your user"),
+    *(
+        "Address this before completing your current task",
+        "a prompt a plugin submits between turns",
+    ),
+)
 # Members of a Bash result that differ between equal calls: the files that the command changed, and
 # the file with its long output.
 EDIT_DIFF = "bashEditDiff"
@@ -495,7 +504,11 @@ def _usable_part(text: str, at: int) -> Fields:
 
 def is_machine_made(prompt: str) -> bool:
     """Tell whether Claude Code made this prompt itself."""
-    return prompt.lstrip().startswith(MACHINE_MADE)
+    prompt = prompt.lstrip()
+    if prompt.startswith(MACHINE_MADE):
+        return True
+    first, _, message = prompt.partition("\n")
+    return first.endswith(_SENT) and any(sentence in message for sentence in _NOT_THE_USERS)
 
 
 def valid_id(text: str) -> str:

@@ -28,6 +28,7 @@ from hivepipe.guard.client import (
 )
 from hivepipe.guard.rules import judge
 from hivepipe.transcripts.lines import Fields, blocks, message_text, part, read_line
+from hivepipe.transcripts.users_words import is_prompt
 
 Event = tuple[int, Fields]  # line number, and the event as a hook would receive it
 
@@ -202,13 +203,14 @@ def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
             }
             called[str(block.get("id"))] = call
             yield {"hook_event_name": PreToolUse.__name__, **ids, **call}
-    elif line.get("type") == "user" and not line.get("isMeta"):
+    elif line.get("type") == "user":
         results = list(blocks(message, "tool_result"))
         for block in results:
             call = called.get(str(block.get("tool_use_id")), {})
             yield {**ids, **call, **_outcome(line, block, len(results) == 1)}
-        if not results and any(blocks(message, "text")):
-            yield {"hook_event_name": "UserPromptSubmit", **ids, "prompt": message_text(message)}
+        words = message_text(message)
+        if not results and words and is_prompt(line, words):
+            yield {"hook_event_name": "UserPromptSubmit", **ids, "prompt": words}
 
 
 def _outcome(line: Fields, block: Fields, alone: bool) -> dict[str, Any]:

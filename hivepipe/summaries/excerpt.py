@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.lines import Fields, blocks, message_text, part, read_line, text
-from hivepipe.transcripts.local_commands import is_local_command
+from hivepipe.transcripts.users_words import is_local_command, is_typed
 
 LIMIT_BYTES = 20_000
 CALL_CHARACTERS = 300
@@ -80,9 +79,9 @@ def _words(line: Fields, message: Fields) -> str:
 def _speaker(line: Fields, kind: str, words: str) -> str:
     if line.get("isCompactSummary") is True:
         return "Summary of what came before"
-    if kind == "user" and is_machine_made(words):
-        return "Claude Code"
-    return "Claude" if kind == "assistant" else "User"
+    if kind == "assistant":
+        return "Claude"
+    return "User" if is_typed(line, words) else "Claude Code"
 
 
 def _arguments(given: Fields) -> str:

@@ -11,8 +11,6 @@ from typing import Any
 
 Fields = dict[str, Any]
 
-_BY_A_PERSON = (None, "human")  # older versions have no origin
-
 
 def is_queued_prompt(line: Fields) -> bool:
     """Tell whether a line is a prompt that was added to a running turn."""
@@ -26,9 +24,7 @@ def is_queued_prompt(line: Fields) -> bool:
 
 
 def as_message(line: Fields) -> Fields:
-    """Return a queued prompt's line as a message, with `isMeta` if another program wrote it."""
+    """Return a queued prompt's line as a message, with the origin of the prompt."""
     attachment = line["attachment"]
-    origin = attachment.get("origin")
-    author = origin.get("kind") if isinstance(origin, dict) else None
     message = {"role": "user", "content": attachment.get("prompt")}
-    return {**line, "type": "user", "isMeta": author not in _BY_A_PERSON, "message": message}
+    return {**line, "type": "user", "origin": attachment.get("origin"), "message": message}

@@ -16,7 +16,6 @@ from typing import Any
 
 import orjson
 
-from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.counted_messages import MessageCounts, mark_of
 from hivepipe.transcripts.lines import (
@@ -32,7 +31,6 @@ from hivepipe.transcripts.lines import (
     read_line,
     text,
 )
-from hivepipe.transcripts.local_commands import is_local_command, is_shell_command
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts, counted_by
 from hivepipe.transcripts.usage import (
     Usage,
@@ -42,6 +40,7 @@ from hivepipe.transcripts.usage import (
     message_key,
     usage_of,
 )
+from hivepipe.transcripts.users_words import is_aside, is_prompt
 
 VERSION = 6
 OPEN_CALLS = 200
@@ -341,8 +340,8 @@ class Totals:
         elif words.startswith(_INTERRUPTED):
             self.outcome = "interrupted"
         elif line.get("isMeta") is not True:
-            self.messages += not is_machine_made(words)
-            if not (is_local_command(words) or is_shell_command(words)):
+            self.messages += is_prompt(line, words)
+            if not is_aside(words):
                 self.outcome = "unknown"
             self.message_counts.close(_mark_of_line(line))
 

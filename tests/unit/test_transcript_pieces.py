@@ -53,6 +53,11 @@ def answer(content: Any, **more: Any) -> dict[str, Any]:
         (parsed("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
         (parsed("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
         (parsed("user", BY_TEAMMATE), [(NOTE, BY_TEAMMATE)]),
+        (parsed("user", "Go on", origin={"kind": "plugin"}), [(NOTE, "Go on")]),
+        (
+            parsed("user", "[Request interrupted by user]"),
+            [(NOTE, "[Request interrupted by user]")],
+        ),
         (parsed("user", QUOTED := BY_TEAMMATE.replace("<", "")), [(USER, QUOTED)]),
         (parsed("user", {"type": "image"}), [(USER, "[image]")]),
         (parsed("user", {"type": "document"}), [(USER, "[document]")]),

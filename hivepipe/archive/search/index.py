@@ -35,7 +35,7 @@ from hivepipe.files.sqlite_file import (
     trouble_of_index,
 )
 
-VERSION = 8
+VERSION = 9
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200

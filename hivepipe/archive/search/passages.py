@@ -5,8 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from hivepipe.archive.search.own_calls import NO_USES, ToolUses, tool_uses
-from hivepipe.events.claude_code import clean, is_machine_made
-from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
+from hivepipe.events.claude_code import clean
+from hivepipe.transcripts.lines import (
+    Fields,
+    blocks,
+    message_text,
+    moment,
+    part,
+    read_line,
+    text,
+    typed,
+)
+from hivepipe.transcripts.users_words import is_prompt
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 SUMMARY = "hivepipe-summary"  # type of a line that contains a summary by hivepipe
@@ -39,24 +49,27 @@ def passage_of(raw: bytes) -> Passage | None:
     elif kind == SUMMARY:
         who, found = "summary", [*_leaves(line.get("said"))]
     elif kind in ("assistant", "user"):
-        who, found = _of_message(kind, part(line, "message"))
+        who, found = _of_message(line, part(line, "message"))
     else:
         return None
     words = clean("\n".join(filter(None, found)))
     return Passage(who, moment(line), words, tool_uses(line)) if words.strip() else None
 
 
-def _of_message(kind: str, message: Fields) -> tuple[str, list[str]]:
+def _of_message(line: Fields, message: Fields) -> tuple[str, list[str]]:
     content = message.get("content")
     if isinstance(content, str):
-        by_user = "tool" if is_machine_made(content) else "user"
-        return ("claude" if kind == "assistant" else by_user), [content]
-    if not isinstance(content, list):
-        return kind, []
-    blocks = [block for block in content if isinstance(block, dict)]
-    results = [block for block in blocks if block.get("type") == "tool_result"]
-    who = "claude" if kind == "assistant" else "tool" if results else "user"
-    return who, [words for block in blocks for words in _of_block(block)]
+        return _author(line, message), [content]
+    found = [block for block in typed(message, "content", list) if isinstance(block, dict)]
+    return _author(line, message), [words for block in found for words in _of_block(block)]
+
+
+def _author(line: Fields, message: Fields) -> str:
+    """Return who wrote a message; `tool` includes what Claude Code wrote itself."""
+    if line["type"] == "assistant":
+        return "claude"
+    is_result = any(blocks(message, "tool_result"))
+    return "user" if not is_result and is_prompt(line, message_text(message)) else "tool"
 
 
 def _of_block(block: Fields) -> Iterator[str]:
