@@ -8,6 +8,7 @@ from hivepipe.cli.here import store_here
 from hivepipe.cli.parameters import DAY
 from hivepipe.cli.tables import Column, output_options, show_entries, show_entry, stored
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
+from hivepipe.db.listings import unknown_id
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.reading.session_lookup import session_in
@@ -69,5 +70,5 @@ def show(agent_id: str) -> None:
     with store_here() as store:
         found = store.agent(store.full_id("agent", agent_id))
     if found is None:  # it was deleted between the two queries
-        raise StoreError(f"no agent has the id {agent_id}")
+        raise StoreError(unknown_id("agent", agent_id))
     show_entry(found)

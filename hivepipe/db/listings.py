@@ -43,22 +43,34 @@ _IDS = {
     """,
     "task": "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY 1",
 }
+_LISTED_BY = {
+    "session": "sessions --all",
+    "subagent": "agents",
+    "agent": "agents",
+    "session with a summary": "summaries list",
+    "task": "task list --all",
+}
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def one_of(kind: str, prefix: str, found: list[str]) -> str:
+def one_of(kind: str, prefix: str, found: list[str], option: str = "") -> str:
     """Return the id that equals the prefix, or else the only id found.
 
-    Raise StoreError for none or several.
+    Raise StoreError for none or several; `option` belongs to the command that lists the ids.
     """
     if prefix in found:
         return prefix
     if not prefix or not found:
-        raise StoreError(f"no {kind} has the id {prefix}")
+        raise StoreError(unknown_id(kind, prefix, option))
     if len(found) > 1:
         some = ", ".join(found[:_SHOWN]) + (" ..." if len(found) > _SHOWN else "")
         raise StoreError(f"{len(found)} ids of a {kind} begin with {prefix}: {some}")
     return found[0]
+
+
+def unknown_id(kind: str, prefix: str, option: str = "") -> str:
+    """Return the error text for an unknown id, with the command that lists the ids."""
+    return f"no {kind} has the id {prefix}: see `hivepipe {_LISTED_BY[kind]}{option}`"
 
 
 def quoted(name: str) -> str:

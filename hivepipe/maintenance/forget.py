@@ -20,6 +20,7 @@ from hivepipe.archive.index import Entry
 from hivepipe.archive.search.index_file import remove_index
 from hivepipe.db import forget as stored
 from hivepipe.db.database import Database
+from hivepipe.db.listings import unknown_id
 from hivepipe.errors import HivepipeError, StackError, StoreError
 from hivepipe.files.log_lines import remove_lines
 from hivepipe.files.logs import NAMES, is_own
@@ -90,7 +91,7 @@ class Forgetting:
         if start in found:
             return start
         if not start or not found:
-            raise HivepipeError(f"no session has the id {start}: see `hivepipe sessions --all`")
+            raise HivepipeError(unknown_id("session", start))
         if len(found) > 1:
             some = ", ".join(sorted(found)[:5])
             raise HivepipeError(

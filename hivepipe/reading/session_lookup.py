@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.db.listings import Listings, listings, one_of, read_store
+from hivepipe.db.listings import Listings, listings, one_of, read_store, unknown_id
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.operations.archive import archives_of
@@ -27,7 +27,7 @@ def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
 
     Raise StoreError if no home has the id, or the error of a home that cannot be searched.
     """
-    reason = NO_ARCHIVE if start == LAST else f"no session has the id {start}"
+    reason = NO_ARCHIVE if start == LAST else unknown_id("session", start)
     problem: Exception = StoreError(reason)
     for known in homes:
         try:

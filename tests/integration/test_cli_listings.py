@@ -130,6 +130,7 @@ def test_a_prefix_must_be_unambiguous(unchanged_day: Home) -> None:
     assert OTHER in output
     for arguments in (("session", "show"), ("session", "log"), ("agent", "show")):
         assert "has the id %" in command(unchanged_day, *arguments, "%", expect=1)
+    assert "see `hivepipe agents`" in command(unchanged_day, "agent", "show", "zz", expect=1)
     command(unchanged_day, "agents", "--session", "", expect=0)
 
 

@@ -152,7 +152,7 @@ def test_a_reader_sees_what_its_role_allows(own_members: Members) -> None:
         assert people == {"ann"}, words
     assert {*map(frozenset, seen["bob/desk"].values())} == {frozenset({"ann", "bob"})}
     assert {*map(frozenset, seen["eve/desk"].values())} == {frozenset({"ann", "bob", "eve"})}
-    assert "no session has the id bob-1" in own_members.error(
+    assert "no session has the id bob-1: see `hivepipe sessions --all --team`" in own_members.error(
         "ann/desk", "session", "show", "bob-1", "--team"
     )
     assert [

@@ -332,7 +332,9 @@ def test_without_an_archive_no_session_is_the_last(
 
 
 def test_invalid_arguments_are_errors(shared: Home) -> None:
-    assert "no session has the id zzz" in command(shared, "transcript", "zzz", expect=1)
+    assert "has the id zzz: see `hivepipe sessions --all`" in command(
+        shared, "transcript", "zzz", expect=1
+    )
     command(shared, "transcript", SESSION, "--html", "--markdown", expect=64)
     command(shared, "transcript", expect=64)
     assert AGENT in command(shared, "transcript", AGENT[:6])

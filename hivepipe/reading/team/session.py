@@ -66,7 +66,7 @@ def session_starting(source: Source, choice: Choice, start: str) -> Found:
         return _last(source, choice)
     values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     rows = source.rows(_STARTING, values) if start else []
-    wanted = one_of("session", start, [*dict.fromkeys(row["id"] for row in rows)])
+    wanted = one_of("session", start, [*dict.fromkeys(row["id"] for row in rows)], " --team")
     found = [Found(**row) for row in rows if row["id"] == wanted]
     if len({(each.person, each.machine) for each in found}) > 1:
         owners = ", ".join(sorted({f"{each.person}/{each.machine}" for each in found}))
@@ -87,7 +87,7 @@ def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
     agents = source.rows(_AGENTS, values) if start and start != LAST else []
     if not agents or source.rows(_STARTING, values):
         return session_starting(source, choice, start)
-    wanted = one_of("subagent", start, [*dict.fromkeys(row["agent"] for row in agents)])
+    wanted = one_of("subagent", start, [*dict.fromkeys(row["agent"] for row in agents)], " --team")
     return next(Found(**row) for row in agents if row["agent"] == wanted)
 
 
