@@ -12,11 +12,11 @@ SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # onl
 _FINDINGS = {
     rules.LOOP: (
         "{tool} was called {count} times with the same arguments among the last "
-        f"{client.WINDOW} calls, and nothing has changed in between"
+        f"{client.WINDOW} calls, and nothing else has changed in between"
     ),
     rules.ALTERNATION: (
         "{tool} and one other call have taken turns for {count} calls, always with the same "
-        "arguments, and nothing has changed in between"
+        "arguments, and nothing else has changed in between"
     ),
     rules.POLLING: "{tool} has returned the same as before {count} times in a row",
 }

@@ -20,7 +20,7 @@ HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
 WORK = Script("work", [[bash("echo worked >> ran.txt")], [Say("It is done, quokka.")]])
 CALLED = (
     "Bash was called {} times with the same arguments among the last 40 calls, "
-    "and nothing has changed in between."
+    "and nothing else has changed in between."
 )
 WARNING = (
     f"hivepipe guard, rule loop: {CALLED} From {{}} on it counts as a loop. If you are stuck, do "
