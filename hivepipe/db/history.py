@@ -15,7 +15,7 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
 
 
 def insert_skill_use(db: Database, job: Origin, use: dict[str, object]) -> None:
-    """Insert one use of a skill or of a typed command; its `kind` is tool or command."""
+    """Insert one use of a skill or of a typed command; `kind`: tool, command, own_command."""
     _insert(db, job, "skill_uses", use)
 
 

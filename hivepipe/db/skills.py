@@ -15,7 +15,8 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
     of the call.
     """
     sql = """
-        SELECT use.*, use.kind IN ('tool', 'imported') OR use.skill LIKE '%:%' OR EXISTS (
+        SELECT use.*, use.kind IN ('tool', 'imported')
+          OR (use.kind <> 'own_command' AND use.skill LIKE '%:%') OR EXISTS (
           SELECT 1 FROM skill_uses AS other
           WHERE other.skill = use.skill AND other.kind IN ('tool', 'imported')) AS is_skill
         FROM skill_uses AS use

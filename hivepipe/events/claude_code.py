@@ -232,11 +232,12 @@ class UserPromptSubmit(Event):
 class UserPromptExpansion(Event):
     """A typed /skill, command or MCP prompt was expanded."""
 
-    __slots__ = ("arguments", "command", "expansion")
+    __slots__ = ("arguments", "command", "expansion", "source")
 
     def _read(self, fields: Fields) -> None:
         self.expansion = self._text(fields, "expansion_type", CAP_NAME)
         self.command = self._text(fields, "command_name", CAP_NAME)
+        self.source = self._text(fields, "command_source", CAP_NAME)
         self.arguments = self._text(fields, "command_args", CAP_ARGUMENTS)
 
 

@@ -243,7 +243,9 @@ def _on_prompt(event: claude_code.UserPromptSubmit, context: Context) -> list[Jo
 def _on_expansion(event: claude_code.UserPromptExpansion, _context: Context) -> list[Job]:
     if event.expansion == "mcp_prompt":
         return []
-    return _skill_use(event.command, "command", True, event.arguments, event.prompt_id)
+    # The file deep/command.md of a project or user has a name like that of a plugin's command.
+    kind = "own_command" if event.source.endswith("Settings") else "command"
+    return _skill_use(event.command, kind, True, event.arguments, event.prompt_id)
 
 
 def _on_tool(event: claude_code.PostToolUse, context: Context) -> list[Job]:

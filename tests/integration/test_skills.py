@@ -56,6 +56,11 @@ def test_a_plugins_command_is_a_skill(private_home: Home) -> None:
     assert found(private_home) == [("acme:notes", True, True)]
 
 
+def test_a_command_in_a_folder_of_the_project_is_no_skill(private_home: Home) -> None:
+    add_uses(private_home, ("deep:notes", "own_command", "s1", "", True))
+    assert found(private_home) == [("deep:notes", True, False)]
+
+
 def test_a_command_and_a_call_in_one_prompt_count_once(private_home: Home) -> None:
     """The outcome is that of the call. Without the prompt's id both entries count."""
     add_uses(

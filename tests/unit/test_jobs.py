@@ -255,6 +255,8 @@ PAYLOADS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("PostToolUse", {"tool_input": OLD_SKILL}, "record_skill", USE),
     ("PostToolUseFailure-Skill", {}, "record_skill", {**USE, "success": False}),
     ("UserPromptExpansion", {}, "record_skill", {**USE, "source": "command", "prompt_id": ""}),
+    ("UserPromptExpansion", {"command_source": "userSettings"}, "record_skill",
+     {**USE, "source": "own_command", "prompt_id": ""}),
     ("PostToolUse-Agent-completed", {}, "insert_agent",
      {**CALL, "launch": "completed", "tokens": 18422, "duration_ms": 41230}),
     ("PostToolUse-Agent-async", {}, "insert_agent", {**CALL, "launch": "async"}),

@@ -19,7 +19,7 @@ _USES = f"""
         SELECT FROM hivepipe.skill_uses other WHERE other.home = use.home
           AND other.skill = use.skill AND other.kind = 'tool'
           AND other.session_id = use.session_id AND other.prompt_id = use.prompt_id)))
-      AND (use.kind = 'tool' OR use.skill LIKE '%%:%%' OR EXISTS (
+      AND (use.kind = 'tool' OR (use.kind <> 'own_command' AND use.skill LIKE '%%:%%') OR EXISTS (
         SELECT FROM hivepipe.skill_uses other WHERE other.home = use.home
           AND other.skill = use.skill AND other.kind IN ('tool', 'imported'))) = %(are_skills)s
     GROUP BY use.skill, use.home, h.person, session, hour,
