@@ -54,6 +54,7 @@ def _imported() -> bool:
     finally:
         del sys.modules[_UNUSED]  # a worker for language models may need the module
         gc.enable()
+    gc.freeze()  # a collection would write to all objects, and so copy their pages
     return True
 
 

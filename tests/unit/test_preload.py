@@ -130,6 +130,16 @@ def test_rules_are_compiled_before_the_fork_and_opentelemetry_is_not_imported() 
     assert output == "True 1 True False\n"
 
 
+def test_a_collection_leaves_the_shared_memory_alone() -> None:
+    """Otherwise supervisord's collections copy 2 MB of it."""
+    code = (
+        "import gc; from hivepipe.worker import preload; preload._imported();"
+        "print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count())"
+    )
+    output = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
+    assert output == "True True\n"
+
+
 def test_opentelemetry_can_be_imported_after_the_programs() -> None:
     pytest.importorskip("opentelemetry.metrics")
     code = "from hivepipe.worker import preload; preload._imported(); import opentelemetry.metrics"
