@@ -58,14 +58,9 @@ CREATE VIRTUAL TABLE words USING fts5(
 CREATE TABLE skipped (
   archive INTEGER NOT NULL, offset INTEGER NOT NULL, reason TEXT NOT NULL,
   PRIMARY KEY (archive, offset));
+CREATE TABLE folders (
+  name TEXT PRIMARY KEY, changed_ns INTEGER NOT NULL, keys INTEGER NOT NULL) WITHOUT ROWID;
 PRAGMA user_version={VERSION};
-"""
-
-
-# Not part of the schema, because an older index gets this table, too.
-_FOLDERS = """
-CREATE TABLE IF NOT EXISTS folders (
-  name TEXT PRIMARY KEY, changed_ns INTEGER NOT NULL, keys INTEGER NOT NULL) WITHOUT ROWID
 """
 
 
@@ -144,7 +139,6 @@ class SearchIndex:
                     self._db.execute(statement)
                 # A random id distinguishes a rebuilt index from the old one.
                 self._db.execute(f"PRAGMA application_id={secrets.randbits(31)}")
-            self._db.execute(_FOLDERS)
         self._db.execute("CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)")
 
     def _unusable(self, error: OSError | sqlite3.Error) -> SearchError:
