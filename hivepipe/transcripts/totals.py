@@ -61,6 +61,7 @@ _SPAWNS = ("Agent", "Task")
 _OF_THE_HARNESS = "api-request"  # lines about Claude Code's own requests: system prompt, tools
 _QUEUED, _MESSAGES = "queue-operation", ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
+_BY_THE_USER = "User rejected tool use"  # the user denied or interrupted the call
 _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
@@ -353,7 +354,8 @@ class Totals:
         if kind and agent and len(self.agents) < MOST_AGENTS:
             self.agents[agent] = kind
         failed = result.get("is_error") is True or _is_refused(line)
-        self.tools[name][2 if failed else 1] += 1
+        if line.get("toolUseResult") != _BY_THE_USER:  # no hook reports such a call as failed
+            self.tools[name][2 if failed else 1] += 1
         self.outcome = "success" if name == _HANDBACK and not failed else "unknown"
         if path and not failed:
             _add(self.files, path)

@@ -250,6 +250,16 @@ def test_messages_copied_by_a_fork_without_a_terminal_are_its_parents() -> None:
     assert reported == ["msg_P1", "msg_P2", "msg_F"]  # the parent's own file may be gone
 
 
+def test_a_call_that_the_user_stopped_has_neither_failed_nor_succeeded() -> None:
+    """No hook reports its end, so the session does not count it as failed either."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "make"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "No", "is_error": True}
+    stopped = {**user_prompt(3, [result]), "toolUseResult": "User rejected tool use"}
+    for line, counts in ((stopped, (1, 0, 0)), (user_prompt(3, [result]), (1, 0, 1))):
+        totals = totals_of_records(user_prompt(1, "Build it"), answer(2, "msg_1", 7, call), line)
+        assert tuple(describe(totals, PRICES)["tools"]["Bash"].values()) == counts
+
+
 def test_a_clock_that_is_set_back_makes_no_copies() -> None:
     opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
     records = {"type": "text", "text": "Done."}
