@@ -14,6 +14,12 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
     _insert(db, job, "prompts", {"prompt_id": prompt_id or None, "prompt": prompt})
 
 
+def delete_prompt(db: Database, session: str, prompt_id: str) -> None:
+    """Delete a prompt that Claude Code sent itself; its hook's event does not say so."""
+    sql = "DELETE FROM prompts WHERE session_id = :session AND prompt_id = :prompt"
+    db.execute(sql, {"session": session, "prompt": prompt_id})
+
+
 def insert_skill_use(db: Database, job: Origin, use: dict[str, object]) -> None:
     """Insert one use of a skill or of a typed command; `kind`: tool, command, own_command."""
     _insert(db, job, "skill_uses", use)

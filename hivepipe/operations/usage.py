@@ -1,10 +1,10 @@
-"""Store the usage of messages, the titles and the counts that a worker read in a transcript."""
+"""Store the usage of messages and the facts about a session that a worker read in a transcript."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from hivepipe.costs.tokens import Rate, Tokens
-from hivepipe.db import agents, unwritten_usage, usage
+from hivepipe.db import agents, history, unwritten_usage, usage
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.sessions import describe_session
@@ -26,8 +26,10 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
             [started_ms, duration_ms, {model: [*tokens] for model, tokens in models.items()}, time]
             for started_ms, duration_ms, models, time in facts.counts
         ]
-        packed_facts = {"session": facts.session, "titles": facts.titles, "counts": counts}
-        yield RecordUsage(messages=[], said=packed_facts).job(facts.session[:8])
+        said = {"session": facts.session, "titles": facts.titles, "counts": counts}
+        yield RecordUsage(messages=[], said=said | {"scheduled": facts.scheduled}).job(
+            facts.session[:8]
+        )
     for at in range(0, len(usages), MESSAGES_PER_JOB):
         some = usages[at : at + MESSAGES_PER_JOB]
         packed = RecordUsage(messages=[_packed(each) for each in some])
@@ -61,14 +63,17 @@ def _note_model(db: Database, message: Usage) -> None:
 
 
 def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
-    """Record titles and counts. Raise BadEnvelopeError if `usage_jobs` did not make them.
+    """Record titles and counts, and delete prompts that are not the user's.
 
-    A title by the user takes precedence over one by Claude, and over earlier ones from hooks.
+    Raise BadEnvelopeError if `usage_jobs` did not make the facts. A title by the user takes
+    precedence over one by Claude, and over earlier ones from hooks.
     """
     try:
         for kind, (title, number) in dict(facts["titles"]).items():
             order = job.event_time_ns if kind == CUSTOM_TITLE else int(number)
             describe_session(db, str(facts["session"]), {"objective": str(title)}, order)
+        for prompt in facts.get("scheduled", ()):
+            history.delete_prompt(db, str(facts["session"]), str(prompt))
         for started_ms, duration_ms, models, time in facts.get("counts", ()):
             for model, tokens in models.items():
                 unwritten_usage.record(

@@ -1,4 +1,4 @@
-"""Facts in a transcript about its session, apart from messages: titles and usage counts."""
+"""Facts in a transcript about its session, apart from messages: titles, usage counts, prompts."""
 
 from dataclasses import dataclass, field
 
@@ -15,16 +15,18 @@ class SessionFacts:
 
     `titles` has the last title of each kind (custom-title, ai-title) and the number of its line.
     `counts` has the total usage of the session as counted by Claude Code (`cost-state`): start and
-    running time in ms, tokens by model, time of the previous line.
+    running time in ms, tokens by model, time of the previous line. `scheduled` has the ids of
+    prompts that Claude Code sent itself, as planned by `/loop` or a cron entry.
     """
 
     session: str = ""
     titles: dict[str, tuple[str, int]] = field(default_factory=dict)
     counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
+    scheduled: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Tell whether there are any facts."""
-        return bool(self.session and (self.titles or self.counts))
+        return bool(self.session and (self.titles or self.counts or self.scheduled))
 
 
 def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], str]:

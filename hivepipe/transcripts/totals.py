@@ -8,7 +8,7 @@ conversations to their own files). Lines that a fork copied from another session
     feed        add a line
     dump, load  save, restore
     take_usages the usage of the messages, for the store
-    take_facts  titles and counts of the session
+    take_facts  titles, counts and scheduled prompts of the session
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -336,6 +336,8 @@ class Totals:
         words = message_text(message)
         if results or not words:
             return
+        if line.get("isMeta") is True and line.get("promptSource") == "system":
+            self._facts.scheduled.append(id_of(line, "promptId"))
         if line.get("isCompactSummary") is True:
             self.compact_summary = without_frame(message_text(message, CAP_SUMMARY))[:CAP_TEXT]
         elif words.startswith(_INTERRUPTED):
