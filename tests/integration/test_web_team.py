@@ -50,6 +50,7 @@ def test_the_views_show_rows_of_the_team(members: Members) -> None:
         assert "ann" in shown.text
         assert "This machine</a>" in shown.text
         assert ("?team=1" in shown.text.partition("/session/")[2]) == (view != "costs")
+    assert 'class="beside"' not in client.get("/search?team=1&q=cart").text, "an empty column"
     assert "shows this machine only" in client.get("/skills?team=1").text
 
 
