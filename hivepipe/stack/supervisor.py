@@ -8,6 +8,7 @@ import errno
 import math
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -75,7 +76,7 @@ def start(stack: Stack) -> None:
         find_server(stack.home)  # raises before anything is started, and says what to install
     if is_of_another_version(stack):
         stop(stack)
-    started: IO[bytes] | None = None
+    started: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None
     awake = False
     deaf_at = time.monotonic() + DEAF_SECS
     deadline = time.monotonic() + READY_SECS
@@ -93,7 +94,7 @@ def start(stack: Stack) -> None:
             try:
                 if started:
                     raise StackError(
-                        f"supervisord ended at once: {_last_words(started)}{_file_limit()}"
+                        f"supervisord ended at once: {_last_words(*started)}{_file_limit()}"
                     )
                 _end_survivors(stack)
                 started = _launch(stack, lock)
@@ -278,13 +279,16 @@ def _unregistered(stack: Stack) -> list[str]:
     return [name for name in workers if str(pids.get(name)).encode() not in registered]
 
 
-def _launch(stack: Stack, lock: int) -> IO[bytes]:
-    """Start supervisord, detached from the caller, and return its stderr. It inherits the lock."""
+def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """Start supervisord, detached from the caller; return it and its stderr.
+
+    It inherits the lock.
+    """
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     errors = TemporaryFile(dir=stack.folder)  # noqa: SIM115  `start` reads it
-    subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-I", "-m", "supervisor.supervisord", "-n", "-c", stack.config],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -296,11 +300,13 @@ def _launch(stack: Stack, lock: int) -> IO[bytes]:
         start_new_session=True,
         umask=0o077,  # supervisord applies its own setting only when it daemonizes
     )
-    return errors
+    return process, errors
 
 
-def _last_words(errors: IO[bytes]) -> str:
+def _last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     """Return supervisord's error message, or the command that shows its log."""
+    if process.poll() == -signal.SIGKILL:
+        return "it was killed, as the kernel does when memory is short"
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()
     messages = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
