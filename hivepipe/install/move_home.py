@@ -93,7 +93,8 @@ def adopt_old_home(project: str, old: str) -> str:
         registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
         edits.follow_rename(old, project)
         registration.forget(old, home)
-        _name_after(project, old, home)
+        if registration.is_of_one_project(home):
+            _name_after(project, old, home)
     take_early_events(project, home)
     return home
 

@@ -66,6 +66,15 @@ def test_a_renamed_project_finds_its_home_again_after_an_uninstall(user: User) -
     assert not (user.home / ".local/share/hivepipe").exists()
 
 
+def test_a_renamed_project_that_shares_a_home_gets_no_link_to_it(user: User) -> None:
+    shared = user.home / "shared"
+    user.hivepipe("init", HIVEPIPE_HOME=str(shared))
+    renamed = user.project.rename(user.home / "renamed")
+    user.hivepipe("move-home", "--from", str(user.project), cwd=renamed)
+    assert user.hivepipe("home", cwd=renamed).strip() == str(shared)
+    assert not list(user.home.glob(".local/share/hivepipe/projects/*"))
+
+
 def test_a_copy_of_a_project_gets_a_home_of_its_own(user: User) -> None:
     record(user, "of-the-original")
     other, copy = user.home / "other", user.home / "copy"
