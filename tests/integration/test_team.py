@@ -49,15 +49,6 @@ def test_each_row_of_two_homes_is_stored_once(open_team: Team, tmp_path: Path) -
     assert open_team.count("usage_2026_11") == 610  # in the partition of its month
 
 
-def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, ann: HomeOfTeam) -> None:
-    ann.work("one")
-    ann.ship()
-    for number in range(10):
-        ann.sql(f"UPDATE sessions SET objective = 'title {number}'")
-    assert ann.ship() == 1
-    assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["title 9"]]
-
-
 def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one", 5)
     ann.ship()

@@ -270,14 +270,6 @@ def test_a_team_that_cannot_be_read_is_reported_with_the_reason(
         pass
 
 
-def test_a_revoked_machine_can_no_longer_read(own_members: Members) -> None:
-    own_members.team.query("SELECT hivepipe.revoke('ann/laptop')")
-    assert "the login is not valid" in own_members.error("ann/laptop", "sessions", "--team")
-    assert (
-        len(own_members.output("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
-    )  # its rows stay
-
-
 def test_a_query_is_limited_and_read_only(members: Members) -> None:
     members.use("eve/desk")
     with opened() as source:

@@ -180,10 +180,11 @@ def test_hostile_texts_are_escaped_on_the_page(own_page: Members) -> None:
     text = HOSTILE.replace("'", "''")
     home.sql(f"UPDATE sessions SET objective = '{text}'")
     home.sql(f"UPDATE prompts SET prompt = 'cart {text}'")
+    home.sql(f"UPDATE agents SET type = '{text}'")
     home.ship()
     ((number,),) = own_page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'bob-1'")
     client = behind_proxy(person="eve")
-    for path in ("/now?all=1", "/search?q=cart", f"/session/{number}/bob-1"):
+    for path in ("/now?all=1", "/agents", "/search?q=cart", f"/session/{number}/bob-1"):
         shown = client.get(path)
         assert "&lt;script&gt;" in shown.text, path
         assert "<script>alert" not in shown.text, path

@@ -13,7 +13,7 @@ from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import membership
 from hivepipe.web.folders import STATIC
 from tests.team_readers import Members, made_members, members, own_members
-from tests.web_scene import HOSTILE, client_of
+from tests.web_scene import client_of
 
 __all__ = ["made_members", "members", "own_members"]
 
@@ -71,19 +71,6 @@ def test_a_session_of_the_team_is_shown_and_audited(members: Members) -> None:
     assert client.get(f"/session/{homes['ann-1']}/eve-1?team=1").status_code == 404
     # without team=1 only this machine's sessions are found
     assert client.get(f"/session/{homes['ann-1']}/ann-1").status_code == 404
-
-
-def test_hostile_texts_of_the_team_are_escaped(own_members: Members) -> None:
-    home = own_members.homes["bob/desk"]
-    home.sql("UPDATE agents SET type = '" + HOSTILE.replace("'", "''") + "'")
-    home.sql("UPDATE sessions SET objective = '" + HOSTILE.replace("'", "''") + "'")
-    home.sql("UPDATE prompts SET prompt = 'cart " + HOSTILE.replace("'", "''") + "'")
-    home.ship()
-    client = page_of(own_members, "eve/desk")
-    for view in ("now", "agents", "search"):
-        text = client.get(f"/{view}?team=1&all=1&q=cart").text
-        assert "&lt;script&gt;" in text, view
-        assert "<script>alert" not in text, view
 
 
 def test_the_views_use_the_prices_and_rules_of_the_home_where_the_page_was_started(
