@@ -10,9 +10,6 @@ import redis
 
 from hivepipe.queue import latencies
 from hivepipe.web.bar_chart import latency_bars
-from tests.conftest import Home, Server, Writer, fire, is_drained, until
-from tests.payloads import SESSION_START
-from tests.web_scene import client_of
 
 
 def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> None:
@@ -22,28 +19,6 @@ def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> Non
     stored_times = {name: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}" for name, at in times.items()}
     client.hset(f"rq:job:{id}", mapping={"hp": "1", "description": "op", **stored_times, **fields})
     client.zadd("rq:finished:low", {id: time.time() + 60})
-
-
-def test_a_job_of_a_hook_is_counted_once_and_shown_equally(
-    private_home: Home, redis_server: Server, client: redis.Redis, writer: Writer
-) -> None:
-    writer.start()
-    fire("SessionStart", SESSION_START, private_home.env)
-    until(lambda: is_drained(private_home, redis_server, writer), "the session is not recorded")
-    latencies.add_sample(client)
-    latencies.add_sample(client)
-
-    status = json.loads(private_home.command("status", "--json", expect=None))
-    shown = status["latencies"]
-    assert shown["operations"]["start_session"]["jobs"] == 1
-    assert 1 <= shown["operations"]["start_session"]["p99_ms"] < 60_000
-    assert [each["jobs"] for each in shown["course"]] == [
-        sum(each["jobs"] for each in shown["operations"].values())
-    ]
-    page = client_of(private_home.project)
-    (stack,) = page.get("/queues.json").json()["stacks"]
-    assert stack["latencies"] == shown
-    assert ">start_session</th>" in page.get("/queues").text
 
 
 def test_percentiles_are_at_most_a_step_too_high(client: redis.Redis) -> None:

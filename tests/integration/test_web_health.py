@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,38 +93,6 @@ def test_a_long_search_delays_no_other_request() -> None:
     may_end.set()
     assert values.get("home", lambda: 8) == 7
     assert search() == 7
-
-
-def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
-    values, may_end, notified = BackgroundCache[int](), Event(), Event()
-    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, notified.set)
-    assert [search(), search()] == [None, None]
-    assert not notified.is_set()
-    may_end.set()
-    assert notified.wait(30)
-    assert search() == 7
-
-
-def test_the_value_that_was_requested_last_is_computed_first() -> None:
-    """Such as the checks of one project while those of all projects wait."""
-    values, computed, is_over = BackgroundCache[None](), list[str](), Event()
-    may_end = [Event() for _ in range(background_cache.MOST_AT_ONCE)]
-    all_begin = Barrier(len(may_end) + 1)
-    for number, event in enumerate(may_end):
-        values.get(f"{number}", partial(_begin_and_wait, all_begin, event), is_over.set)
-    all_begin.wait(30)
-    for name in ("a", "b", "c", "b"):
-        values.get(name, partial(computed.append, name), is_over.set)
-    may_end[0].set()
-    assert is_over.wait(30)
-    assert computed == ["b", "c", "a"]
-    for event in may_end:
-        event.set()
-
-
-def _begin_and_wait(all_begin: Barrier, may_end: Event) -> None:
-    all_begin.wait(30)
-    may_end.wait(30)
 
 
 def test_a_slow_value_is_cached_for_some_minutes(

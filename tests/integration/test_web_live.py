@@ -7,21 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.browser_scene import SLOW_MS, Browser, expect, is_live, shows
+from tests.browser_scene import Browser, expect, is_live, shows
 from tests.conftest import fire
 from tests.payloads import (
     FAILED_BASH,
     PERMISSION_REQUEST,
-    POST_AGENT_COMPLETED,
-    POST_SKILL,
-    PRE_AGENT,
     PRE_BASH,
     SESSION,
     SESSION_END,
     SESSION_START,
     STOP,
-    SUBAGENT_START,
-    SUBAGENT_STOP,
     USER_PROMPT_SUBMIT,
     changed,
 )
@@ -103,51 +98,3 @@ def test_a_session_is_followed_from_its_first_prompt_to_its_end(watched: Watched
     page.get_by_role("button", name="Show ended sessions").click()
     shows(page, "table")("ended")
     assert watched.browser.console == []
-
-
-@pytest.mark.long
-def test_each_view_follows_the_hooks_and_can_be_filtered(watched: WatchedSession) -> None:
-    before = {
-        view: watched.page(view)
-        for view in ("now", "agents", "search?q=quokka", "costs", "skills", "queues", "health")
-    }
-    watched.append(prompt(1, "Feed the quokka"), call(2, "Bash", "t1", command="ls quokka"))
-    watched.fire(SESSION_START, USER_PROMPT_SUBMIT, PRE_AGENT, SUBAGENT_START, SUBAGENT_STOP)
-    watched.fire(POST_AGENT_COMPLETED, changed(SUBAGENT_START, agent_id="b2", agent_type="Plan"))
-    watched.fire(POST_SKILL, STOP)
-    after = {
-        "now": ".card",
-        "agents": "tbody >> text=Plan",
-        "search?q=quokka": "a.found >> text=Feed the",
-        "costs": "td >> text=claude-opus-4-5-20251101",
-        "skills": "tbody th >> text=release-notes",
-        "queues": "tbody th >> text=start_session",
-        "health": "tbody th >> text=SubagentStop",
-    }
-    for view, selector in after.items():
-        before[view].wait_for_selector(selector, timeout=2 * SLOW_MS)
-    _filter(before)
-    assert watched.browser.console == []
-
-
-def _filter(pages: dict[str, Any]) -> None:
-    """Filter each view; the filter is in the address, and "back" removes it."""
-    (home,) = pages["now"].locator("#home option").all()[1:]
-    pages["now"].locator("#home").select_option(home.get_attribute("value"))
-    pages["now"].wait_for_url("**/now?home=*")
-    expect(pages["now"].locator(".card")).to_have_count(1)
-    agents = pages["agents"]
-    agents.get_by_label("Type").fill("Plan")
-    agents.get_by_role("button", name="Filter").click()
-    agents.wait_for_url("**/agents?type=Plan&outcome=")
-    expect(agents.locator("tbody >> text=Explore")).to_have_count(0)
-    agents.go_back()
-    agents.wait_for_selector("tbody >> text=Explore")
-    costs = pages["costs"]
-    costs.get_by_label("Model").fill("none of these")
-    costs.get_by_role("button", name="Filter").click()
-    shows(costs, "main")("No message matches these filters")
-    search = pages["search?q=quokka"]
-    search.get_by_role("navigation", name="Narrow down").get_by_role("link", name="user").click()
-    search.wait_for_url("**role=user*")
-    expect(search.locator("a.found")).to_have_count(1)
