@@ -18,7 +18,6 @@ from tests.installed import UID, User
 from tests.payloads import SESSION_END, SESSION_START, STOP, SUBAGENT_STOP, changed
 from tests.rounds import rounds
 
-SAMPLES = Path(__file__).resolve().parents[1] / "transcripts"
 TURNS = rounds(40)
 # allowed I/O to store the usage of one turn
 STORE_READ_BYTES, STORE_WRITTEN_BYTES = 130_000, 65_000
@@ -213,29 +212,6 @@ def test_many_processes_archive_one_session(scene: Scene) -> None:
 # ---- killed
 
 
-def test_a_killed_worker_leaves_the_same_bytes(scene: Scene) -> None:
-    """A worker killed at random moments of a large transcript is continued by the next one."""
-    rng = random.Random(11)
-    data = b"".join(turn(number, 400_000, rng) for number in range(30))
-    scene.path().write_bytes(data)
-    scene.start()
-    scene.stop()
-    kills = 0
-    for part in sorted(rng.random() for _ in range(rounds(2))):
-        until(lambda: len(scene.archived()) >= part * len(data), "does not grow")  # noqa: B023
-        if scene.is_idle():
-            break
-        scene.slow.end(signal.SIGKILL)
-        kills += len(scene.archived()) < len(data)
-        scene.slow.start()
-    scene.settle()
-    print(f"{kills} kills in the middle")
-    assert kills
-    assert scene.archived() == data
-    assert scene.meta()["message_count"] == len(data.splitlines())
-    assert len(scene.home.rows("SELECT 1 FROM usage")) == len(data.splitlines())
-
-
 # ---- large
 
 
@@ -340,19 +316,6 @@ def test_a_missing_transcript_is_a_warning_unless_the_session_had_no_prompt(scen
     assert not scene.kept.joinpath("main-session").exists()
 
 
-def test_a_linked_month_is_refused_and_reported(scene: Scene) -> None:
-    outside = scene.home.root / "outside"
-    outside.mkdir()
-    month = scene.kept / "main-session" / "2026-01"
-    month.parent.mkdir(parents=True)
-    month.symlink_to(outside)
-    scene.path().write_bytes(lines(1))
-    scene.start()
-    scene.stop()
-    until(lambda: "or a link" in scene.slow.text, "not refused")
-    assert list(outside.rglob("*")) == []
-
-
 def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None:
     user.hivepipe("init")
     path = user.home / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
@@ -376,32 +339,6 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
     (kept,) = (user.recorded / "archive").rglob("*.jsonl")
     assert kept.read_bytes() == lines(2)
     assert (kept.stat().st_mode & 0o777, kept.stat().st_uid) == (0o600, UID)
-
-
-def test_costs_of_archived_sessions_are_exact(scene: Scene) -> None:
-    """The costs of a fork, a background agent and a compaction equal sums computed by hand."""
-    sessions = {
-        "aaaaaaaa-0000-4000-8000-000000000001": (SAMPLES / "fork/parent.jsonl", 0.02626),
-        "ffffffff-0000-4000-8000-000000000002": (SAMPLES / "fork/fork.jsonl", 0.006476),
-        "bbbbbbbb-0000-4000-8000-000000000003": (SAMPLES / "background/main.jsonl", 0.01955),
-        "cccccccc-0000-4000-8000-000000000004": (SAMPLES / "compaction/main.jsonl", 0.303875),
-    }
-    scene.start()
-    for session, (sample, _) in sessions.items():
-        scene.path(session).write_bytes(sample.read_bytes())
-        scene.stop(session)
-        for agent in sorted(sample.parent.glob("subagents/*.jsonl")):
-            path = scene.transcripts / session / "subagents" / agent.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(agent.read_bytes())
-            paths = {"session_id": session, "agent_transcript_path": str(path)}
-            named = {"agent_id": agent.stem.removeprefix("agent-"), "agent_type": "Explore"}
-            fire("SubagentStop", changed(SUBAGENT_STOP, **paths, **named), scene.env)
-    scene.settle()
-    found = json.loads(scene.command("costs", "--by", "session", "--json"))
-    costs = {entry["session"]: entry["cost_usd"] for entry in found["costs"]}
-    assert costs == pytest.approx({session: cost for session, (_, cost) in sessions.items()})
-    assert found["total"]["messages"] == 17
 
 
 # ---- found by the sweep

@@ -73,18 +73,6 @@ def test_hits_are_shown_with_time_session_and_text(shared: Home) -> None:
     assert command(shared, "search", "nowhere") == "0 found\n"
 
 
-def test_words_phrases_and_prefixes_are_found(shared: Home) -> None:
-    assert len(hits(shared, "cart", "prices")) == 1
-    assert len(hits(shared, "cart forgets")) == 1
-    assert len(hits(shared, "forgets cart")) == 0
-    assert len(hits(shared, '"cart forgets"')) == 1
-    assert len(hits(shared, 'prices "cart forgets"')) == 1
-    assert len(hits(shared, '"forgets cart"')) == 0
-    assert len(hits(shared, "pay*")) == 1
-    assert len(hits(shared, "src/cart.py")) == 1
-    assert TOKEN not in json.dumps(hits(shared, "key"))
-
-
 def test_filters_narrow_the_search(shared: Home) -> None:
     assert [hit["session_id"] for hit in hits(shared, "cart", "--session", "ffff")] == [OTHER]
     assert hits(shared, "cart", "--agent", "Explore") == []
@@ -97,15 +85,6 @@ def test_filters_narrow_the_search(shared: Home) -> None:
     assert len(hits(shared, "cart", "--until", "2026-01-10T05:47")) == 1
     assert hits(shared, "cart", "--utc", "--since", "2026-01-11") == []
     assert datetime.fromisoformat(hits(shared, "cart")[0]["time"])
-
-
-def test_lines_added_later_are_found(home: Home) -> None:
-    assert hits(home, "afterwards") == []
-    path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
-    with path.open("ab") as file:
-        file.write(transcript_line(home, OTHER, 4, "afterwards"))
-    command(home, "archive", "sweep")
-    assert [hit["session_id"] for hit in hits(home, "afterwards")] == [OTHER]
 
 
 def test_an_incomplete_result_is_called_so(

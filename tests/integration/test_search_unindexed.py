@@ -83,22 +83,6 @@ def test_a_search_whose_time_is_over_still_indexes(private_home: Home, add_line:
         assert left[-1] < left[-2]
 
 
-def test_an_archive_of_a_settled_folder_is_found(private_home: Home, add_line: AddLine) -> None:
-    add_line(1, "the cart")
-    settle(private_home)
-    add_line(3, "another cart")
-    assert found(private_home, "cart") == 2
-
-
-def test_a_deleted_index_is_built_again(private_home: Home, add_line: AddLine) -> None:
-    add_line(1, "the cart")
-    add_line(2, "the cart again")
-    settle(private_home)
-    for path in private_home.path.glob("search.db*"):
-        path.unlink()
-    assert found(private_home, "cart") == 2
-
-
 def test_lines_of_removed_archives_are_not_shown(private_home: Home, add_line: AddLine) -> None:
     add_line(1, "the cart")
     settle(private_home)

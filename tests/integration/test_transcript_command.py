@@ -340,11 +340,6 @@ def test_invalid_arguments_are_errors(shared: Home) -> None:
     assert AGENT in command(shared, "transcript", AGENT[:6])
 
 
-def test_without_archives_there_is_no_transcript(private_home: Home) -> None:
-    command(private_home, "init", "--local", "--no-probe")
-    assert "nothing is archived" in command(private_home, "transcript", "last", expect=1)
-
-
 def test_a_closed_output_pipe_is_no_error(shared: Home) -> None:
     done = subprocess.run(
         ["sh", "-c", '"$@" | head -2', "sh", *CLI, "transcript", SESSION],

@@ -7,14 +7,13 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hivepipe.archive import append, reading, totals
+from hivepipe.archive import reading, totals
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.sources import Source
@@ -107,23 +106,14 @@ def test_every_entry_of_the_index_has_a_file(scene: Scene, monkeypatch: pytest.M
 
 def test_half_a_line_is_archived_once_it_is_complete(scene: Scene) -> None:
     whole = lines(2)
-    for cut in range(len(lines(1)), len(whole) + 1, 7):
+    for cut in range(len(lines(1)), len(whole) - 1, 7):
         scene.path.write_bytes(whole[:cut])
         scene.extend()
-        assert scene.archived == lines(1 if cut < len(whole) - 1 else 2)
-    scene.path.write_bytes(whole)
-    scene.extend()
-    assert scene.archived == whole
-
-
-def test_a_complete_object_is_archived_before_its_newline(scene: Scene) -> None:
-    scene.path.write_bytes(lines(2)[:-1])
-    assert scene.extend() == 2
-    scene.path.write_bytes(lines(2))
-    assert scene.extend() == 0
-    scene.path.write_bytes(lines(4))
-    assert scene.extend() == 2
-    assert scene.archived == lines(4)
+        assert scene.archived == lines(1)
+    for grown in (whole[:-1], whole, lines(4)):  # a whole object does not wait for its newline
+        scene.path.write_bytes(grown)
+        scene.extend()
+        assert scene.archived == (whole if len(grown) <= len(whole) else grown)
 
 
 @pytest.mark.parametrize("ending", [b"\n\n", b"   \n", b"\r\n", b"not json\n", b'"a"\n', b"\0\n"])
@@ -326,22 +316,6 @@ def test_a_stopped_run_keeps_its_lines_and_is_continued(
     assert scene.archived == lines(40)
     assert len(scene.reported()) == 40
     assert scene.meta["message_count"] == 40
-
-
-def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
-    seen = []
-    scene.path.write_bytes(lines(60))
-    with scene.source() as source:
-        callbacks = replace(
-            scene.callbacks(),
-            on_chunk=lambda _source, _path, chunk: seen.append(chunk.after.length),
-        )
-        scene.archives.extend(source, callbacks)
-    assert len(seen) > 5
-    assert seen == sorted(seen)
-    assert scene.archived == lines(60)
 
 
 # ---- totals
