@@ -218,17 +218,6 @@ def test_totals_go_on_after_a_kill_or_the_loss_of_all_data(scene: Scene) -> None
     five_calls("lost-data", 20)
 
 
-def test_activity_that_a_killed_writer_took_is_written_by_the_next(scene: Scene) -> None:
-    scene.fire_all(calls(payloads.PRE_BASH, 3))
-    with scene.server.client() as client:
-        (taken,) = take_activity(client)
-        assert (taken.session, taken.calls, taken.open_calls) == (SESSION, 3, 3)
-    scene.writer.start()
-    until(lambda: scene.stored().get("calls") == 3, "not flushed")
-    with scene.server.client() as client:
-        until(lambda: take_activity(client) == [], "taken for ever")
-
-
 def test_activity_stays_until_its_newest_state_is_stored(scene: Scene) -> None:
     """As with a scheduler's job that still runs when a writer has started, and is then killed."""
     scene.fire_all(calls(payloads.PRE_BASH, 3))

@@ -1,10 +1,8 @@
 """config.toml as hooks, stack and commands read it."""
 
-import json
 import shutil
 from pathlib import Path
 
-from tests.conftest import until
 from tests.installed import User
 
 
@@ -47,23 +45,6 @@ def test_a_damaged_settings_file_sets_nothing_and_loses_no_event(user: User) -> 
         (user.recorded / "hook-settings.json").write_bytes(data)
         assert checkpoints_of_two_edits(user) == 1, data
         forget_edits(user)
-
-
-def test_the_stack_reads_the_users_file(user: User) -> None:
-    file = user.home / ".config" / "hivepipe" / "config.toml"
-    file.parent.mkdir(parents=True)
-    database = user.home / "elsewhere.db"
-    file.write_text(f'db = "{database}"\nfsync = "always"\n')
-    user.own(user.home)
-    user.hivepipe("init")
-    user.hivepipe("up", "-d")
-    user.play_session()
-    until(user.sessions, "no session was recorded")
-    assert database.exists()
-    assert not (user.recorded / "hive.db").exists()
-    done = user.do("hivepipe", "config", "--json")
-    values = {entry["name"]: entry for entry in json.loads(done.stdout)["values"]}
-    assert values["db"] == {"name": "db", "value": str(database), "source": str(file)}
 
 
 def test_an_invalid_file_is_reported_and_stops_no_command(user: User) -> None:

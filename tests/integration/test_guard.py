@@ -134,11 +134,6 @@ def test_events_without_a_tool_use_id_are_paired_by_their_arguments(scene: Scene
     assert scene.activity()["calls"] == "3"
 
 
-def test_sessions_are_counted_separately(scene: Scene) -> None:
-    mixed = [changed(call, session_id=f"s{n % 2}") for n, call in enumerate(same(14))]
-    assert not any(scene.fire_all(mixed, 7, GUARD="all"))
-
-
 # ---- Redis away
 
 

@@ -10,7 +10,7 @@ import pytest
 from hivepipe.home import short_hash
 from hivepipe.install.hook_entries import EVENTS, events_of
 from tests.conftest import NEUTRAL, until
-from tests.installed import Installation, User, changed
+from tests.installed import User, changed
 
 SETTINGS = """{
     "model": "opus",
@@ -175,24 +175,6 @@ def test_invalid_settings_are_not_changed(user: User) -> None:
     shutil.rmtree(user.settings.parent)
     user.settings.parent.touch()
     assert f"{user.project}/.claude is not a folder" in user.hivepipe("init", expect=1)
-
-
-def test_a_project_path_of_200_characters_works(installation: Installation, folder: Path) -> None:
-    start = len(str(folder / "user")) + 1
-    name = ("long name/" * 40)[: 200 - start].rstrip("/ ").ljust(200 - start, "x")
-    user = User(folder, installation, project=name)
-    assert len(str(user.project)) == 200
-    try:
-        user.hivepipe("init")
-        user.hivepipe("up", "-d")
-        user.play_session()
-        until(lambda: user.sessions(), "no session was recorded")
-        user.hivepipe("down")
-        user.hivepipe("uninstall", "--purge", "--yes")
-        assert list(user.project.iterdir()) == []
-        assert user.processes() == []
-    finally:
-        user.end_all()
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "project"])

@@ -13,10 +13,8 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.db.tree import _number_of
 from hivepipe.home import short_hash
-from tests.conftest import NEUTRAL, ROOT, redis_files, redis_log, until
+from tests.conftest import NEUTRAL, ROOT, redis_files, until
 from tests.installed import User, changed
-
-PLANTED = "*3\r\n$3\r\nSET\r\n$7\r\nplanted\r\n$1\r\n1\r\n"
 
 
 def prompt(user: User, session: str) -> None:
@@ -31,37 +29,6 @@ def recorded_sessions(user: User) -> set[str]:
 def record_session(user: User, session: str) -> None:
     prompt(user, session)
     until(lambda: session in recorded_sessions(user), f"{session} was not recorded")
-
-
-@pytest.fixture
-def repository(user: User) -> User:
-    """A git repository with a branch `feature` that contains files a home might trust."""
-    user.git("init", "-q", "-b", "main")
-    user.do("sh", "-c", "echo '.hive-mind/\n.claude-state/' > .gitignore")
-    user.git("add", ".gitignore")
-    user.git("commit", "-q", "-m", "begin")
-    user.git("checkout", "-q", "-b", "feature")
-    plant(user, user.project)
-    user.git("add", "-f", ".hive-mind", ".claude-state")
-    user.git("commit", "-q", "-m", "planted")
-    user.git("checkout", "-q", "main")
-    for folder in (".hive-mind", ".claude-state"):  # git leaves empty folders
-        shutil.rmtree(user.project / folder, ignore_errors=True)
-    return user
-
-
-def plant(user: User, project: Path) -> None:
-    home, logs = project / ".hive-mind", project / ".claude-state" / "logs"
-    for folder in (home / "spool", home / "instances", logs):
-        folder.mkdir(parents=True)
-    (home / "appendonly.aof").write_bytes(PLANTED.encode())
-    (home / "config.toml").write_text('use_queue = false\n[redaction]\nallow = ["(?s).*"]\n')
-    (home / "prices.toml").write_text("[claude]\ninput = 0\n")
-    (home / "hook-settings.json").write_text('{"v":1,"values":{"HIVEPIPE_DISABLED":"1"}}')
-    (logs / "hook-errors.log").symlink_to(user.home / ".bashrc")
-    with closing(sqlite3.connect(home / "hive.db")) as db:
-        db.execute("CREATE TABLE agents (id TEXT)")  # looks like the database of the bash hooks
-    user.own(project)
 
 
 def rename_project(user: User, name: str = "renamed") -> Path:
@@ -90,12 +57,13 @@ def test_no_file_of_hivepipe_is_in_the_project(user: User) -> None:
     assert str(home) in user.hivepipe("doctor")
 
 
-def test_clean_checkout_and_clone_lose_no_event(repository: User) -> None:
-    user = repository
+def test_clean_checkout_and_clone_lose_no_event(user: User) -> None:
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "begin")
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     record_session(user, "before")
-    for number, words in enumerate((("clean", "-fdxq"), ("checkout", "-q", "feature"))):
+    for number, words in enumerate((("clean", "-fdxq"), ("checkout", "-qb", "feature"))):
         user.git(*words)
         user.hivepipe("init")
         record_session(user, f"s{number}")
@@ -106,7 +74,6 @@ def test_clean_checkout_and_clone_lose_no_event(repository: User) -> None:
     user.hivepipe("init")
     record_session(user, "after")
     assert recorded_sessions(user) == {"before", "s0", "s1", "after"}
-    assert b"planted" not in redis_log(user.recorded)
 
 
 # ---- in the tree
@@ -333,19 +300,6 @@ def test_a_home_of_1_0_is_converted_by_the_first_start(user: User) -> None:
     assert recorded_sessions(user) == {"spooled"}
 
 
-def test_a_home_of_1_0_that_git_tracks_is_not_converted(user: User) -> None:
-    old = user.has_a_home_of_1_0()
-    user.git("init", "-q")
-    (old / "appendonly.aof").write_bytes(PLANTED.encode())
-    user.own(user.project)
-    user.git("add", "-f", ".hive-mind/appendonly.aof")
-    before = user.files(old)
-    assert "git tracks" in user.hivepipe("up", "-d", expect=1)
-    prompt(user, "meanwhile")
-    assert list((user.recorded / "spool").glob("*.json")), "the event is not kept outside"
-    assert changed(before, user.files(old)) == {}
-
-
 def test_a_renamed_project_keeps_its_home(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
@@ -425,9 +379,11 @@ def test_the_environment_in_a_tracked_home_of_1_0_is_not_used(user: User) -> Non
     user.own(user.project)
     user.git("init", "-q")
     user.git("add", "-f", ".hive-mind/environment", ".hive-mind/config.toml", "evil")
+    before = user.files(old)
     prompt(user, "meanwhile")
     assert "git tracks" in user.hivepipe("up", "-d", expect=1)
     assert list((user.recorded / "spool").glob("*.json")), "the event is not kept outside"
+    assert changed(before, user.files(old)) == {}
     assert not proof.exists()
     assert not (user.recorded / "config.toml").exists()
 

@@ -369,21 +369,6 @@ def test_a_failed_job_keeps_no_secret(
     assert b"REDACTED" in kept
 
 
-def test_a_bad_spool_file_that_cannot_be_moved_stops_nothing(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    spool = private_home.path / "spool"
-    spool.mkdir(mode=0o700, parents=True)
-    (spool / f"{time.time_ns():020d}_1.json").write_text('{"torn')
-    (spool / "bad").write_text("not a folder")
-    writer.start()
-    start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
-    fire("SessionStart", start, private_home.env)
-    until(lambda: private_home.count("sessions") == 1, "no session")
-    assert writer.is_running
-    assert writer.end() == 0
-
-
 def test_a_named_pipe_instead_of_the_checkpoint_file_loses_no_event(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:

@@ -44,36 +44,36 @@ def test_the_instance_is_the_parent_process() -> None:
     assert abs(int(id.split("-")[1]) - began) <= 5
 
 
-@pytest.mark.parametrize(
-    ("shell", "claude"),
-    [*((shell, "claude") for shell in ("sh", "dash", "bash", "zsh", "busybox")), ("sh", "node")],
-)
-def test_behind_shells_the_instance_is_the_nearest_claude(
-    home: str, monkeypatch: pytest.MonkeyPatch, shell: str, claude: str
+INITS = ("systemd", "tini", "docker-init")
+# The names of the hook's parent and its parents, and the instance: 100 is the hook's parent.
+FOUND = {
+    **{f"{shell} env claude claude": 98 for shell in ("sh", "dash", "bash", "zsh", "busybox")},
+    "sh env node claude": 98,
+    "sh sh sh sh claude": 96,
+    "sh sh sh sh sh claude": 100,  # more than four steps above
+    **{f"{name} claude": 100 for name in ("claude", "node", "python", "tmux", "")},
+    **{f"sh {init}": 100 for init in INITS},
+    **dict.fromkeys(INITS, posix.getpid()),  # it adopts orphans
+}
+
+
+@pytest.mark.parametrize("names", FOUND)
+def test_the_instance_is_the_nearest_claude_behind_shells_or_the_parent(
+    home: str, monkeypatch: pytest.MonkeyPatch, names: str
 ) -> None:
-    table = {100: (shell, 90, "7"), 90: ("env", 80, "6"), 80: (claude, 70, "5")}
-    processes(monkeypatch, {**table, 70: ("claude", 1, "4")})
+    table = {100 - n: (name, 99 - n, f"{n}") for n, name in enumerate(names.split(" "))}
+    last = min(table)
+    table[last] = (table[last][0], 1, "7")
+    table |= {1: ("systemd", 0, "1"), posix.getpid(): ("python", 100, "9")}
+    processes(monkeypatch, table)
     instance = this_instance(home)
-    assert (instance.pid, instance.started) == (80, "5")
-
-
-def test_a_claude_more_than_four_steps_above_is_not_found(
-    home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chain = {100 - n: ("sh", 99 - n, str(50 - n)) for n in range(5)}
-    processes(monkeypatch, {**chain, 95: ("claude", 1, "1")})
-    assert this_instance(home).pid == 100
-    processes(monkeypatch, {**{n: chain[n] for n in (100, 99, 98, 97)}, 96: ("claude", 1, "1")})
-    assert this_instance(home).pid == 96
+    assert (instance.pid, instance.started) == (FOUND[names], table[FOUND[names]][2])
 
 
 @pytest.mark.parametrize("name", ["claude", "node", "python", "tmux", ""])
-def test_a_parent_that_is_no_shell_is_the_instance(
+def test_the_first_process_of_a_container_is_an_instance_if_it_is_claude_code(
     home: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    processes(monkeypatch, {100: (name, 90, "7"), 90: ("claude", 1, "3")})
-    assert this_instance(home).pid == 100
-    # The first process of a container adopts orphans, unless it is Claude Code.
     monkeypatch.setattr(posix, "getppid", lambda: 1)
     processes_of_container = {1: (name, 0, "5"), posix.getpid(): ("python", 1, "9")}
     monkeypatch.setattr(instances, "_process", processes_of_container.__getitem__)
@@ -100,16 +100,6 @@ def test_a_hook_whose_claude_was_killed_is_its_own_instance() -> None:
         [sys.executable, "-c", ORPHAN], capture_output=True, text=True, check=True, timeout=60
     )
     assert made.stdout.split() == ["True", "True"]
-
-
-@pytest.mark.parametrize("init", ["systemd", "tini", "docker-init"])
-@pytest.mark.parametrize("shells", [0, 1])
-def test_a_process_that_adopts_orphans_is_no_instance(
-    home: str, monkeypatch: pytest.MonkeyPatch, init: str, shells: int
-) -> None:
-    table = {100: ("sh", 90, "7"), 90: (init, 1, "3")} if shells else {100: (init, 1, "3")}
-    processes(monkeypatch, {**table, 1: ("systemd", 0, "1"), posix.getpid(): ("python", 100, "9")})
-    assert this_instance(home).pid == (100 if shells else posix.getpid())
 
 
 def test_a_process_name_may_hold_brackets_and_blanks() -> None:
