@@ -6,12 +6,12 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import made_home
 from tests.hive_scene import Scene, on_terminal
+from tests.integration.test_hive_screen import ENDED, write_worker
 from tests.rounds import SEED
 
 WORKERS = 500
@@ -22,6 +22,7 @@ FIELDS = {
     "context_full": {"remaining": "Tests and documentation"},
     "working": {"progress": "Read the auth flow"},
 }
+SUCCEEDED = ENDED | {"outcome": "success"}
 SHARES = (420, 6, 9, 5, 60)  # the processes of working ones have ended
 
 
@@ -40,35 +41,8 @@ def write_all(scene: Scene) -> None:
     for word, share in zip(FIELDS, SHARES, strict=True):
         for _ in range(share):
             session = str(uuid.UUID(int=some.getrandbits(128), version=4))
-            project = some.choice([*scene.projects])
-            folder = scene.hive / "workers" / f"{project}-{session}"
-            write(folder, scene.state(folder.name), session, {"status": word, **FIELDS[word]})
-
-
-def write(folder: Path, state: Path, session: str, status: dict[str, object]) -> None:
-    """Write the folder of a worker whose only run has ended."""
-    (state / "runs").mkdir(parents=True)
-    folder.mkdir()
-    (folder / "session-id").write_text(f"{session}\n")
-    (folder / "task.md").write_text("Fix the session timeout.\n")
-    run = {
-        "number": 1,
-        "kind": "spawn",
-        "command": ["claude"],
-        "cwd": "/",
-        "machine": "-",
-        "pid": 1,
-        "pid_started": "1",
-        "started_at": "2026-11-21T08:00:00.000Z",
-        "started_ns": 1,
-        "ended_at": "2026-11-21T08:10:00.000Z",
-        "exit_code": 0,
-        "cost_usd": "0.07",
-        "outcome": "success",
-    }
-    (state / "runs" / "1.json").write_text(json.dumps(run))
-    (folder / "transcript.jsonl").write_text('{"type": "result", "total_cost_usd": 0.07}\n')
-    (folder / "status.json").write_text(json.dumps(status))
+            status = {"status": word, **FIELDS[word]}
+            write_worker(scene, session, some.choice([*scene.projects]), 1, SUCCEEDED, status)
 
 
 def test_five_hundred_workers_fit_on_one_screen(crowd: Scene) -> None:

@@ -120,18 +120,6 @@ def test_no_step_is_taken_for_a_worker_that_waits_or_has_ended_by_itself(scene: 
     assert runs(scene) == 4
 
 
-def test_a_silent_worker_is_asked_and_continues(scene: Scene) -> None:
-    worker = started_worker(scene, script(["hang"], [DONE]))
-    ticks_until(scene, worker, ("ask", 1), POLICY="ask")
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "a process still runs")
-    for _ in range(2):
-        assert tick(scene, POLICY="ask", **SHORT_TIMES) == ""
-    assert steps(scene, worker) == [("stop", 1), ("ask", 1)]
-    assert scene.played()[1]["prompt"].startswith("Are you still working?")
-    assert scene.violations == ""
-
-
 def test_a_worker_that_cannot_be_resumed_is_not_stopped(scene: Scene) -> None:
     """The stack lacks a variable that `hive_env` names, so the next run would have no login."""
     worker = started_worker(scene, script(["hang"]))
@@ -234,7 +222,7 @@ def test_a_monitor_parks_once_even_if_parking_fills_the_context(scene: Scene) ->
     assert len(scene.check()) == 2
 
 
-def test_steps_can_be_taken_again_after_a_resume(scene: Scene) -> None:
+def test_a_silent_worker_is_asked_continues_and_is_asked_again_after_a_resume(scene: Scene) -> None:
     worker = started_worker(scene, script(["hang"], [DONE], ["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.wait_for_state(worker, "done")
@@ -242,7 +230,12 @@ def test_steps_can_be_taken_again_after_a_resume(scene: Scene) -> None:
     until(lambda: runs(scene) == 3, "it is not resumed")
     ticks_until(scene, worker, ("ask", 3), POLICY="ask")
     scene.wait_for_state(worker, "done")
+    until(lambda: not scene.processes(), "a process still runs")
+    for _ in range(2):
+        assert tick(scene, POLICY="ask", **SHORT_TIMES) == ""
     assert steps(scene, worker) == [("stop", 1), ("ask", 1), ("stop", 3), ("ask", 3)]
+    assert scene.played()[1]["prompt"].startswith("Are you still working?")
+    assert scene.violations == ""
 
 
 def test_a_step_is_recorded_by_one_process_only(scene: Scene) -> None:

@@ -265,20 +265,6 @@ def test_an_index_that_cannot_be_opened_holds_up_no_job_unless_its_folder_is_mis
     assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
 
 
-def test_memories_rated_useful_come_first(scene: Scene) -> None:
-    scene.configure()
-    for name in ("a.md", "b.md"):
-        (scene.folder / name).write_text("Green tea.")
-    scene.run("task", "add", "x")  # creates the database
-    assert scene.found("tea", HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
-    with closing(sqlite3.connect(scene.home.database)) as db, db:
-        db.execute(
-            "INSERT INTO memory_ratings SELECT session_id, memory, 'llm', memory = 'b.md', '2026' "
-            "FROM retrievals"
-        )
-    assert scene.found("tea") == ["b.md", "a.md"]
-
-
 class Endpoint(QuietHandler):
     """An embeddings endpoint with three topics."""
 

@@ -17,7 +17,7 @@ from hivepipe.files.export_folder import locked
 from hivepipe.files.manifest import Manifest
 from hivepipe.operations import skill_exports
 from hivepipe.operations.skill_exports import AGE_SECS, USES, SkillExports
-from tests.conftest import Home, Process, Server, Writer, fire, fire_all, is_drained, until
+from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
 from tests.payloads import FAILED_SKILL, POST_SKILL, USER_PROMPT_EXPANSION, changed
 
 SKILL = "acme:release-notes"
@@ -99,12 +99,6 @@ def test_without_new_uses_nothing_is_written(
     exports.tidy()
     exports.finish()
     assert (folder(private_home) / FILES[0]).stat().st_ino == before
-
-
-def test_remaining_uses_are_exported_at_the_end(private_home: Home) -> None:
-    add_uses(private_home, 1, now())
-    SkillExports(str(private_home.path)).finish()
-    assert count(private_home) == 1
 
 
 def test_a_new_database_is_exported_too(private_home: Home) -> None:
@@ -276,24 +270,6 @@ def test_parallel_writers_leave_complete_files_with_rising_counts(private_home: 
         SkillExports(str(private_home.path)).finish()
     assert readers.errors == []
     assert count(private_home) == private_home.count("skill_uses") > 300
-
-
-def test_thirty_parallel_uses_are_all_exported_in_valid_files(
-    private_home: Home, redis_server: Server, writer: Writer, slow_worker: Process
-) -> None:
-    """The predecessor counted 2 to 9 of 30."""
-    writer.start()
-    slow_worker.start()
-    uses = [changed(POST_SKILL, tool_use_id=f"toolu_{number}") for number in range(30)]
-    with Readers(private_home) as readers:
-        fire_all(uses, private_home.env, at_once=30)
-        until(lambda: readers.highest == 30, "not all exported")
-    assert readers.errors == []
-    assert readers.highest == 30
-    entry = exported(private_home)[SKILL]
-    assert (entry["count"], entry["success_rate"], entry["session_count"]) == (30, 1.0, 1)
-    assert len(entry["invocations"]) == 30
-    assert private_home.count("skill_uses") == 30
 
 
 def test_successes_and_failures_count_and_interrupts_do_not(
