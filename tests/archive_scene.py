@@ -4,7 +4,7 @@ import json
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from hivepipe.costs.price_table import built_in
 from hivepipe.files.manifest import Manifest
 from hivepipe.redact.redactor import Redactor
 from hivepipe.transcripts.description import describe
+from hivepipe.transcripts.totals import Totals
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 AGENT = "a41c09be77d2f0e13"
@@ -62,6 +63,14 @@ def full_disk(room_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def totals_of(lines: Iterable[bytes]) -> Totals:
+    """Return the totals of a transcript that is read at once."""
+    read = Totals()
+    for each in lines:
+        read.feed(each)
+    return read
 
 
 class Scene:

@@ -18,7 +18,7 @@ from hivepipe.orchestrator import records
 from hivepipe.orchestrator.status import WORDS, parse
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
-from tests.archive_scene import TOKEN, Scene, line, lines
+from tests.archive_scene import TOKEN, Scene, line, lines, totals_of
 from tests.faults.oracle import FIRST_NS
 from tests.fuzz.inputs import altered, as_json, broken, fuzzed, replayed, values
 
@@ -62,9 +62,7 @@ def check_transcript(folder: Path, data: bytes) -> None:
     assert kept[-3:-1] == after.splitlines()[:2]
     assert scene.meta["message_count"] >= 3
     assert json.loads(scene.only("archive-index.json").read_bytes())
-    totals = Totals()
-    for raw in data.split(b"\n"):
-        totals.feed(raw)
+    totals = totals_of(data.split(b"\n"))
     assert Totals.load(totals.dump()) == totals
     json.dumps(describe(totals, PRICES), ensure_ascii=False).encode()
 

@@ -14,9 +14,9 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.jobs.envelope import Envelope, envelope_of, follow_ups, read_envelope
 from hivepipe.operations.slow import execute_at_once
 from hivepipe.operations.usage import MESSAGES_PER_JOB, usage_jobs
-from hivepipe.transcripts.totals import Totals
 from hivepipe.transcripts.usage import Usage, usage_of
 from hivepipe.worker.group_commit import commit_batch
+from tests.archive_scene import totals_of
 from tests.conftest import Home
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
@@ -37,10 +37,7 @@ def reader(session: str = "", number: int = 1) -> Envelope:
 
 
 def usages_of(path: Path) -> list[Usage]:
-    totals = Totals()
-    for line in path.read_bytes().splitlines():
-        totals.feed(line)
-    return totals.take_usages()
+    return totals_of(path.read_bytes().splitlines()).take_usages()
 
 
 def jobs() -> Iterator[Envelope]:

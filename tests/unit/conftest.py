@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from hivepipe import settings
+from hivepipe import redact, settings
 from hivepipe.db.database import Database
 from hivepipe.home import locate
+from hivepipe.redact.user_rules import parse, redactor
 from tests.archive_scene import Scene
 from tests.conftest import folder_of_homes
 from tests.store_scene import new_database
 from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
+
+DIGITS = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacement = 'DIGITS'\n"
 
 Environ = dict[bytes, bytes]
 
@@ -47,6 +50,13 @@ def db(tmp_path: Path) -> Iterator[Database]:
     """A new database in tmp_path."""
     with closing(new_database(tmp_path / "hive.db")) as made:
         yield made
+
+
+@pytest.fixture
+def rule_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a rule of the user in force that matches four digits, also of ids, models and times."""
+    monkeypatch.setattr(redact, "_to_load", [])
+    monkeypatch.setattr(redact, "_in_force", [redactor([parse(DIGITS)])])
 
 
 @pytest.fixture

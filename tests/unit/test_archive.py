@@ -25,7 +25,7 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.sweep import SweepResult, sweep
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
-from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
+from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines, totals_of
 from tests.conftest import untagged
 
 SAMPLES = sorted((Path(__file__).parents[1] / "transcripts").rglob("*.jsonl"))
@@ -337,9 +337,7 @@ def test_each_turn_appends_its_lines_and_totals_survive_restarts(
         assert scene.extend(settled=turn % 2 == 0) == 0
     assert scene.archived == scene.path.read_bytes() == lines(60)
     assert True in caught_up
-    whole = Totals()
-    for raw in scene.archived.splitlines():
-        whole.feed(raw)
+    whole = totals_of(scene.archived.splitlines())
     others = ("archive", "source", "kind", "meta_crc32")
     fields = {name: value for name, value in scene.meta.items() if name not in others}
     assert fields == describe(whole, PRICES)

@@ -6,6 +6,7 @@ import orjson
 
 from hivepipe.transcripts.lines import read_line
 from hivepipe.transcripts.totals import Totals
+from tests.archive_scene import totals_of
 
 SESSION = "01a205ab-d103-7783-8da7-0b4ab90fa79e"
 AT = "2026-11-22T23:51:16.211Z"
@@ -74,15 +75,8 @@ SESSION_LINES = [
 ]
 
 
-def totals(lines: list[bytes]) -> Totals:
-    found = Totals()
-    for raw in lines:
-        found.feed(raw)
-    return found
-
-
 def test_the_totals_of_a_session() -> None:
-    found = totals(SESSION_LINES)
+    found = totals_of(SESSION_LINES)
     assert (found.session, found.cwd) == (SESSION, "/home/ana/shop")
     assert (found.claude_version, found.models) == ("0.169.0", {"gpt-5.5": None})
     assert found.tools == {"Bash": [1, 0, 1], "apply_patch": [1, 1, 0]}
@@ -92,7 +86,7 @@ def test_the_totals_of_a_session() -> None:
 
 
 def test_tokens_from_the_cache_count_once() -> None:
-    usages = totals(SESSION_LINES).take_usages()
+    usages = totals_of(SESSION_LINES).take_usages()
     assert [each.message_id for each in usages] == ["resp_1", "resp_2", "resp_3"]
     assert {each.session for each in usages} == {SESSION}
     assert {each.rate.model for each in usages} == {"gpt-5.5"}
@@ -105,7 +99,7 @@ def test_tokens_that_are_reported_without_an_id_count_once() -> None:
     no_answer = line("event_msg", {"type": "token_count", "info": None})
     old = [no_answer, *(token_count(answers) for answers in (1, 1, 2, 2))]
     new = [usage_record("resp_3"), token_count(3), usage_record("resp_4"), token_count(4)]
-    first = totals([*SESSION_LINES[:5], *old])
+    first = totals_of([*SESSION_LINES[:5], *old])
     again = Totals.load(first.dump())
     assert again is not None
     for raw in new:
@@ -127,9 +121,9 @@ def test_a_report_with_an_id_stands_for_the_reports_without() -> None:
     counts = [token_count(1), token_count(2)]
     turn = line("turn_context", {"model": "gpt-5.5"})
     for new in ([*records, *counts], [records[0], counts[0], records[1], counts[1]]):
-        usages = totals([turn, *new, turn, token_count(2)]).take_usages()
+        usages = totals_of([turn, *new, turn, token_count(2)]).take_usages()
         assert [each.message_id for each in usages] == ["a", "b"]
-        usages = totals([turn, *new, turn, token_count(3)]).take_usages()
+        usages = totals_of([turn, *new, turn, token_count(3)]).take_usages()
         assert len(usages) == 3  # an earlier version continues the file
 
 
@@ -152,7 +146,7 @@ def test_lines_that_a_fork_copied_do_not_count() -> None:
     ]
     opened = line("session_meta", {"id": fork, "forked_from_id": SESSION, "cwd": "/home/ana/shop"})
     for copied in (parent, parent[2:], [opened, *parent]):
-        found = totals([opened, *copied, *mine])
+        found = totals_of([opened, *copied, *mine])
         assert [each.tokens.output for each in found.take_usages()] == [50]
         assert (found.session, found.cwd, found.messages) == (fork, "/home/ana/shop", 1)
 
@@ -160,12 +154,12 @@ def test_lines_that_a_fork_copied_do_not_count() -> None:
 def test_a_fork_without_ids_of_turns_counts() -> None:
     opened = line("session_meta", {"id": SESSION, "forked_from_id": "another"})
     turn = line("turn_context", {"model": "gpt-5.5"})
-    assert len(totals([opened, turn, token_count(1)]).take_usages()) == 1
+    assert len(totals_of([opened, turn, token_count(1)]).take_usages()) == 1
 
 
 def test_texts_that_codex_writes_as_the_user_are_no_messages() -> None:
     skill = "<skill>\n<name>x</name>"
-    assert totals([message("user", skill), message("user", "use $x")]).messages == 1
+    assert totals_of([message("user", skill), message("user", "use $x")]).messages == 1
     for kind, messages in (("skills.selected_skill_instructions", 0), ("user.text", 1)):
         metadata = {"content_item_kinds": [kind]}
         content = [{"type": "input_text", "text": "<skill>"}]
@@ -173,13 +167,13 @@ def test_texts_that_codex_writes_as_the_user_are_no_messages() -> None:
             "message", role="user", content=content,
             internal_chat_message_metadata_passthrough=metadata,
         )  # fmt: skip
-        assert totals([raw]).messages == messages, kind
+        assert totals_of([raw]).messages == messages, kind
 
 
 def test_an_aborted_turn_counts_as_interrupted_and_a_compaction_is_counted() -> None:
     aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
-    assert totals([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
-    assert totals([*SESSION_LINES, line("compacted", {"message": "So far."})]).compactions == 1
+    assert totals_of([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
+    assert totals_of([*SESSION_LINES, line("compacted", {"message": "So far."})]).compactions == 1
 
 
 ODD = [
@@ -199,7 +193,7 @@ ODD = [
 def test_an_odd_payload_breaks_nothing() -> None:
     for payload in ODD:
         for kind in ("response_item", "session_meta", "turn_context", "token_usage_record"):
-            assert totals([line(kind, payload)]).lines == 1, payload
+            assert totals_of([line(kind, payload)]).lines == 1, payload
     for output in (b'["\\ud83d"]', b"[" * 300 + b"]" * 300):
         raw = item("function_call_output", call_id="call_1", output=0).replace(b":0}", b":%s}")
         found = read_line(raw % output)
@@ -210,7 +204,7 @@ def test_an_odd_payload_breaks_nothing() -> None:
 def test_invalid_token_counts_are_zero() -> None:
     for usage in (None, [], {"input_tokens": "many"}, {"input_tokens": -1}):
         raw = line("token_usage_record", {"response_id": "r", "usage": usage})
-        assert all(not any(each.tokens) for each in totals([raw]).take_usages()), usage
+        assert all(not any(each.tokens) for each in totals_of([raw]).take_usages()), usage
 
 
 def test_a_line_of_claude_code_stays_as_it_is() -> None:

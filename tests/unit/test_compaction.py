@@ -8,7 +8,7 @@ import pytest
 
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.transcripts.compaction import without_frame
-from hivepipe.transcripts.totals import Totals
+from tests.archive_scene import totals_of
 
 HEAD = "This session is being continued from a previous conversation that ran out of context. More."
 TOOLS = "<system-reminder>\n<tools-used>Bash</tools-used>\n</system-reminder>"
@@ -61,9 +61,7 @@ def compacted(words: str) -> bytes:
 
 def test_a_long_summary_is_cut_after_its_frame_is_removed() -> None:
     words = f"{HEAD}\n\nSummary:\n{'x' * 50_000}\n\n{DETAILS}\n{GO_ON}"
-    totals = Totals()
-    totals.feed(compacted(words))
-    assert totals.compact_summary == "x" * 2000
+    assert totals_of([compacted(words)]).compact_summary == "x" * 2000
 
 
 def test_an_excerpt_has_the_summary_without_its_frame() -> None:

@@ -9,7 +9,6 @@ from typing import get_type_hints
 
 import pytest
 
-from hivepipe import redact
 from hivepipe.db.agents import AgentSignal, record_signal
 from hivepipe.db.applied import is_applied, mark_applied
 from hivepipe.db.assignments import note_instance, raise_totals
@@ -35,7 +34,6 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.summary import RecordSummary
 from hivepipe.operations.declared import OPERATIONS, handler_of
 from hivepipe.operations.job_context import JobContext
-from hivepipe.redact.user_rules import parse, redactor
 from hivepipe.worker.group_commit import commit_batch
 from tests.store_scene import apply, job_of
 
@@ -141,16 +139,6 @@ def test_a_rule_that_matches_words_of_the_code_changes_no_state(
         )
     ]
     assert states == ["active", "paused", "failed", "done", "active", "lead"]
-
-
-DIGITS = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacement = 'DIGITS'\n"
-
-
-@pytest.fixture
-def rule_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a rule of the user in force that matches ids, hashes, names of models and times."""
-    monkeypatch.setattr(redact, "_to_load", [])
-    monkeypatch.setattr(redact, "_in_force", [redactor([parse(DIGITS)])])
 
 
 @pytest.mark.usefixtures("rule_of_digits")

@@ -9,7 +9,7 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.reading.pieces import NOTE, USER, pieces_of
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.transcripts.lines import read_line
-from hivepipe.transcripts.totals import Totals
+from tests.archive_scene import totals_of
 
 # A line of 2.1.331, without its ids.
 LINE = {
@@ -46,9 +46,7 @@ def test_a_queued_prompt_is_a_message_of_the_user_everywhere() -> None:
     passage = passage_of(line)
     assert passage
     assert (passage.who, passage.words) == ("user", "And then feed the numbat")
-    totals = Totals()
-    totals.feed(line)
-    assert totals.messages == 1
+    assert totals_of([line]).messages == 1
     assert "User: And then feed the numbat" in excerpt_of([line]).text
 
 

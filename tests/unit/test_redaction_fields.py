@@ -33,7 +33,6 @@ from hivepipe.skills.statistics import ImportedSkill
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 ACCESS_KEY = "AKIA" + "Q3EGRZ7JX2MWPL4T"
 AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "9zQ4kT7mWs"
-DIGITS = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacement = 'DIGITS'\n"
 
 # column, its value, the secret in it
 SECRETS: list[tuple[str, object, str]] = [
@@ -65,20 +64,19 @@ OTHERS = [
 ]
 
 
-def use_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a rule of the user in force that matches four digits."""
-    monkeypatch.setattr(redact, "_to_load", [])
-    monkeypatch.setattr(redact, "_in_force", [redactor([parse(DIGITS)])])
-
-
 @pytest.mark.parametrize("has_own_rule", [False, True])
 @pytest.mark.parametrize(("column", "value", "secret"), SECRETS)
 def test_no_secret_of_a_built_in_rule_passes(
-    monkeypatch: pytest.MonkeyPatch, column: str, value: object, secret: str, has_own_rule: bool
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    column: str,
+    value: object,
+    secret: str,
+    has_own_rule: bool,
 ) -> None:
     monkeypatch.setattr(redact, "_in_force", [])
     if has_own_rule:
-        use_digits(monkeypatch)
+        request.getfixturevalue("rule_of_digits")
     compact = json.dumps(value, separators=(",", ":"))
     texts = [value] if isinstance(value, str) else [compact, json.dumps(value)]
     for text in texts:
@@ -86,19 +84,15 @@ def test_no_secret_of_a_built_in_rule_passes(
         assert secret not in redact_column(column, text)
 
 
+@pytest.mark.usefixtures("rule_of_digits")
 @pytest.mark.parametrize("text", OTHERS, ids=range(len(OTHERS)))
-def test_a_text_that_is_no_usual_json_is_redacted_too(
-    monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    use_digits(monkeypatch)
+def test_a_text_that_is_no_usual_json_is_redacted_too(text: str) -> None:
     assert "1234" in text
     assert "1234" not in redact_column("data", text)
 
 
-def test_json_stays_json_if_a_secret_is_only_known_from_its_neighbours(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_digits(monkeypatch)
+@pytest.mark.usefixtures("rule_of_digits")
+def test_json_stays_json_if_a_secret_is_only_known_from_its_neighbours() -> None:
     secrets = {"env": [{"name": "DB_PASSWORD", "value": "hunter2X9kk"}]}
     text = json.dumps({"said_ns": 17900000000, "text": "1234", **secrets})
     redacted = redact_column("metadata", text)
@@ -107,6 +101,7 @@ def test_json_stays_json_if_a_secret_is_only_known_from_its_neighbours(
     assert json.loads(redacted)["text"] == "DIGITS"
 
 
+@pytest.mark.usefixtures("rule_of_digits")
 @pytest.mark.parametrize(
     ("column", "before", "after"),
     [
@@ -138,9 +133,8 @@ def test_json_stays_json_if_a_secret_is_only_known_from_its_neighbours(
     ],
 )
 def test_only_keys_and_times_are_left_to_the_built_in_rules(
-    monkeypatch: pytest.MonkeyPatch, column: str, before: str, after: str | None
+    column: str, before: str, after: str | None
 ) -> None:
-    use_digits(monkeypatch)
     assert redact_column(column, before) == (before if after is None else after)
 
 
@@ -155,10 +149,8 @@ def test_names_of_fields_stay_whatever_the_rules_of_the_user_match(
     assert redact_column("metadata", text) == after
 
 
-def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_digits(monkeypatch)
+@pytest.mark.usefixtures("rule_of_digits")
+def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(db: Database) -> None:
     metadata = {"title": "about quetzalcoatl", "said_ns": {"title": 17900000000}}
     db.insert("sessions", {"id": "s1", "metadata": json.dumps(metadata), "status": "active"})
     assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
@@ -166,10 +158,8 @@ def test_forgetting_a_text_keeps_numbers_that_a_rule_of_the_user_matches(
     assert json.loads(row["metadata"]) == {**metadata, "title": f"about {FORGOTTEN}"}
 
 
-def test_folders_are_found_whatever_the_rules_of_the_user_match(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_digits(monkeypatch)
+@pytest.mark.usefixtures("rule_of_digits")
+def test_folders_are_found_whatever_the_rules_of_the_user_match(db: Database) -> None:
     folder, at = "/srv/shop 2024", "2026-01-01T00:00:00.000Z"
     worker = {"id": "w1", "hive": folder, "session_id": "s1"}
     db.insert("sessions", {"id": "s1", "status": "active", "project": folder})
@@ -183,10 +173,8 @@ def test_folders_are_found_whatever_the_rules_of_the_user_match(
     assert hive_workers_of(db, "s1") == [(folder, "w1")]
 
 
-def test_names_are_found_whatever_the_rules_of_the_user_match(
-    tmp_path: Path, db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_digits(monkeypatch)
+@pytest.mark.usefixtures("rule_of_digits")
+def test_names_are_found_whatever_the_rules_of_the_user_match(tmp_path: Path, db: Database) -> None:
     at = "2026-01-01T00:00:00.000Z"
     skill = ImportedSkill("deploy-2024", 2, 2, at, ("s1",), {"2026-01-01": 2})
     for _ in range(2):

@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.transcripts.counted_messages import OPEN_MESSAGES
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
+from tests.archive_scene import totals_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 MAIN = [
@@ -33,13 +34,6 @@ PRICES = built_in()
 
 def lines_of(name: str) -> list[bytes]:
     return (FOLDER / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
-
-
-def totals_of(lines: Iterable[bytes]) -> Totals:
-    totals = Totals()
-    for line in lines:
-        totals.feed(line)
-    return totals
 
 
 def totals_of_records(*lines: Any) -> Totals:

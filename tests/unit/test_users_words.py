@@ -8,7 +8,7 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.events.claude_code import is_machine_made
 from hivepipe.guard.replay import read_events
 from hivepipe.summaries.excerpt import excerpt_of
-from hivepipe.transcripts.totals import Totals
+from tests.archive_scene import totals_of
 
 WORKING = "sent a message while you were working:"
 # Texts of 2.1.132, 2.1.197 and 2.1.332, shortened
@@ -42,14 +42,17 @@ def line(words: str, *, in_blocks: bool) -> bytes:
 
 def says_user(raw: bytes) -> list[bool]:
     """Return whether each reader takes the line for a message of the user."""
-    totals = Totals()
-    totals.feed(raw)
     passage = passage_of(raw)
     assert passage
     prompts = [event for _, event in read_events([raw])]
     excerpt = excerpt_of([raw])
     assert excerpt.messages == excerpt.text.startswith("User: ")
-    return [totals.messages == 1, passage.who == "user", bool(prompts), excerpt.messages == 1]
+    return [
+        totals_of([raw]).messages == 1,
+        passage.who == "user",
+        bool(prompts),
+        excerpt.messages == 1,
+    ]
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])
