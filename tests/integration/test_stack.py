@@ -15,10 +15,9 @@ import pytest
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import acquire_lock
-from hivepipe.stack.ping import answers
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.supervisor import STOP_SECS, is_stopping
-from tests.sandbox import ONE_OF_EACH, ROOT, Sandbox, eventually, mode
+from tests.sandbox import ONE_OF_EACH, ROOT, Sandbox, eventually
 
 # ---- up, down, status
 
@@ -32,18 +31,6 @@ def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: San
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    assert sandbox.processes() == {}
-
-
-def test_hivepipe_home_is_honoured(sandbox: Sandbox) -> None:
-    home = sandbox.folder / "elsewhere"
-    sandbox.run("up", "-d", HIVEPIPE_HOME=str(home))
-    assert not sandbox.home.exists()
-    assert mode(home) == 0o700
-    assert sandbox.status(HIVEPIPE_HOME=str(home))["home"] == str(home)
-    address = sandbox.run("url", HIVEPIPE_HOME=str(home)).strip().removeprefix("unix://")
-    assert answers(address)
-    sandbox.run("down", HIVEPIPE_HOME=str(home))
     assert sandbox.processes() == {}
 
 
