@@ -56,7 +56,8 @@ _LAST_CHARACTER = "\U0010ffff"
 def one_of(kind: str, prefix: str, found: list[str], option: str = "") -> str:
     """Return the id that equals the prefix, or else the only id found.
 
-    Raise StoreError for none or several; `option` belongs to the command that lists the ids.
+    Raise StoreError for none or several. The error names the command that lists the ids, with its
+    `option`.
     """
     if prefix in found:
         return prefix
@@ -64,7 +65,7 @@ def one_of(kind: str, prefix: str, found: list[str], option: str = "") -> str:
         raise StoreError(unknown_id(kind, prefix, option))
     if len(found) > 1:
         some = ", ".join(found[:_SHOWN]) + (" ..." if len(found) > _SHOWN else "")
-        raise StoreError(f"{len(found)} ids of a {kind} begin with {prefix}: {some}")
+        raise StoreError(f"{len(found)} ids begin with {prefix}: {some}")
     return found[0]
 
 

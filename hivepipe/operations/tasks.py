@@ -82,7 +82,7 @@ class TaskBoard:
         known = {*session_ids(self._db), *(read_small(str(each)).strip() for each in hooks_files)}
         found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
         if len(found) > 1:
-            raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
+            raise TaskError(f"{len(found)} session ids begin with {prefix}")
         if found or unknown:
             return found[0] if found else prefix
         raise TaskError(_unknown_id("session", prefix, sorted(known)) + _UNKNOWN_SESSION)
@@ -128,7 +128,7 @@ class TaskBoard:
         if len(found) == 1:
             return found[0]
         if found:
-            raise TaskError(f"{len(found)} ids of a task begin with {prefix}")
+            raise TaskError(f"{len(found)} task ids begin with {prefix}")
         raise TaskError(_unknown_id("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
 
 

@@ -1,7 +1,7 @@
 """The address of a team's server: TLS with verification, or a local server without TLS.
 
-postgresql://HOST/DATABASE                              TLS, verify-full, the system's roots
-postgresql://HOST/DATABASE?sslrootcert=/path/ca.pem     TLS, verify-full, these roots
+postgresql://HOST/DATABASE                              TLS, verify-full, the system's root CAs
+postgresql://HOST/DATABASE?sslrootcert=/path/ca.pem     TLS, verify-full, these root CAs
 postgresql:///DATABASE?host=/run/postgresql&sslmode=disable      a unix socket
 postgresql://127.0.0.1/DATABASE?sslmode=disable                  loopback
 """
@@ -96,14 +96,14 @@ def parse(url: str) -> Address:
         options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
         port = parts.port or int(options.get("port", DEFAULT_PORT))
     except ValueError:
-        raise TeamError("the address of a team is postgresql://HOST/DATABASE") from None
+        raise TeamError("the address of a team must be postgresql://HOST/DATABASE") from None
     if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
-        raise TeamError("the address of a team is postgresql://HOST/DATABASE")
+        raise TeamError("the address of a team must be postgresql://HOST/DATABASE")
     if unknown := [name for name in options if name not in _OPTIONS]:
         raise TeamError(f"an address of a team has no option {', '.join(unknown)}")
     host = options.get("host") or unquote(parts.hostname or "")
     if not host or "," in host:
-        raise TeamError("the address of a team names one host")
+        raise TeamError("the address of a team must name one host")
     return Address(
         host=host,
         port=port,
@@ -115,7 +115,7 @@ def parse(url: str) -> Address:
 
 
 def _roots(host: str, options: dict[str, str]) -> str:
-    """Return the roots that verify the server's certificate, or "" for a local server."""
+    """Return the root certificates that verify the server, or "" for a local server."""
     mode = options.get("sslmode", "verify-full")
     if mode == "verify-full":
         roots = options.get("sslrootcert", SYSTEM_ROOTS)

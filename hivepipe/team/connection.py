@@ -78,7 +78,7 @@ def _compiled_in() -> dict[str, str]:
 def _demand_server(made: Connection) -> None:
     """Raise TeamError for an old server, or a database that cannot store every text."""
     if made.info.server_version < OLDEST_SERVER:
-        raise TeamError("the server of a team is PostgreSQL 15 or later")
+        raise TeamError("the server of a team must be PostgreSQL 15 or later")
     found = made.info.parameter_status("server_encoding")
     if found != ENCODING:
         raise TeamError(

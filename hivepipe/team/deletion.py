@@ -30,7 +30,8 @@ def find(connection: Connection, name: str) -> Found:
     if not sessions:
         raise TeamError(f"the team has no member and no session {name}")
     if len(sessions) > 1:
-        raise TeamError(f"{len(sessions)} sessions begin with {name}: {', '.join(sessions[:5])}")
+        some = ", ".join(sessions[:5])
+        raise TeamError(f"{len(sessions)} sessions have an id that begins with {name}: {some}")
     return Found("session", sessions[0])
 
 

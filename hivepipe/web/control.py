@@ -78,7 +78,7 @@ def switch(known: KnownHome, fields: Fields, by: str) -> Outcome:
     """Pause or resume a home's workers, and log who did it. Raise HivepipeError on failure."""
     action = fields.get("what", [""])[0]
     if action not in _SWITCHES:
-        raise FormError("a form says what to do: `pause` or `resume`")
+        raise FormError("the form must say what to do: `pause` or `resume`")
     _SWITCHES[action](known.place())
     try:
         record(known.home, by=by, action=action, chosen=0, done=0, operations={}, ids=[])

@@ -38,7 +38,9 @@ class Choice:
         fields = {name: values[0] for name, values in found.items()}
         verb, _, of = fields.get("what", "").partition(" ")
         if verb not in ("retry", "discard") or of not in ("ticked", "shown"):
-            raise FormError("a form says what to do: `retry` or `discard`, `ticked` or `shown`")
+            raise FormError(
+                "the form must say what to do: `retry` or `discard`, `ticked` or `shown`"
+            )
         return cls(
             verb=cast("Verb", verb),
             of=cast("Of", of),

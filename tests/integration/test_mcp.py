@@ -536,7 +536,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("timeline", {"session": "nothing"}, "no session has the id nothing"),
     ("timeline", {"session": SESSION, "offset": 99_999_999}, "has no byte 99999999"),
     ("session", {"session": OTHER}, f"session {OTHER} has no archive"),
-    ("timeline", {"session": "7b1f"}, "ids of a session begin with"),
+    ("timeline", {"session": "7b1f"}, "ids begin with"),
     ("costs", {"by": "colour"}, "by must be one of day"),
 ]
 

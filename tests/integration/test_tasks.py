@@ -245,8 +245,8 @@ def test_a_prefix_of_a_sessions_id_is_enough(
     assert command("assign", task, "till") == f"{task} is the task of session till-1\n"
     command("cancel", task)
     assert is_denied(private_home, session="till-1")
-    assert "2 ids of a session begin with shop" in command("assign", task, "shop", code=1)
-    assert "2 ids" in command("add", "y", "--session", "shop", code=1)
+    assert "2 session ids begin with shop" in command("assign", task, "shop", code=1)
+    assert "2 session ids" in command("add", "y", "--session", "shop", code=1)
     assert len(listed(command)) == 1
     for changes in (("assign", task, "til-1"), ("add", "y", "--session", "til-1")):
         output = command(*changes, code=1)
@@ -262,7 +262,7 @@ def test_ids_are_unique_and_may_be_abbreviated(command: Command) -> None:
     command("add", "x", "--id", "release-1")
     command("add", "y", "--id", "release-2")
     assert "already" in command("add", "z", "--id", "release-1", code=1)
-    assert "2 ids" in command("done", "release", code=1)
+    assert "2 task ids" in command("done", "release", code=1)
     assert "release-2" in command("done", "release-2")
 
 

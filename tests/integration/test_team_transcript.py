@@ -144,4 +144,4 @@ def test_an_ambiguous_id_is_reported(pair: Pair) -> None:
     pair.send()
     pair.home.work(SESSION[:8] + "-other")
     pair.home.ship()
-    assert "2 ids of a session begin with" in pair.error()
+    assert "2 ids begin with" in pair.error()

@@ -34,9 +34,9 @@ def parse(text: str) -> Place:
         parts = urlsplit(text)
         options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
     except ValueError:
-        raise TeamError(f"the store of archives is {FORM}") from None
+        raise TeamError(f"the store of archives must be {FORM}") from None
     if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or {*options} - _OPTIONS:
-        raise TeamError(f"the store of archives is {FORM}, without its key")
+        raise TeamError(f"the store of archives must be {FORM}, without its key")
     region = options.get("region", "us-east-1")
     endpoint = options.get("endpoint", f"https://s3.{region}.amazonaws.com")
     _check(endpoint)

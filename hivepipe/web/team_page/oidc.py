@@ -156,7 +156,8 @@ class SignIn:
         client = self._client
         found = await client.load_server_metadata()
         if found.get("issuer") != self._provider.issuer:
-            raise IdentityError(f"the provider calls itself {found.get('issuer')}")
+            expected = self._provider.issuer
+            raise IdentityError(f"the provider's issuer is {found.get('issuer')}, not {expected}")
         for name in _ENDPOINTS:
             demand_https(str(found.get(name)))
         known = found.get("id_token_signing_alg_values_supported") or ()
