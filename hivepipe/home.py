@@ -154,8 +154,8 @@ def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     """Return the nearest registered folder and its record.
 
     Without one, return the main checkout of a linked worktree or else `root`, and {}. HIVEPIPE_HOME
-    is ignored. The search goes up to the top of root's worktree, then through its main checkout and
-    the folders above that, then the folders above the worktree.
+    is ignored. The search goes from `root` up to the top of its worktree, then through the main
+    checkout and the folders above it, and last through the folders above the worktree.
     """
     top, main = _linked_worktree(root)
     for folder in (*_up(root, top), *_up(main), *_up(top)):

@@ -108,7 +108,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _post(request: dict[str, Any]) -> str:
-    """Send a request; return its error, the error of refused ratings, or ""."""
+    """Send a request; return why it failed or why the server refused ratings, or ""."""
     problem, answer = notify.exchange(request["url"], request["said"], request["headers"])
     fields = read_object(answer) or {}
     if problem:

@@ -1,8 +1,8 @@
 """Extends an archive from its transcript: lines first, then checkpoint, then metadata.
 
-The metadata are written when the archive has grown by sixteen times their size, and when the
-transcript has settled. A turn therefore writes little more than its own lines, even in a long
-session.
+The metadata are written when the transcript is not expected to grow soon. While it grows, they are
+written when the new lines have 16 times as many bytes as the metadata. A turn therefore writes
+little more than its own lines, even in a long session.
 """
 
 import logging
@@ -290,10 +290,9 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, again until no subagent's metadata change meanwhile.
+        """Yield the metadata to write, and yield them again if a subagent's changed meanwhile.
 
-        Otherwise such a change would be missed: `not_described` only compares the times of the
-        files.
+        `not_described` would miss such a change, because it only compares the times of the files.
         """
         before = None
         while before != (stamps := self._stamps_of_subagents(key)):

@@ -51,7 +51,7 @@ class Catalog:
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return the totals of an archive, or None without a checkpoint; callers only read them."""
+        """Return the totals of an archive, which are read-only, or None without a checkpoint."""
         offsets = kept.offsets()
         if offsets is None:
             return None

@@ -1,8 +1,8 @@
 """Secrets found once in a session are redacted in all its archives, also in earlier lines.
 
 Each archive stores the secrets found in its own lines. A session's known secrets are the secrets of
-all its archives. When a transcript has settled, all secrets known by then are redacted in its
-archive.
+all its archives. When a transcript is not expected to grow soon, all secrets known by then are
+redacted in its archive.
 """
 
 import zlib

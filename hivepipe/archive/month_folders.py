@@ -7,7 +7,7 @@ from hivepipe.files.folders import Folder
 
 
 def remove_empty(base: str, *names: str) -> None:
-    """Remove the innermost of these folders and then its parents, until one is not empty.
+    """Remove these nested folders, the innermost first, until one is not empty.
 
     They are removed because their names may reveal something about the content. A process that
     makes a file there at the same moment fails and tries again.

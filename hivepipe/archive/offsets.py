@@ -32,7 +32,7 @@ class Offsets:
 
     @classmethod
     def all_in(cls, data: bytes) -> "list[Offsets | None]":
-        """Parse the output of several calls of `text`; a damaged part gives None."""
+        """Parse the output of several calls of `text`; a damaged one becomes None."""
         lines = data.splitlines()
         rules = dict(filter(None, map(_rules_in, lines)))
         found = [cls._parse(line) for line in lines if not line.startswith(_RULES)]

@@ -112,7 +112,7 @@ def show_entries(
     without: str = "none",
     beside: Mapping[str, object] | None = None,
 ) -> bool:
-    """Print entries as a table; with --json, the fields of `beside` and a list named `name`.
+    """Print entries as a table, or with --json as the list `name` beside the fields of `beside`.
 
     `columns` maps each title of the table to a value of the entries. Returns True for JSON.
     """

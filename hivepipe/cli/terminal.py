@@ -144,7 +144,7 @@ def document() -> Iterator[None]:
 
 
 def discard_buffered_output(*, err: bool = False) -> None:
-    """Redirect stdout (`err`: stderr) to /dev/null, because Python writes its buffer at exit."""
+    """Redirect stdout (`err`: stderr) to /dev/null, where Python flushes its buffer at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), raw_stream(err).fileno())
 
 

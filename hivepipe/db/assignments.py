@@ -1,4 +1,7 @@
-"""The session of each instance: that of its newest event, until the session or the process ends."""
+"""The session that each instance is in.
+
+It is the session of the instance's newest event, until that session or the process ends.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple

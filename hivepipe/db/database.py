@@ -193,7 +193,8 @@ def new_values(columns: Iterable[str]) -> str:
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
     """Redact every text except the schema's own values, such as 'active', which a rule may match.
 
-    The parameter `name` is redacted as the column `a_name`.
+    How a text is redacted depends on its column. The parameter `name` counts as the column
+    `a_name`.
     """
     return {
         name: redact_column(a_name if name == "name" else name, value)

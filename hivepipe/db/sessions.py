@@ -50,7 +50,7 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -
 
 
 def _signal_ns(job: Origin, source: str) -> int:
-    """Return the time at which this start shows that the session works, or 0 if it does not.
+    """Return the time of this start if it shows that the session works, else 0.
 
     A start that was derived from another event must not take precedence over that event. A start
     after a compaction shows nothing, because the session works or waits as before.

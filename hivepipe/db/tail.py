@@ -58,7 +58,7 @@ class Tail:
     """A poller that remembers the returned rows; the caller passes a connection to each poll."""
 
     def __init__(self, session: str = "", first: int = 0) -> None:
-        """Follow all sessions or one; `first` is the most rows of a kind in the first poll."""
+        """Follow all sessions or one; `first` limits the rows of each kind in the first poll."""
         self._session = session
         self._most = max(first, 1)  # one row shows where the next poll begins
         self._after = dict.fromkeys(_ADDED, 0)

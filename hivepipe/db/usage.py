@@ -16,7 +16,8 @@ from hivepipe.transcripts.usage import Usage, merged
 def record(db: Database, usage: Usage) -> None:
     """Insert the record of a message, or merge it into the stored one.
 
-    A message in several sessions belongs to the oldest: a fork copies it, and may be read first.
+    A message in several sessions belongs to the oldest session, even if a fork's copy is read
+    first.
     """
     key = {"message_id": usage.message_id, "request_id": usage.request_id}
     known = db.row(

@@ -168,7 +168,7 @@ def interpreter(facts: Facts) -> Iterator[Finding]:
 
 
 def writable(_facts: Facts) -> Iterator[Finding]:
-    """Find hook files that others can write to, and so run code as this user."""
+    """Find hook files that others can write to, which lets them run code as this user."""
     copy = Path(hook_copy.launcher())
     copies = [path for path in (copy, copy.with_name("hook_path")) if path.exists()]
     files = [*copies, *map(source_of, MODULES)]

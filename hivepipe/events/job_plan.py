@@ -145,7 +145,7 @@ class Context:
     shown: "Sequence[str]" = ()
 
     def __init__(self, event_time_ns: int, **values: "Any") -> None:
-        """Set some of the values above; raise TypeError for another name."""
+        """Set some of the attributes; raise TypeError for an unknown name."""
         if not values.keys() <= Context.__dict__.keys():
             raise TypeError(f"unknown: {values.keys() - Context.__dict__.keys()}")
         self.event_time_ns = event_time_ns

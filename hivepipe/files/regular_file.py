@@ -76,7 +76,7 @@ def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
     """Return the rest of a file.
 
-    It is read in chunks, because one read would allocate the limit.
+    It is read in chunks, because a single read would allocate `limit` bytes.
     """
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)

@@ -141,7 +141,7 @@ def guard_mode(home: str) -> str:
 
 
 def mode_of(watch: Watch) -> str:
-    """Return the guard's mode for an event, which is read once."""
+    """Return the guard's mode for an event; it is looked up once per event."""
     watch.mode = watch.mode or guard_mode(watch.home)
     return watch.mode
 

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OVER = 0.8  # share of the calls, and of the switches between them, from which they alternate
+OVER = 0.8  # the calls of an alternation, and the switches between them, exceed this share
 REACH = 15  # calls that are searched for the partner of an alternation
 
 # The rules' names. The first two do not count calls.

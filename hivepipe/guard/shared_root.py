@@ -16,7 +16,10 @@ _LOOK = "import posix, sys; posix.stat(sys.argv[1])"
 
 
 def check_shared_root(home: str) -> None:
-    """Update the file that forbids hooks to resolve paths on the disk; raise OSError on failure."""
+    """Write or remove the file whose presence keeps hooks from resolving paths on the disk.
+
+    Raise OSError on failure.
+    """
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or _answers(absolute(root)):
         Path(silence_path(home)).unlink(missing_ok=True)

@@ -71,9 +71,9 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
 
 
 def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
-    """Return the file name, without `.txt`, of a project's notes or of another kind of part.
+    """Return the name of a part about a project: its notes, or a part of another `kind`.
 
-    `number` tells several parts of one kind apart.
+    `number` distinguishes several parts of one kind.
     """
     name = f"{kind}-{short_hash(project)}"
     return name if number is None else f"{name}-{number}"

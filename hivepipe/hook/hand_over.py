@@ -39,9 +39,9 @@ def hand_over(
     """Push the messages, or write them to the spool.
 
     `began_ns` is the start of the hook on the monotonic clock; with 0, its duration is not counted.
-    Return two texts: the spool file that the direct path must apply, or "", and the result of the
-    note's script, or "" if it was not executed. Raise OSError if neither Redis nor the disk accepts
-    the messages.
+    Return two texts, each "" if there is none: the spool file that the direct path must apply, and
+    the result of the note's script. Raise OSError if neither Redis nor the disk accepts the
+    messages.
     """
     if sender.is_gone():
         _keep(place, event_time_ns, messages, note)

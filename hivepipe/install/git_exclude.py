@@ -70,7 +70,7 @@ def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line to add to it, or None if git already ignores this file.
 
     `init` writes this line, unless the exclude file belongs to another user, is a link, or was
-    found only by GIT_DIR: `uninstall` would not find it without that variable. In a clone GIT_DIR
+    found only by GIT_DIR. Without that variable, `uninstall` would not find it. In a clone GIT_DIR
     is ignored, because in a git hook it names the hook's repository.
     """
     variables = {} if exclude_file(path) else _variables_of_git()

@@ -100,7 +100,7 @@ def adopt_old_home(project: str, old: str) -> str:
 
 
 def _name_after(project: str, old: str, home: str) -> None:
-    """Link the name that a new home of the project would get to its home, for a later `init`."""
+    """Make a link to the home under the name that a later `init` would give the project's home."""
     link = home_of_project(project)
     for path in (home_of_project(old), link):
         if os.path.islink(path):

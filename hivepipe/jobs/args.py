@@ -3,9 +3,9 @@
     class RecordGoal(Args, handler="history.record_goal"):
         trigger: str = ""
 
-The operation has the name of its handler's function, `record_goal`. The fields have the names of
-the payload. `read` checks them: a missing field or null becomes the default, and an unknown field
-is ignored, so that jobs of other releases can be read.
+The operation has the name of its handler's function, `record_goal`. Its fields are the keys of the
+job's payload. `read` checks them: a missing field or null becomes the default, and an unknown
+field is ignored, so that jobs of other releases can be read.
 """
 
 from collections.abc import Mapping

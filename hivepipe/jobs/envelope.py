@@ -153,7 +153,7 @@ def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
     """Return the messages of follow-up jobs, each in the queue of its priority.
 
     The id is derived from the parent's id and the job's content. If the parent is executed twice,
-    equal follow-up jobs have the same id, and only different ones are added.
+    an equal follow-up job has the same id and is applied only once.
     """
     return [follow_up(parent, job, number) for number, job in enumerate(jobs)]
 

@@ -94,7 +94,7 @@ def _store(name: str, keeps: str, paths: list[Path]) -> Store:
 
 
 def _size(path: Path) -> int:
-    """Return the size in bytes, or 0 for a file that was deleted meanwhile, as rotated logs are."""
+    """Return the size in bytes, or 0 for a file that was deleted meanwhile, like a rotated log."""
     try:
         return size_of(str(path))
     except FileNotFoundError:

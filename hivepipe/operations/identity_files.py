@@ -1,7 +1,7 @@
 """Write identity files to disk, and restore their previous content.
 
-A file is written by one rename, if it was not edited since it was read and git does not track it.
-The previous content is kept:
+A file is written by one rename, unless git tracks it or it was edited since it was read. The
+previous content is kept:
 
     <home>/identity/before/<hash of the path>          the bytes; missing if there was no file
     <home>/identity/before/<hash of the path>.ours     SHA-256 of the content written instead

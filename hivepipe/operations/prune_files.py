@@ -67,8 +67,8 @@ class Pruned(NamedTuple):
 def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
     """Delete the files that are outdated when the event happens.
 
-    Nothing is deleted on the first day after an installation; until then `hivepipe status`
-    announces it.
+    Nothing is deleted on the first day after an installation. During that day `hivepipe status`
+    announces what will be deleted.
     """
     if not may_delete(context.home, job):
         return

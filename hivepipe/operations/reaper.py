@@ -108,8 +108,8 @@ def _last_event_ns(rows: list[Row]) -> int:
 def _session_end(end: _End) -> list[Message]:
     """Return the messages of a SessionEnd, 1 ns after the instance's last event.
 
-    Its payload has the time of that event, so that a real SessionEnd that arrives later is no
-    duplicate of it.
+    Its payload has the time of that event, so that a real SessionEnd that arrives later does not
+    count as its duplicate.
     """
     last = end.row
     payload = {

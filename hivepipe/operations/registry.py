@@ -1,4 +1,4 @@
-"""Applies a job that writes to the store, once and together with its effect: `execute`."""
+"""`execute` applies a job that writes to the store, once: its id is stored with its effect."""
 
 from dataclasses import replace
 from functools import partial

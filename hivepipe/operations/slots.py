@@ -1,4 +1,4 @@
-"""Slots: the jobs of ticks, and the record of executed slots in the transaction of their effect.
+"""Slots: find the job of a tick, and record an executed slot together with the job's effect.
 
 Only the store knows the executed slots, because Redis may be lost, emptied or replaced.
 """
@@ -25,8 +25,8 @@ from hivepipe.stack.runtime_folder import runtime_for
 def job_due(db: Database | None, tick: Envelope) -> Message | None:
     """Return the job of a tick, or None if its slot was executed.
 
-    If the clock was set back into executed slots, the job is an extra run until the clock has
-    passed them.
+    If the clock was set back, slots of that time may be executed already. Then the job is an extra
+    run.
     """
     job = job_of(tick)
     name, operation, slot = read_tick(tick)

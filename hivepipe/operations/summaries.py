@@ -102,7 +102,7 @@ def summary_input_of(home: str, session: str) -> SummaryInput | None:
     except FileNotFoundError:
         return None
     clean = excerpt._replace(text=redact_text(excerpt.text))
-    # An image may fill the part that is read; the metadata know the messages before it.
+    # The part that was read may be one image. Earlier messages are counted in the metadata.
     if not clean.messages and not begin:
         return None
     return SummaryInput(session, clean, meta, memories=_memories(home, session))

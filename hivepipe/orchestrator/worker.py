@@ -102,7 +102,7 @@ class Worker:
         return max((path.lstat().st_mtime for path in files), default=0.0)
 
     def make(self, card: Card, task: str) -> None:
-        """Make the folders. The card is written last and completes the worker."""
+        """Make the worker's folders. The card is written last: a worker with a card is complete."""
         make_folders(str(self.folder))
         make_folders(str(self.state / "runs"))
         write_small(str(self.folder / "session-id"), f"{card.session}\n")

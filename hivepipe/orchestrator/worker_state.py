@@ -85,7 +85,7 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def is_answered(status: Status, run: Run) -> bool:
-    """Tell whether a run other than a park began after the status was written."""
+    """Tell whether a run began after the status was written; a run that parks does not count."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 

@@ -23,7 +23,7 @@ _KEY = re.compile(rb"rq:job:([0-9A-Za-z]+)")
 
 
 def spool_jobs(connection: Redis, spool: str) -> None:
-    """Write each job of an event into a spool."""
+    """Write the jobs of events into a spool; periodic jobs are left out."""
     for event_time_ns, message in _of_events(connection):
         write_spool(spool, event_time_ns, [message])
 

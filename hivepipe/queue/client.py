@@ -30,7 +30,7 @@ RESULT_TTL_SECS = 60
 FAILURE_TTL_SECS = -1  # a failed job stays until a person retries or discards it
 RETRY_SECS = (1, 2, 4)  # retry delays of a stock worker; RQ supports whole seconds only
 
-# The constants are part of the script, because each hook sends it: no arguments are needed.
+# The constants are part of the script's text, so that a hook need not send them as arguments.
 _CONSTANTS = f"""local RETRIES, RETRY_INTERVALS = '{len(RETRY_SECS)}', '{list(RETRY_SECS)}'
 local TIMEOUT_SECS, RESULT_TTL_SECS = '{TIMEOUT_SECS}', '{RESULT_TTL_SECS}'
 local FAILURE_TTL_SECS, ENVELOPE_VERSION = '{FAILURE_TTL_SECS}', '{ENVELOPE_VERSION}'

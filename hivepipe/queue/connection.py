@@ -26,7 +26,7 @@ def connect(address: str, *, limit_secs: float | None = None) -> redis.Redis:
         return redis.Redis(
             unix_socket_path=address, retry=never, socket_timeout=limit_secs, **_PLAIN
         )
-    # A remote server can vanish without closing the connection. No command takes as long.
+    # A remote server can vanish without closing the connection. No command takes REPLY_SECS.
     return redis.Redis.from_url(
         address,
         retry=never,

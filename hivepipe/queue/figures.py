@@ -118,7 +118,7 @@ def _oldest_secs(client: Redis) -> float | None:
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
-    """Return for how long the store cannot be written, in seconds, and why; None if it can."""
+    """Return how many seconds the store has not been writable, and why; None if it is writable."""
     if not found:
         return None
     secs = time.time() - float(found[b"since"])

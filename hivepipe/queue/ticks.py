@@ -87,8 +87,8 @@ def trigger(connection: Redis, name: str, cause: str) -> None:
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
     """Enqueue the extra runs that were requested.
 
-    If another request arrives meanwhile, no request is removed, and there is another run: the first
-    run may be over already.
+    If another request arrives meanwhile, all requests stay and cause one more run, because the
+    first run may already be over.
     """
     with connection.pipeline() as watching, suppress(WatchError):
         watching.watch(TRIGGERED_KEY)  # type: ignore[no-untyped-call]

@@ -99,7 +99,7 @@ def bills(
 def newest_message(homes: Iterable[KnownHome]) -> str:
     """Return the time of the newest message of all homes; "" if there is none.
 
-    Messages from the future are ignored, because the clock was set back after them.
+    Messages with a time in the future are ignored: the clock was ahead when they were recorded.
     """
     sql = "SELECT MAX(created_at) AS newest FROM usage WHERE created_at <= :now"
     found = [""]

@@ -14,7 +14,7 @@ from hivepipe.times import stored_time
 
 
 def whole_report(place: Place) -> dict[str, Any]:
-    """Return the report on a stack, announced deletions, and files that wait for `trust`."""
+    """Return the report on a stack, with files due for deletion and files waiting for `trust`."""
     return {
         **status_report(place, Stack.of(place)),
         "deletions": _announced(place.home),

@@ -28,7 +28,7 @@ def use(redactor: "Redactor") -> None:
 
 
 def use_later(load: Callable[[], object]) -> None:
-    """Set a function that loads the rules by calling `use`, when the first text is redacted."""
+    """Set a function that calls `use` with the rules; it runs before the first redaction."""
     _in_force.clear()
     _to_load[:] = [load]
 

@@ -55,10 +55,10 @@ _SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
 def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]:
-    """Return the decoded text; with terminal sequences, without them and with spaces for them.
+    """Return the decoded text in two forms: terminal sequences removed, or replaced by spaces.
 
-    The keys are the replacements, b"" and b" ". Raise OutOfTimeError if this thread has used more
-    processor time than `deadline`.
+    The keys are the replacements, b"" and b" ". A text without such sequences has only the first
+    form. Raise OutOfTimeError if this thread has used more processor time than `deadline`.
     """
     read = bytearray()  # `sub` would take 90 bytes of memory for each mark
     done = 0

@@ -120,7 +120,7 @@ class Reading:
 
 
 def _pieces(spelled: bytes, strings: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges between strings, and the ranges of the strings in pieces."""
+    """Yield the ranges between strings, and those of strings, cut into pieces if they are long."""
     behind = 0
     for start, end in strings:
         yield behind, start

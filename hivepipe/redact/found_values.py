@@ -53,7 +53,7 @@ class Known(NamedTuple):
 
     digest: bytes
     length: int
-    at: int  # offset of the sketch in the value
+    at: int  # offset in the value of the characters that the sketch is made of
     sketch: bytes
     is_escaped: bool  # the value has a character that is escaped in JSON inside JSON
     kind: str

@@ -23,7 +23,7 @@ _SOURCE = re.compile(
     rb'(?<!\\)"source"\s*:\s*\{'
     rb'(?:\s*(?:"data"\s*:\s*"(?P<data>%s)"|"[a-z_]+"\s*:\s*"[^"\\]*+")\s*,?)++\s*\}' % _BASE64
 )
-# What a value with such a key is stands before it: {"name": "DB_PASSWORD", "value": "..."}
+# A string before such a key says what its value is: {"name": "DB_PASSWORD", "value": "..."}
 _KEYS_OF_VALUES = (b'"value"', b'"default"', b'"text"')
 _STRINGS_BEFORE = 6
 _BYTES_BEFORE = 256
@@ -41,7 +41,7 @@ class Leaf(NamedTuple):
     start: int
     end: int
     strings: tuple[Range, ...]
-    named_from: int  # equals `start` if no string before names the value
+    named_from: int  # equals `start` if no earlier string names the value
 
 
 def plainly_quoted(line: bytes) -> bytes | None:

@@ -87,7 +87,7 @@ def parse(
 ) -> Section:
     """Parse a file with predefined `words`. Raise RedactionRuleError with the rule and its error.
 
-    `kind` is the kind of a rule that names no kind.
+    `kind` is the default kind of a rule.
     """
     try:
         content = tomllib.loads(text)
@@ -204,7 +204,7 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 
 
 def _as_spelled(sieve: str, what: str) -> str:
-    """Return a sieve for raw bytes that also finds non-ASCII letters escaped by JSON."""
+    """Return the pattern `sieve` for raw bytes, in which JSON may escape non-ASCII letters."""
     if sieve.isascii():
         return sieve
     escaped = _spelled(sieve, lambda c: "(?:.*)" if c[1:] else rf"(?i:\\+u{ord(c):04x})")

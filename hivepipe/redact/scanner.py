@@ -17,7 +17,7 @@ from hivepipe.redact.escapes import OutOfTimeError
 from hivepipe.redact.randomness import looks_random
 from hivepipe.redact.rule import START, WORDS, Rule
 
-# Bits per byte of a token right after a letter, digit or _, so that no word is split.
+# Least bits per byte of a token right after a letter, digit or _. A part of a word has less.
 _LEAST_GLUED_ENTROPY = 3.2
 _GLUED = 2  # the group of the pattern that matches such a token
 # Bytes before such a token that show whether it is a part of base64: most of an integrity hash

@@ -93,6 +93,6 @@ def _replace(path: Path, temporary: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError:  # the disk may be full still
+    except OSError:  # the disk may still be full
         temporary.unlink(missing_ok=True)
         raise

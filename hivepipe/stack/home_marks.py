@@ -40,5 +40,5 @@ def is_whole(home: str) -> bool:
 
 
 def _is_users(home: str) -> bool:
-    """Tell whether this folder exists and no other user made it, as in a shared project."""
+    """Tell whether this folder exists and was not made by another user of a shared project."""
     return os.path.isdir(home) and not another_owner(home)

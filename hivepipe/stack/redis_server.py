@@ -85,9 +85,9 @@ def _has_wheel() -> bool:
 
 
 def set_older_folder_aside(home: str, server: str) -> None:
-    """Rename the folder of Redis 7 if an older Redis wrote last, whose file it would hide.
+    """Rename the folder of Redis 7 if an older Redis has written to its own file since.
 
-    Redis 7 or later then moves that file into a new folder.
+    Redis 7 would read only the folder. Without it, Redis 7 moves the file into a new folder.
     """
     if _older_wrote_last(home) and (version_of(server) or OLDEST) >= _FOLDER_SINCE:
         os.rename(f"{home}/appendonlydir", f"{home}/appendonlydir.{time.time_ns()}")

@@ -153,7 +153,7 @@ def own_home(project: str, *, adopt: bool = False) -> str:
 
 
 def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
-    """Return the project if its home's database is, or is to be adopted, in its tree; else ""."""
+    """Return the project if its tree has its home's database or one to adopt, else ""."""
     tree = tree_of(home) or recorded_tree(project, home)
     adopts = adopt and is_of_one_project(home) and is_own(Path(f"{project}{IN_PROJECT}", "hive.db"))
     return tree or (project if adopts else "")
@@ -240,7 +240,7 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
 
 
 def _is_committed(project: str) -> bool:
-    """Tell whether git tracks the folder in the project, as it never tracked a home of 1.0.0."""
+    """Tell whether git tracks the folder in the project; it never tracked a home of 1.0.0."""
     tracked = git.tracked_files(project, IN_PROJECT.strip("/"))
     return any(not name.endswith("/.gitignore") for name in tracked)
 

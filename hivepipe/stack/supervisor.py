@@ -175,8 +175,8 @@ def _is_held(lock: Path) -> bool:
 def processes(stack: Stack) -> list[dict[str, Any]]:
     """Return supervisord's information on each program, or [] if it does not answer.
 
-    On-demand programs that do not run are left out. A suspended program is SUSPENDED, which
-    supervisord does not notice.
+    On-demand programs that do not run are left out. A program stopped by SIGSTOP has the state
+    SUSPENDED; supervisord itself reports it as running.
     """
     return [
         entry | {"statename": "SUSPENDED"} if _is_suspended(entry["pid"]) else entry

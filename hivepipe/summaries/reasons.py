@@ -57,7 +57,7 @@ def _message(body: Any) -> str:
     """Return the texts in the message of a response body; without a message, return all texts."""
     inner = (body.get("error") or body) if isinstance(body, dict) else body
     fields = inner if isinstance(inner, dict) else {}
-    metadata = fields.get("metadata")  # OpenRouter puts the answer of the provider behind it here
+    metadata = fields.get("metadata")  # OpenRouter puts the answer of the model's provider here
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     words = [*_texts(fields.get("message")), *_texts(raw)] or [*_texts(inner)]
     return " ".join(_MARKUP.sub(" ", " ".join(words)).split())

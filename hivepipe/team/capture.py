@@ -11,7 +11,7 @@ from hivepipe.team import membership, uplink_status
 
 
 def stop(home: str) -> bool:
-    """Drop the triggers of a home whose settings are in use; return whether none is left.
+    """Drop the triggers of the home whose settings this process uses; return whether all are gone.
 
     A database that cannot be used keeps its triggers.
     """

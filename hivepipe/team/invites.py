@@ -114,7 +114,7 @@ def join(connection: Connection, invited: Address, machine: str) -> Joined:
 
 
 def code_of(invited: Address) -> str:
-    """Return the code of a login, including private roots of the server's certificate."""
+    """Return the code of a login, including the root certificates of a private authority."""
     content = {"url": invited.url}
     if invited.roots not in ("", SYSTEM_ROOTS):
         content["roots"] = _roots(invited.roots)
@@ -134,7 +134,10 @@ def is_code(text: str) -> bool:
 
 
 def read_code(code: str) -> Address:
-    """Return the login in a code, and store its roots. Raise TeamError for a malformed code."""
+    """Return the login in a code, and store the code's root certificates.
+
+    Raise TeamError for a malformed code.
+    """
     body = code.strip().removeprefix(_START)
     try:
         content = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -146,7 +149,7 @@ def read_code(code: str) -> Address:
 
 
 def _kept_roots(text: str) -> str:
-    """Store the roots of the team's server; return the path."""
+    """Store the root certificates that verify the team's server; return their path."""
     if len(text) > LONGEST_ROOTS or "BEGIN CERTIFICATE" not in text:
         raise TeamError("this invite contains something other than a certificate")
     return write_user_file("team-roots.pem", text)

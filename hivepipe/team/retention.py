@@ -1,7 +1,7 @@
 """Retention of a team's rows: the server drops older months, and machines do not resend them.
 
-The server's clock decides which month it is. Each machine that connects drops one part that is due;
-an administrator drops all of them.
+The server's clock decides which month it is. Each machine that connects has the server drop one
+part of the old rows; an administrator has it drop all of them.
 """
 
 import logging
@@ -59,7 +59,7 @@ def retention_of(connection: Connection) -> Retention:
 
 
 def apply_retention(connection: Connection) -> Retention:
-    """Return the team's retention, and let the server drop the next part that is due."""
+    """Return the team's retention, and let the server drop the next part of the old rows."""
     found = retention_of(connection)
     try:
         if found.months:
@@ -70,13 +70,13 @@ def apply_retention(connection: Connection) -> Retention:
 
 
 def drop_next(connection: Connection) -> dict[str, Any] | None:
-    """Drop the oldest part that is due; return the proof, or None if nothing is due."""
+    """Drop the oldest part of the old rows; return the proof, or None if there are no old rows."""
     with translated():
         proof: dict[str, Any] | None = one(connection, "SELECT hivepipe.drop_old()")
     return proof
 
 
 def drop_all(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Drop everything that is due; yield a proof for each part."""
+    """Drop all old rows; yield a proof for each part."""
     while proof := drop_next(connection):
         yield proof

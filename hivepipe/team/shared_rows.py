@@ -55,7 +55,7 @@ _BY_JOB = """
 """
 _INTEGER = "iif(typeof({0}) = 'integer', {0}, NULL)"
 # The parts of free texts that are sent as metadata: tokens and duration of an agent, and the tool
-# that a session waits for a permission to call.
+# for which a session waits for a permission.
 _COMPUTED = {
     "waits_for": """
         iif(t.waits_for GLOB 'permission: *' AND t.waits_for NOT GLOB '* * *', t.waits_for,

@@ -63,7 +63,7 @@ def weight(tokens: Tokens) -> tuple[int, ...]:
 
 
 def message_key(line: Fields) -> tuple[str, str]:
-    """Return the identity of a message: its id, or the id of its line, with its request id."""
+    """Return the identity of a message: its id, or else its line's id, and its request id."""
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 

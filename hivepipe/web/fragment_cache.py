@@ -25,7 +25,7 @@ class FragmentCache:
     def __call__(
         self, shown: object, filters: dict[str, str], caller: Callable[[], Markup]
     ) -> Markup:
-        """Return the fragment of an object and the URL's filters, which `caller` renders."""
+        """Return the fragment of an object and the URL's filters: cached, or made by `caller`."""
         key = f"{_hash(shown)} {sorted(filters.items())}"
         with self._lock:
             value, kept = self._parts.get(key, (None, Markup()))

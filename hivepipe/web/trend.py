@@ -22,7 +22,7 @@ def first_day(last: str) -> str:
 def trend_of(costs: Iterable[GroupCost]) -> list[Entry]:
     """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs.
 
-    A day in the future does not count as the newest one: the clock was set back after it.
+    A day in the future does not count as the newest one: the clock was ahead at that time.
     """
     by_day: dict[str, float] = defaultdict(float)
     for each in costs:

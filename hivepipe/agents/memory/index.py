@@ -198,7 +198,7 @@ class MemoryIndex:
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Store the vectors of chunks.
 
-        A chunk that was replaced meanwhile has a new id and gets none.
+        A chunk that was replaced meanwhile has a new id, so its vector is dropped.
         """
         sql = "UPDATE chunks SET model = ?, vector = ? WHERE id = ?"
         with transaction(self._db):

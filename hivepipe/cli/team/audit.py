@@ -27,7 +27,7 @@ _COLUMNS = {
 def audit(of_all: bool, limit: int) -> None:
     """List who read your sessions on the team's server.
 
-    `*` in place of a session means a list with titles, or a search.
+    An entry with `*` instead of a session stands for a list with titles, or for a search.
     """
     if of_all or given("admin"):
         with administrator() as connection:

@@ -59,7 +59,7 @@ def purge(connection: Connection) -> dict[str, int]:
 
 
 def _delete_some(connection: Connection, bucket: Bucket) -> int:
-    """Delete some objects in one transaction, so that none is announced again meanwhile."""
+    """Delete up to AT_ONCE objects, in one transaction that locks their entries in the list."""
     with translated(), connection.transaction():
         sql = "SELECT object FROM hivepipe.due_leftovers(%s) AS object"
         names = [row["object"] for row in connection.execute(sql, (AT_ONCE,)).fetchall()]

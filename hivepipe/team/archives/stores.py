@@ -39,7 +39,7 @@ class Bucket:
     """A bucket and this user's key. Raises TeamAwayError, TeamRefusedError and TeamError."""
 
     def __init__(self, place: Place, roots: str = "") -> None:
-        """Use the key in the user's credential file; `roots` is a path of private certificates."""
+        """Use the key in the user's credential file; `roots` is a path of root certificates."""
         try:
             from obstore.store import S3Store  # noqa: PLC0415  an extra
         except ImportError:
@@ -82,7 +82,7 @@ class Bucket:
 
 
 def bucket_of(connection: Connection, place: Place) -> Bucket:
-    """Return the bucket of a team; it is verified with the roots of the team's server."""
+    """Return the bucket of a team; the team server's root certificates verify its server too."""
     return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
 
 
