@@ -289,7 +289,7 @@ def operations(event: Fired, enters_session: bool) -> list[str]:  # noqa: C901  
 
 
 def _entering(events: Sequence[Fired]) -> list[bool]:
-    """Return for each event whether the marker of its instance names no open session of this id."""
+    """Return for each event whether its instance enters the session, as its marker shows."""
     marked: dict[str, str] = {}
     ended: set[str] = set()
     found = []

@@ -38,7 +38,10 @@ def plant(value: Any, canary: Callable[[str], str], keep: tuple[str, ...], name:
 
 
 def variants(payload: Payload, secret: str) -> Iterator[Payload]:
-    """Yield the event with the secret as each text, in each text, and in each deciding field."""
+    """Yield variants of the event: the secret replaces texts, is added to them, or is a field.
+
+    The field decides what the hook does, such as the tool's name.
+    """
 
     def instead(_text: str) -> str:
         return secret

@@ -288,7 +288,7 @@ def test_a_stricter_level_of_the_user_removes_sent_rows(team: Team, shipped: Hom
 
 
 def tables_of_sessions(home: HomeOfTeam) -> dict[str, set[str]]:
-    """Return the tables of the next batch's keys that begin with a session's id, by session."""
+    """Return session -> tables in the next batch with a key that begins with the session's id."""
     found: dict[str, set[str]] = {}
     with Shipment(home.home, home.login, home.share) as shipment:
         batch = shipment._read(shipment.mark)

@@ -98,7 +98,7 @@ def test_a_long_search_delays_no_other_request() -> None:
 def test_a_slow_value_is_cached_for_some_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Such as findings of a home whose Redis hung, among forty homes."""
+    """For example, the findings of one of forty homes, whose Redis hung."""
     clock = SimpleNamespace(secs=0.0)
     monkeypatch.setattr(background_cache, "time", SimpleNamespace(monotonic=lambda: clock.secs))
     values = BackgroundCache[int]()

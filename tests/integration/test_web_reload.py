@@ -91,7 +91,7 @@ def test_an_older_answer_replaces_no_newer_one(page: Any) -> None:
 
 
 def test_a_selected_value_that_is_gone_becomes_the_first_one(page: Any) -> None:
-    """As an operation whose last failed job was retried."""
+    """For example, an operation whose last failed job was retried."""
     shown = ""
     page.route("**/now", lambda route: route.fulfill(content_type="text/html", body=shown))
     for options in ("<option>all<option selected>old", "<option>all<option>new"):

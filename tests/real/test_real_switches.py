@@ -249,7 +249,10 @@ def test_a_stopped_call_is_recorded_once(stop: Callable[[Terminal], None]) -> No
 
 
 def compare_written(person: Person, row: dict[str, Any]) -> None:
-    """Compare with the transcript: 2.1.197 sends another request and exits before its answer."""
+    """Compare with the transcript, because the server may have sent one answer more.
+
+    After the signal, 2.1.197 sends another request, and exits before its answer arrives.
+    """
     text = "".join(path.read_text() for path in person.transcripts(row["id"]))
     answers = [json.loads(line) for line in text.splitlines() if '"type":"assistant"' in line]
     written = {

@@ -114,7 +114,7 @@ def test_tokens_that_are_reported_without_an_id_count_once() -> None:
 
 
 def test_a_report_with_an_id_stands_for_the_reports_without() -> None:
-    """Even if it does not name the sum of the thread, or comes before the report of another."""
+    """This holds even if it lacks the thread's sum, or comes before the report of another."""
     records = [
         line("token_usage_record", {"response_id": name, "usage": USAGE}) for name in ("a", "b")
     ]

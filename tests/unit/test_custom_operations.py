@@ -129,7 +129,7 @@ def test_of_two_copies_of_a_package_only_the_one_that_is_imported_counts(
 def test_a_package_whose_folder_has_another_name_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two copies of it, too, only the first one counts."""
+    """If it is installed twice, only the first copy counts."""
     for copy in ("old", "new"):
         points = f"[{custom.GROUP}]\n{copy} = m:f\n".encode()
         _install(tmp_path / copy, "reports", points, folder_name="checkout")

@@ -176,7 +176,7 @@ def test_a_worktree_counts_as_its_main_checkout(
 def test_a_git_file_that_points_at_another_checkout_is_refused(
     register: Callable[..., None], checkout: Path, tmp_path: Path
 ) -> None:
-    """Also that of a moved copy of a worktree."""
+    """The `.git` file of a moved copy of a worktree is refused, too."""
     register(checkout, home="/victim")
     hostile = tmp_path.resolve() / "hostile"
     hostile.mkdir()

@@ -536,7 +536,7 @@ def test_another_tool_call_has_other_ids(label: str) -> None:
 
 @pytest.mark.parametrize("label", ["PostToolUse-Edit", "SubagentStart", "Stop"])
 def test_another_session_has_other_ids(label: str) -> None:
-    """Whether an event is identified by its call, its agent or its bytes."""
+    """This holds whether an event is identified by its call, its agent or its bytes."""
     payload = payloads.ALL[label]
     assert not set(ids(payload)) & set(ids(payload, session="another"))
 

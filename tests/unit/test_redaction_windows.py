@@ -39,7 +39,7 @@ def redacted(text: str) -> str:
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_over_several_lines_is_removed(kind: str) -> None:
-    """Also from a result in a transcript."""
+    """It is also removed from a tool's result in a transcript."""
     secret, clean = SECRETS[kind]
     assert redacted(f"# before\n\n{secret}\n# after\n") == f"# before\n\n{clean}\n# after\n"
     line = json.dumps({"content": [{"type": "tool_result", "content": f"$ x\n{secret}\n$ "}]})

@@ -33,7 +33,7 @@ from tests.web_scene import insert, insert_usage
 
 
 def garden(tmp_path: Path) -> Path:
-    """Register a second project, whose home names another database and a short patience."""
+    """Register a second project, whose home sets another database and a short `stalled_secs`."""
     project, home = tmp_path / "garden", tmp_path / "garden-home"
     for folder in (project / "soul", home):
         folder.mkdir(parents=True)

@@ -122,7 +122,10 @@ def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dic
 
 
 def edits(many: int) -> Iterator[bytes]:
-    """Yield the lines of edits: a message in three lines and a result each. Every tenth fails."""
+    """Yield the lines of edits: per edit a message of three lines and a result.
+
+    Every tenth edit fails.
+    """
     for number in range(many):
         call = f"toolu_{number}"
         path = f"/p/file{number % 50}.py"

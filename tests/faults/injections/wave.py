@@ -68,7 +68,7 @@ def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
 
 
 def session_of(number: int, letter: str = "") -> str:
-    """Return the id of a wave's session, or of a further one."""
+    """Return the id of a wave's session, or of another session beside it."""
     return f"5e55-{number:05d}{letter}"
 
 
