@@ -111,13 +111,16 @@ def start(stack: Stack) -> None:
 
 
 def runs_without(stack: Stack) -> bool:
-    """Tell whether Redis runs without a supervisor, as under a Procfile or in a container.
+    """Tell whether Redis or the writer runs without a supervisor, as under a Procfile.
 
-    A killed supervisor leaves its socket.
+    Those of another container are not seen, but their Redis answers. A killed supervisor leaves its
+    socket.
     """
-    if stack.url or os.path.lexists(stack.supervisor_socket) or not ping(stack.socket):
+    if stack.url or os.path.lexists(stack.supervisor_socket):
         return False
-    return SUPERVISOR not in stack_processes(stack)
+    found = stack_processes(stack)
+    runs = "redis" in found or "writer" in found or bool(ping(stack.socket))
+    return runs and SUPERVISOR not in found
 
 
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:

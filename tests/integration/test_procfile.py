@@ -13,7 +13,9 @@ import pytest
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.rq_workers import living_roles, rq_workers
-from tests.conftest import ROOT, Home, Process, Server, fire, until
+from hivepipe.stack.runtime_folder import Stack
+from hivepipe.stack.stack_processes import stack_processes
+from tests.conftest import ROOT, Home, Process, Server, Writer, fire, until
 from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
 
 BIN = Path(sys.executable).parent
@@ -49,17 +51,23 @@ def test_the_procfile_stores_events_of_hooks(private_home: Home, honcho: Process
         assert {queue for worker in found for queue in worker.queues} == set(ALL_QUEUES)
 
 
+@pytest.mark.parametrize("kind", ["redis", "writer"])
 def test_a_hook_that_misses_redis_starts_no_stack_beside_a_procfile(
-    private_home: Home, redis_server: Server
+    private_home: Home, to_end: list[Process], kind: str
 ) -> None:
-    """It would end the processes of the Procfile, as long as one is not ready."""
+    """It would end the processes of the Procfile, of which not all are ready yet."""
     record = private_home.record_of(private_home.path)
     record.write_text(f"{record.read_text()}state=on\n")
-    starting = Path(redis_server.address).parent / "starting"
-    command = [sys.executable, "-I", "-m", "hivepipe.stack.starter", starting]
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
+    process = Writer(private_home, kind)
+    to_end.append(process)
+    process.start()
+    stack = Stack.prepared(str(private_home.path))
+    until(lambda: kind in stack_processes(stack), f"no {kind}")
+    command = [sys.executable, "-I", "-m", "hivepipe.stack.starter", f"{stack.folder}/starting"]
     assert subprocess.run(command, env=private_home.env, check=False, timeout=60).returncode == 0
-    assert redis_server.is_running
-    assert not (starting.parent / "supervisor.sock").exists()
+    assert process.is_running
+    assert not Path(stack.supervisor_socket).exists()
 
 
 def test_nothing_is_imported_from_the_working_folder(
