@@ -381,7 +381,8 @@ def test_the_environment_in_a_tracked_home_of_1_0_is_not_used(user: User) -> Non
     user.git("add", "-f", ".hive-mind/environment", ".hive-mind/config.toml", "evil")
     before = user.files(old)
     prompt(user, "meanwhile")
-    assert "git tracks" in user.hivepipe("up", "-d", expect=1)
+    for words in (("up", "-d"), ("restart",)):  # `up` registers first, `restart` converts at once
+        assert "git tracks" in user.hivepipe(*words, expect=1)
     assert list((user.recorded / "spool").glob("*.json")), "the event is not kept outside"
     assert changed(before, user.files(old)) == {}
     assert not proof.exists()
