@@ -29,6 +29,7 @@ from hivepipe.operations import hive as product
 from hivepipe.operations.job_context import JobContext
 from hivepipe.orchestrator import start
 from tests.conftest import PATIENCE_SECS, ROOT, RUNNERS, Home, until
+from tests.sandbox import running
 
 STAND_IN = ROOT / "tests" / "stand_in_claude.py"
 PF_EXITING = 0x4  # a flag of the Linux kernel, in /proc/PID/stat
@@ -45,6 +46,7 @@ class Scene:
 
     def __init__(self, home: Home) -> None:
         self.home = home
+        self._older = running()
         self.hive = home.project / ".hive"
         bin = home.root / "bin"
         bin.mkdir()
@@ -204,8 +206,8 @@ class Scene:
 
         A process that ends loses its environment before its locks.
         """
-        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-        return [pid for pid in pids if belongs_here(pid, str(self.home.root)) or is_ending(pid)]
+        pids, root = sorted(running() - self._older), str(self.home.root)
+        return [pid for pid in pids if belongs_here(pid, root) or is_ending(pid)]
 
 
 def run_runner(words: list[str], **how: Any) -> None:

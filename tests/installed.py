@@ -30,7 +30,7 @@ from tests.conftest import (
     until,
 )
 from tests.forked import Forker
-from tests.sandbox import command_lines
+from tests.sandbox import command_lines, running
 
 UID = 65534 if os.geteuid() == 0 else os.geteuid()
 AS_USER = (
@@ -150,6 +150,7 @@ class User:
         """Make the folders; `project` is a path below the home folder."""
         find_server()  # skips without a Redis server
         self.installation = installation
+        self._older = running()
         self.home = folder / self.account
         self.project = self.home / project
         self.run_folder = folder / "run"
@@ -229,7 +230,7 @@ class User:
         start = ("hivepipe.stack.starter", str(self.run_folder))
 
         def is_over() -> bool:
-            lines = [line for _, line in command_lines()]
+            lines = [line for _, line in command_lines(self._older)]
             return not any(all(word in line for word in start) for line in lines)
 
         until(is_over, "a hook's start of the stack is not over")
@@ -323,7 +324,7 @@ class User:
 
     def _running(self) -> list[psutil.Process]:
         found = []
-        for pid, _ in command_lines():
+        for pid, _ in command_lines(self._older):
             # HOME is unreliable, because Redis overwrites it.
             with suppress(OSError, psutil.NoSuchProcess):
                 if os.readlink(f"/proc/{pid}/cwd").startswith(str(self.home)):

@@ -32,6 +32,7 @@ class Sandbox:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._older = running()
         # characters that an ini file, a shell or a format string might misread
         self.project = folder / "my #1 project; 100%"
         self.home = folder / "user/.local/share/hivepipe/projects" / home_name(self.project)
@@ -92,7 +93,7 @@ class Sandbox:
     def processes(self) -> dict[str, list[psutil.Process]]:
         """Return every process of this sandbox's stacks, by kind."""
         found: dict[str, list[psutil.Process]] = {}
-        for pid, line in command_lines():
+        for pid, line in command_lines(self._older):
             is_program = "python" in line or "-server" in line
             is_command = "cli.main" in line or "web.process" in line
             if not is_program or is_command or not self.is_owner_of(pid, line):
@@ -175,15 +176,20 @@ def new_sandbox() -> Iterator[Sandbox]:
         shutil.rmtree(folder)
 
 
-def command_lines() -> Iterator[tuple[int, str]]:
+def running() -> frozenset[int]:
+    """Return the pids of all processes."""
+    return frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal())
+
+
+def command_lines(older: frozenset[int] = frozenset()) -> Iterator[tuple[int, str]]:
     """Yield pid and command line of all processes that have one, unlike zombies.
 
-    Tests poll this, and psutil takes twice as long.
+    Tests poll this, so they leave out those older than the test. psutil takes twice as long.
     """
-    for name in filter(str.isdecimal, os.listdir("/proc")):
+    for pid in sorted(running() - older):
         with suppress(OSError):
-            if line := read(int(name), "cmdline"):
-                yield int(name), line.replace(b"\0", b" ").decode(errors="replace").rstrip()
+            if line := read(pid, "cmdline"):
+                yield pid, line.replace(b"\0", b" ").decode(errors="replace").rstrip()
 
 
 def read(pid: int, name: str) -> bytes:
