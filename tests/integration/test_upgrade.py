@@ -56,6 +56,8 @@ def old(folder: Path, code: Path, installed: Installation) -> Iterator[User]:
         user.hivepipe("init")
         user.hivepipe("up", "-d")
         record(user, "before")
+        # with what Python has compiled, for the next installation
+        shutil.copytree(installed.folder / "hivepipe", code / "hivepipe", dirs_exist_ok=True)
         yield user
     finally:
         user.end_all()
