@@ -96,6 +96,9 @@ def preload_asker():
     """Import `asker` with the library for OpenAI; the one for Anthropic is rarely needed."""
     for name in (ASKER, "hivepipe.summaries.over_http", "hivepipe.summaries.by_openai"):
         importlib.import_module(name)
+    http = importlib.import_module("httpcore2")
+    certificates = http.default_ssl_context()  # each client would load those of all authorities
+    http.default_ssl_context = lambda *_, **__: certificates
     keep_loaded()
 
 
