@@ -1,7 +1,7 @@
 """The archive: a redacted copy of every transcript, extended as the transcript grows.
 
 <name>.jsonl        the lines; `.jsonl.gz` a month after the last one was added
-<name>.meta.json    metadata of the lines and their checkpoint; replaced after the lines, atomically
+<name>.meta.json    metadata and checkpoint of the lines; written after them, atomically
 .<name>.learned     secrets that were found in it, as keyed hashes
 .<name>.tally       totals of the lines, saved now and then
 archive-index.json  session and subagent -> the path of its archive

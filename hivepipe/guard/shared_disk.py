@@ -4,8 +4,8 @@ That folder is made when a write into its category is judged for the first time.
 
 The rule applies if HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID are set. Reading is not restricted.
 Paths are resolved as the kernel would. If the disk does not answer, they are compared as text. A
-system call on a hung mount would block the hook, and no timer could end it. On the hook path, when
-a shared root is set.
+system call on a hung mount would block the hook, and no timer could end it. Imported on the hook
+path if a shared root is set.
 """
 
 import posix

@@ -1,6 +1,6 @@
 """Tokenizer of shell commands: quotes, operators, here-documents, ends of simple commands.
 
-On the hook path, when a shared root is set.
+Imported on the hook path if a shared root is set.
 """
 
 TYPE_CHECKING = False

@@ -70,9 +70,9 @@ class Run:
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Tell whether the run's Claude Code is running, or the runner that starts it.
+        """Tell whether the run's Claude Code lives; before its start, whether the runner lives.
 
-        Return None if they run on another machine.
+        Return None if the run is on another machine.
         """
         if self.has_ended:
             return False

@@ -41,7 +41,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Latencies by operation; and of all operations together by sample time, oldest first."""
+    """Latencies by operation. `course` has all operations together by sample time, oldest first."""
 
     operations: dict[str, Latency]
     course: dict[str, Latency]
