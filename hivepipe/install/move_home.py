@@ -13,12 +13,10 @@ from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
     IN_PROJECT,
     KEPT_IN_PROJECT,
-    home_of_project,
     kept_folder,
     locate,
     read_record,
     read_small,
-    real_path,
     tree_of,
 )
 from hivepipe.install import edits
@@ -29,6 +27,7 @@ from hivepipe.install.restored_names import restore_names
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.home_files import has_own_ignore
+from hivepipe.stack.last_home import last_home, link_renamed
 from hivepipe.stack.registration import IGNORE_ALL, claim_folders
 from hivepipe.stack.runtime_folder import Stack
 
@@ -70,7 +69,7 @@ def adopt_old_home(project: str, old: str) -> str:
     # A link to the new path may be at the old path.
     if old == project or (os.path.isdir(old) and not os.path.samefile(old, project)):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")
-    home = read_record(old).get("home") or real_path(home_of_project(old))
+    home = read_record(old).get("home") or last_home(old)
     if not os.path.isdir(home):
         raise TreeError(
             f"nothing was recorded for {old}; if {project} has a `.hive-mind` of yours, run "
@@ -94,19 +93,9 @@ def adopt_old_home(project: str, old: str) -> str:
         edits.follow_rename(old, project)
         registration.forget(old, home)
         if registration.is_of_one_project(home):
-            _name_after(project, old, home)
+            link_renamed(project, old, home)
     take_early_events(project, home)
     return home
-
-
-def _name_after(project: str, old: str, home: str) -> None:
-    """Make a link to the home under the name that a later `init` would give the project's home."""
-    link = home_of_project(project)
-    for path in (home_of_project(old), link):
-        if os.path.islink(path):
-            os.unlink(path)
-    if not os.path.lexists(link):
-        os.symlink(home, link)
 
 
 def _leave(tree: str, home: str, manifest: Manifest) -> None:

@@ -13,7 +13,6 @@ from hivepipe.files.owner import another_owner
 from hivepipe.home import (
     Place,
     default_home,
-    home_of_project,
     kept_folder,
     locate,
     read_record,
@@ -37,6 +36,7 @@ from hivepipe.install.known_entries import is_edited
 from hivepipe.install.restored_names import restore_names
 from hivepipe.queue import endpoint
 from hivepipe.stack import kernel, lifecycle, other_redis, registration
+from hivepipe.stack.last_home import last_home, unlink_renamed
 from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import STATE_MODE
 from hivepipe.stack.runtime_folder import Stack
@@ -143,8 +143,8 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _restore_names(place, own)
     delete(own, bases if is_over else [])
-    if is_over and os.path.islink(link := home_of_project(place.project)):  # of `move-home --from`
-        os.unlink(link)
+    if is_over:
+        unlink_renamed(place.project)
     registration.forget(place.project, place.home)  # until now its record names the data's folder
     users_folder.tidy()
     return refused
@@ -186,7 +186,7 @@ def _place(user: bool) -> Place:
     """Return the place that the record names, because HIVEPIPE_HOME may differ from it."""
     project = default_home() if user else locate(".").project
     record = read_record(project)
-    home = project if user else record.get("home") or real_path(home_of_project(project))
+    home = project if user else record.get("home") or last_home(project)
     return Place(project, home, record)
 
 

@@ -22,7 +22,6 @@ from hivepipe.home import (
     OWN_FOLDERS,
     data_folder,
     default_home,
-    home_of_project,
     is_in_project,
     is_private_folder,
     kept_folder,
@@ -37,6 +36,7 @@ from hivepipe.home import (
     write_small,
 )
 from hivepipe.stack.home_marks import has_data, has_data_to_adopt, is_whole
+from hivepipe.stack.last_home import last_home
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.project_records import record_files, records_folder
 from hivepipe.stack.root_user import refuse_root
@@ -160,11 +160,11 @@ def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
 
 
 def new_home(project: str) -> str:
-    """Return the home named after a project's path, or a numbered one if that is taken.
+    """Return the last home of a project, or a numbered one if another project has it now.
 
     A project that had this path before it was renamed keeps the home.
     """
-    first = os.path.realpath(home_of_project(project))
+    first = last_home(project)
     homes = chain([first], (f"{first}-{number}" for number in count(2)))
     return next(home for home in homes if _is_free(home, project))
 

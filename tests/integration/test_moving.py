@@ -66,6 +66,17 @@ def test_a_renamed_project_finds_its_home_again_after_an_uninstall(user: User) -
     assert not (user.home / ".local/share/hivepipe").exists()
 
 
+def test_a_home_that_a_renamed_project_began_does_not_hide_the_old_one(user: User) -> None:
+    record(user, "before")
+    user.hivepipe("uninstall")
+    renamed = user.project.rename(user.home / "renamed")
+    user.hivepipe("init", cwd=renamed)
+    user.hivepipe("move-home", "--from", str(user.project), cwd=renamed)
+    user.hivepipe("uninstall", cwd=renamed)
+    user.hivepipe("init", cwd=renamed)
+    assert ids(user, renamed.name) == {"before"}
+
+
 def test_a_renamed_project_that_shares_a_home_gets_no_link_to_it(user: User) -> None:
     shared = user.home / "shared"
     user.hivepipe("init", HIVEPIPE_HOME=str(shared))
