@@ -129,6 +129,7 @@ def test_no_answer_without_a_question_and_no_resume_of_a_running_worker(scene: S
 
 def test_a_crash_is_reported_with_its_signal(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.02", "torn", "crash"]))
+    until(lambda: scene.is_recorded(worker, 1), "no end was recorded")
     found = scene.wait_for_state(worker, "died")
     assert found["exit_code"] == -signal.SIGKILL
     assert "signal 9" in found["note"]
