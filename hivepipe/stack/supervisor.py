@@ -111,16 +111,21 @@ def start(stack: Stack) -> None:
 
 
 def runs_without(stack: Stack) -> bool:
-    """Tell whether Redis or the writer runs without a supervisor, as under a Procfile.
+    """Tell whether the stack's own Redis answers or starts without a supervisor, as by a Procfile.
 
-    Those of another container are not seen, but their Redis answers. A killed supervisor leaves its
-    socket.
+    A Procfile may start the writer first. A killed supervisor leaves its socket.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):
         return False
     found = stack_processes(stack)
-    runs = "redis" in found or "writer" in found or bool(ping(stack.socket))
-    return runs and SUPERVISOR not in found
+    if SUPERVISOR in found:
+        return False
+    started = [*found.get("redis", []), *found.get("writer", [])]
+    return bool(ping(stack.socket)) or any(map(_is_new, started))
+
+
+def _is_new(process: psutil.Process) -> bool:
+    return bool(value_or(lambda: time.time() - process.create_time() < READY_SECS, False))
 
 
 def stop(stack: Stack, table: ProcessTable | None = None) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.rq_workers import living_roles, rq_workers
+from hivepipe.stack import supervisor
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import stack_processes
 from tests.conftest import ROOT, Home, Process, Server, Writer, fire, until
@@ -68,6 +69,18 @@ def test_a_hook_that_misses_redis_starts_no_stack_beside_a_procfile(
     assert subprocess.run(command, env=private_home.env, check=False, timeout=60).returncode == 0
     assert process.is_running
     assert not Path(stack.supervisor_socket).exists()
+
+
+def test_a_hook_starts_a_stack_beside_a_redis_that_lost_its_socket(
+    private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No supervisor restarts this Redis, and its writer waits for it."""
+    stack = Stack.prepared(str(private_home.path))
+    assert "redis" in stack_processes(stack)
+    Path(redis_server.address).unlink()
+    assert supervisor.runs_without(stack), "it may be starting"
+    monkeypatch.setattr(supervisor, "READY_SECS", 0)
+    assert not supervisor.runs_without(stack)
 
 
 def test_nothing_is_imported_from_the_working_folder(
