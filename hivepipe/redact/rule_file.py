@@ -28,11 +28,13 @@ A word, pattern, sieve or exception may be a list of alternatives. A match of `n
 decoded.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from typing import Any
 from unicodedata import normalize
 
@@ -69,6 +71,12 @@ _RULE: Mapping[str, str] = {
 _WORD = re.compile(r"\{\{([^{}]*)\}\}")
 _MARKED = re.compile("«(.*?)»", re.DOTALL)
 _CLASS = r"\[\^?\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*\]"
+_LETTER = r"[^\x00-\x7f]"
+_ONCE = "(?![?*+{])"  # no repetition follows
+# A class, or the beginning of a word: one or two letters and at most two ASCII letters behind them
+_NON_ASCII_WORD = re.compile(
+    f"{_CLASS}|({_LETTER}(?:{_LETTER}{_ONCE})?(?:[a-z ]{_ONCE}){{0,2}})(?:{_LETTER}|[a-z ])*"
+)
 _CLASS_OR_LETTER = re.compile(rf"\\Q.*?(?:\\E|$)|\\.|{_CLASS}|[^\x00-\x7f]", re.DOTALL)
 
 
@@ -204,36 +212,46 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 
 
 def _as_spelled(sieve: str, what: str) -> str:
-    """Return the pattern `sieve` for raw bytes, in which JSON may escape non-ASCII letters."""
+    """Return the pattern `sieve` for raw bytes, in which JSON may escape non-ASCII letters.
+
+    Only the beginning of a word is searched as escapes: a second copy of the whole sieve is slow.
+    """
     if sieve.isascii():
         return sieve
-    escaped = _spelled(sieve, lambda c: "(?:.*)" if c[1:] else rf"(?i:\\+u{ord(c):04x})")
-    return f"(?:{_bytewise(sieve, what)})|(?:{escaped})"
+    words = filter(None, _NON_ASCII_WORD.findall(sieve))
+    escapes = sorted({escapes for word in words for escapes in _escapes(word)})
+    plain = _bytewise(sieve, what, spell_class=lambda _: "(?:.*)")
+    return rf"(?:{plain})|(?i:\\u(?:{'|'.join(escapes)}))"
 
 
-def _bytewise(text: str, what: str) -> str:
+def _escapes(word: str) -> Iterator[str]:
+    """Yield patterns of a word escaped by JSON, without what precedes its first code point."""
+    for form in product(*(_forms(letter, not letter.isascii()) for letter in word)):
+        escaped = json.dumps("".join(form)).strip('"')
+        yield escaped.partition(r"\u")[2].replace("\\", r"\\+")
+
+
+def _bytewise(text: str, what: str, spell_class: Callable[[str], str] = str) -> str:
     """Return the UTF-8 bytes of a pattern as Latin-1, because patterns match bytes."""
     try:
-        return _spelled(text, str).encode().decode("latin-1")
+        return _spelled(text, spell_class).encode().decode("latin-1")
     except UnicodeEncodeError as error:
         raise RedactionRuleError(f"{what}: not valid UTF-8") from error
 
 
-def _spelled(pattern: str, spell: Callable[[str], str]) -> str:
+def _spelled(pattern: str, spell_class: Callable[[str], str]) -> str:
     """Return a pattern in which a non-ASCII letter may be decomposed: e and an accent.
 
-    `spell` returns the pattern of a letter or of a class with such letters. With `(?i` in the
-    pattern, the letter may also have the other case: in bytes, RE2 ignores the case of ASCII
-    letters only.
+    `spell_class` returns the pattern of a class with such letters. With `(?i` in the pattern, a
+    letter may also have the other case: in bytes, RE2 ignores the case of ASCII letters only.
     """
 
     def spellings(found: re.Match[str]) -> str:
         letter = found[0]
         if len(letter) > 1:  # a class
-            return letter if letter.isascii() else spell(letter)
+            return letter if letter.isascii() else spell_class(letter)
         forms = _forms(letter, "(?i" in pattern)
-        every = ["".join(c if c.isascii() else spell(c) for c in form) for form in forms]
-        return f"(?:{'|'.join(every)})" if every[1:] else every[0]
+        return f"(?:{'|'.join(forms)})" if forms[1:] else forms[0]
 
     return pattern if pattern.isascii() else _CLASS_OR_LETTER.sub(spellings, pattern)
 

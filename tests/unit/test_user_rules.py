@@ -131,6 +131,23 @@ def test_a_sieve_sees_letters_as_json_spells_them(config: Path) -> None:
         assert own.redact_line(line)[1] == ("x",)
 
 
+def test_a_sieve_sees_letters_beside_repetitions_and_in_other_forms(config: Path) -> None:
+    for sieve, text in (
+        ("niñ?o", "niño-1"),
+        ("ñé?u", "ñu-1"),
+        ("ñé{1,3}u", "ñééu-1"),
+        ("caf(?:é|ée)s?", "cafés-1"),
+        ("(?i)größe", "GRO\u0308SSE-1".replace("SS", "ß")),
+        ("日本語", "日本語-1"),
+        ("🔑k", "🔑k-1"),
+    ):
+        own = redactor(
+            config, f"[[redaction.rules]]\nname = 'x'\npattern = '[^ ]+-[0-9]'\nsieve = '{sieve}'"
+        )
+        for line in (json.dumps([text]), json.dumps([json.dumps([text])])):
+            assert own.redact_line(line.encode())[1] == ("x",), (sieve, line)
+
+
 def test_a_class_may_have_any_letters(config: Path) -> None:
     sieve = "[[redaction.rules]]\nname = 'n'\npattern = '[ハパ]ス([0-9]+)'\nsieve = '[ハパ]ス'\n"
     for line in (json.dumps(["パス123"]), json.dumps(["パス123"], ensure_ascii=False)):
