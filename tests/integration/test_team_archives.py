@@ -31,7 +31,9 @@ from hivepipe.team.archives.stores import Bucket
 from hivepipe.team.connection import connected, one
 from tests.archive_scene import AGENT, SESSION, Scene, lines
 from tests.object_store import KEY, ObjectStore
-from tests.team_scene import HomeOfTeam, Team
+from tests.team_scene import TABLES, HomeOfTeam, Team
+
+OTHER = "5e55104a-0000-4000-8000-00000000beef"
 
 
 def archived_lines(connection: "psycopg.Connection[Any]", home: int, agent: str = "") -> bytes:
@@ -355,8 +357,17 @@ def test_a_forgotten_session_is_deleted_from_list_and_store(
     shared: Team, tmp_path: Path, bucket: ObjectStore, by: str
 ) -> None:
     ann = sender(tmp_path, shared)
+    ann.home.work(OTHER, 1, "/p/shop")
+    ann.home.ship()
+    path = ann.scene.path.with_name(f"{OTHER}.jsonl")
+    path.write_bytes(lines(20, 100))
+    ann.extend(path, session=OTHER)
+    ann.send()
+    add_rows_to_all_tables(shared, SESSION)
     before = tables_with(SESSION, shared, tmp_path / "before")
-    assert {"archives", "sessions", "usage_2026_11"} <= before
+    assert {"archives", *TABLES} <= {name.removesuffix("_other") for name in before}
+    kept = tables_with(OTHER, shared, tmp_path / "kept")
+    assert {"archives", "archive_segments", "sessions", "prompts_2026_11"} <= kept
     if by == "administrator":
         proof = shared.query("SELECT hivepipe.forget_session(%s)", SESSION)
         assert [name for name in proof["places"] if "archive segments" in name]
@@ -365,14 +376,28 @@ def test_a_forgotten_session_is_deleted_from_list_and_store(
             f"INSERT INTO forgotten_sessions (id, forgotten_at) VALUES ('{SESSION}', '2026')"
         )
         ann.home.ship()
-    assert shared.count("archive_segments") == shared.count("archive_contents") == 0
+    is_in_s3 = shared.query("SELECT hivepipe.archive_store()") != place.DATABASE
+    assert shared.count("archive_segments") == 1
+    assert shared.count("archive_contents") == (0 if is_in_s3 else 1)
     ann.send()  # the archive is still on the machine
-    assert not bucket.objects()
-    assert shared.count("archives") == shared.count("archive_leftovers") == 0
-    if shared.query("SELECT hivepipe.archive_store()") != place.DATABASE:
+    assert len(bucket.objects()) == (1 if is_in_s3 else 0)
+    assert shared.count("archives") == 1
+    assert shared.count("archive_leftovers") == 0
+    if is_in_s3:
         causes = [row[0] for row in shared.rows("SELECT cause FROM hivepipe.deletions")]
         assert "objects of a forgotten session" in causes
     assert tables_with(SESSION, shared, tmp_path / "backup") == {"forgotten", "deletions"}
+    assert tables_with(OTHER, shared, tmp_path / "kept") == kept
+
+
+def add_rows_to_all_tables(team: Team, session: str) -> None:
+    """Store a row of a session in each shared table, as if its home had sent it."""
+    sql = "SELECT tbl, session_column, by_month FROM hivepipe.shared_tables"
+    for table, column, by_month in team.rows(sql):
+        month = ", '2026-01-01'::date AS month" if by_month == "t" else ""
+        row = f"SELECT id AS home, 'k' AS key, 1 AS version, '{session}' AS {column}{month}"
+        names = f"home, key, version, {column}{', month' if month else ''}"
+        team.rows(f"INSERT INTO hivepipe.{table} ({names}) {row} FROM hivepipe.homes")
 
 
 def tables_with(text: str, team: Team, backup: Path) -> set[str]:
