@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive import upkeep
+from hivepipe.archive.archive_files import LEARNED
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import callbacks_of
 from hivepipe.operations.job_context import JobContext
@@ -67,6 +68,20 @@ def test_a_session_keeps_none_of_its_secrets(scene: Scene, seed: int) -> None:
     assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
     tags = {tag for _, tag in TAG.findall(scene.archived.decode())}
     assert len(tags) == 7
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"known": [1]}', b'{"known": [], "edition": "a"}'])
+def test_damaged_learned_secrets_count_as_none(scene: Scene, data: bytes) -> None:
+    values = secrets("damaged")
+    said = line(0, environment(values))
+    scene.path.write_bytes(said)
+    scene.extend()
+    scene.only(f"*{LEARNED}").write_bytes(data)
+    scene.fresh()
+    scene.path.write_bytes(said + line(1, environment(values)))
+    scene.extend(settled=True)
+    assert len(scene.archived.splitlines()) == 2
+    assert remaining_secrets(values, scene.root / "shop") == []
 
 
 def test_later_lines_are_redacted_at_once(scene: Scene) -> None:
