@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from hivepipe.events import claude_code, other_events, parse_event
 from hivepipe.events.claude_code import Event
+from hivepipe.events.pastes import with_short_pastes
+from hivepipe.redact import redact_text
 from tests import payloads
 from tests.payloads import changed, encoded
 
@@ -295,6 +297,13 @@ def test_a_paste_without_blanks_is_kept_as_far_as_there_is_room(pasted: str) -> 
     kept = all_fields(parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt)))["prompt"]
     assert 1900 < len(kept) <= 2000
     assert kept.endswith(" Fix the numbat")
+
+
+def test_a_password_in_a_url_is_not_separated_from_its_host() -> None:
+    """Redaction recognizes it by the host."""
+    urls = '{"a":"b c",' + '"k":"https://ann:Xq7vLm2p@db.example.com/numbats",' * 90
+    kept = {redact_text(with_short_pastes(payloads.pasted(urls), most)) for most in range(800, 900)}
+    assert not [each for each in kept if "Xq7vLm2p" in each]
 
 
 @pytest.mark.parametrize("count", [1, 2, 9])
