@@ -2,6 +2,7 @@
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.origin import Origin
+from hivepipe.transcripts.lines import CAP_NAME
 
 
 def insert_log(db: Database, job: Origin, level: str, message: str, data: str) -> None:
@@ -14,10 +15,17 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
     _insert(db, job, "prompts", {"prompt_id": prompt_id or None, "prompt": prompt})
 
 
-def delete_prompt(db: Database, session: str, prompt_id: str) -> None:
-    """Delete a prompt that Claude Code sent itself; its hook's event does not say so."""
-    sql = "DELETE FROM prompts WHERE session_id = :session AND prompt_id = :prompt"
-    db.execute(sql, {"session": session, "prompt": prompt_id})
+def delete_prompt(db: Database, session: str, prompt_id: str, start: str) -> None:
+    """Delete a prompt that Claude Code sent itself; its hook's event does not say so.
+
+    What the user types during its turn has the same id, so the first CAP_NAME characters must be
+    equal, too.
+    """
+    sql = f"""
+        DELETE FROM prompts WHERE session_id = :session AND prompt_id = :prompt
+          AND substr(prompt, 1, {CAP_NAME}) = :start
+    """
+    db.execute(sql, {"session": session, "prompt": prompt_id, "start": start})
 
 
 def insert_skill_use(db: Database, job: Origin, use: dict[str, object]) -> None:

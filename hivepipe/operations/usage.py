@@ -72,8 +72,8 @@ def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
         for kind, (title, number) in dict(facts["titles"]).items():
             order = job.event_time_ns if kind == CUSTOM_TITLE else int(number)
             describe_session(db, str(facts["session"]), {"objective": str(title)}, order)
-        for prompt in facts.get("scheduled", ()):
-            history.delete_prompt(db, str(facts["session"]), str(prompt))
+        for prompt, start in facts.get("scheduled", ()):
+            history.delete_prompt(db, str(facts["session"]), str(prompt), str(start))
         for started_ms, duration_ms, models, time in facts.get("counts", ()):
             for model, tokens in models.items():
                 unwritten_usage.record(

@@ -53,12 +53,13 @@ def last_bytes(words: str) -> str:
 
 def _paragraphs(raw: bytes) -> Iterator[str]:
     line = read_line(raw)
-    if line is None or line.get("isMeta") is True:
+    if line is None:
         return
     kind, message = text(line, "type"), part(line, "message")
-    if kind not in ("user", "assistant"):
-        return
     words = _words(line, message)
+    is_own = line.get("isMeta") is True and not is_typed(line, words)
+    if is_own or kind not in ("user", "assistant"):
+        return
     # A session that was only resumed and closed needs no new summary.
     if words and not is_local_command(words):
         yield f"{_speaker(line, kind, words)}: {words}"

@@ -24,7 +24,8 @@ def is_queued_prompt(line: Fields) -> bool:
 
 
 def as_message(line: Fields) -> Fields:
-    """Return a queued prompt's line as a message, with the origin of the prompt."""
+    """Return a queued prompt's line as a message, with the prompt's origin and `isMeta`."""
     attachment = line["attachment"]
     message = {"role": "user", "content": attachment.get("prompt")}
-    return {**line, "type": "user", "origin": attachment.get("origin"), "message": message}
+    about = {name: attachment.get(name) for name in ("origin", "isMeta")}
+    return {**line, "type": "user", **about, "message": message}

@@ -15,14 +15,14 @@ class SessionFacts:
 
     `titles` has the last title of each kind (custom-title, ai-title) and the number of its line.
     `counts` has the total usage of the session as counted by Claude Code (`cost-state`): start and
-    running time in ms, tokens by model, time of the previous line. `scheduled` has the ids of
-    prompts that Claude Code sent itself, as planned by `/loop` or a cron entry.
+    running time in ms, tokens by model, time of the previous line. `scheduled` has ids and
+    beginnings of prompts that Claude Code sent itself, as planned by `/loop` or a cron entry.
     """
 
     session: str = ""
     titles: dict[str, tuple[str, int]] = field(default_factory=dict)
     counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
-    scheduled: list[str] = field(default_factory=list)
+    scheduled: list[tuple[str, str]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Tell whether there are any facts."""

@@ -19,6 +19,7 @@ import orjson
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.counted_messages import MessageCounts, mark_of
 from hivepipe.transcripts.lines import (
+    CAP_NAME,
     CAP_PATH,
     CAP_TEXT,
     Fields,
@@ -162,10 +163,7 @@ class Totals:
         return usages
 
     def take_facts(self) -> SessionFacts:
-        """Return the session facts in lines added since the last call.
-
-        `dump` does not save them.
-        """
+        """Return the session facts in lines added since the last call. `dump` saves none."""
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
 
@@ -336,17 +334,18 @@ class Totals:
         words = message_text(message)
         if results or not words:
             return
-        if line.get("isMeta") is True and line.get("promptSource") == "system":
-            self._facts.scheduled.append(id_of(line, "promptId"))
+        is_users = is_prompt(line, words)
         if line.get("isCompactSummary") is True:
             self.compact_summary = without_frame(message_text(message, CAP_SUMMARY))[:CAP_TEXT]
         elif words.startswith(_INTERRUPTED):
             self.outcome = "interrupted"
-        elif line.get("isMeta") is not True:
-            self.messages += is_prompt(line, words)
+        elif is_users or line.get("isMeta") is not True:
+            self.messages += is_users
             if not is_aside(words):
                 self.outcome = "unknown"
             self.message_counts.close(_mark_of_line(line))
+        elif line.get("promptSource") == "system":
+            self._facts.scheduled.append((id_of(line, "promptId"), words[:CAP_NAME]))
 
     def _feed_result(self, line: Fields, result: Fields) -> None:
         name, path, kind = self.calls.pop(text(result, "tool_use_id"), ("", "", ""))

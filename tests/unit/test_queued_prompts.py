@@ -59,7 +59,8 @@ def test_a_prompt_of_another_program_is_a_note() -> None:
     """An older version names no origin."""
     for origin in (None, {}, "human"):
         assert kinds(raw(origin=origin)) == [(USER, "And then feed the numbat")]
-    assert kinds(raw(origin={"kind": "coordinator"})) == [(NOTE, "And then feed the numbat")]
+    for others in ({"origin": {"kind": "coordinator"}}, {"origin": None, "isMeta": True}):
+        assert kinds(raw(**others)) == [(NOTE, "And then feed the numbat")]
     notice = raw(prompt="<task-notification> done", origin=None)
     assert [kind for kind, _ in kinds(notice)] == [NOTE]
     for mode in ("task-notification", "bash", None, 7):

@@ -75,6 +75,7 @@ def test_a_prompt_that_a_person_typed_is_not_machine_made(words: str) -> None:
 
 def test_a_line_of_another_origin_is_no_message_of_the_user() -> None:
     fields = json.loads(line("Go on", in_blocks=False))
-    for kind, expected in (("peer", False), ("human", True), ("channel", True)):
-        raw = json.dumps({**fields, "origin": {"kind": kind}}).encode()
+    kinds = (("peer", False, False), ("human", False, True), ("human", True, False))
+    for kind, is_meta, expected in (*kinds, ("channel", False, True), ("channel", True, True)):
+        raw = json.dumps({**fields, "origin": {"kind": kind}, "isMeta": is_meta}).encode()
         assert set(says_user(raw)) == {expected}
