@@ -572,3 +572,16 @@ def test_only_the_user_can_read_the_archive(scene: Scene, umask: int) -> None:
     for path in [scene.kept, *scene.kept.rglob("*")]:
         mode = stat.S_IMODE(path.lstat().st_mode)
         assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_lines_are_read_from_an_offset_up_to_a_checkpoint(scene: Scene) -> None:
+    """A line that goes beyond the checkpoint is being written."""
+    scene.path.write_bytes(lines(4))
+    scene.extend()
+    first, second, third, _ = scene.archived.splitlines(keepends=True)
+    start = len(first)
+    end = start + len(second) + len(third)
+    entry = scene.archives.index.entries()[SESSION]
+    with scene.archives.opened(entry) as kept:
+        expected = [(start, second), (start + len(second), third)]
+        assert [*kept.lines_until(end + 1, start)] == expected
