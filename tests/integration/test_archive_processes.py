@@ -209,9 +209,6 @@ def test_many_processes_archive_one_session(scene: Scene) -> None:
     assert len(scene.index()) == 1
 
 
-# ---- killed
-
-
 # ---- large
 
 

@@ -184,6 +184,22 @@ def test_filters_are_in_the_address(client: TestClient, home: Path) -> None:
     assert "no session has the id nothing" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("view", "names"),
+    [
+        ("agents", ("type", "outcome")),
+        ("costs", ("model", "since", "until")),
+        ("skills", ("skill", "failed")),
+    ],
+)
+def test_a_view_has_a_field_for_each_filter_and_says_that_nothing_matches(
+    client: TestClient, view: str, names: tuple[str, ...]
+) -> None:
+    shown = client.get(f"/{view}?{names[0]}=other").text
+    assert [name for name in names if f' name="{name}"' not in shown] == []
+    assert "matches these filters" in shown
+
+
 def test_a_blob_instead_of_a_time_is_no_server_error(client: TestClient, home: Path) -> None:
     with closing(Database(home / "hive.db")) as db:
         db.execute("UPDATE agents SET created_at = x'fffe'", {})

@@ -155,6 +155,17 @@ def test_a_form_pauses_or_resumes_and_does_nothing_else(client: TestClient, home
     assert client.get(path).status_code == 405
 
 
+@pytest.mark.usefixtures("queue_with_a_failed_job")
+def test_durations_of_jobs_are_shown(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    took = {"jobs": 2, "p50_ms": 4.0, "p99_ms": 20.0}
+    course = [{"at": "2026-11-21T10:00:00.0000Z", **took}]
+    report = REPORT | {"latencies": {"operations": {"start_session": took}, "course": course}}
+    monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: report)
+    shown = client.get("/queues").text
+    assert '<th scope="row">start_session</th><td class="number">2</td>' in shown
+    assert "2 jobs, p50 4 ms, p99 20 ms" in shown
+
+
 def test_a_paused_stack_names_its_waiting_events(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

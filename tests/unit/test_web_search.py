@@ -5,6 +5,7 @@ import shutil
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
@@ -56,6 +57,7 @@ def test_the_json_equals_that_of_the_command(client_with_archive: TestClient) ->
 
 def test_facets_count_what_narrowing_finds(client_with_archive: TestClient) -> None:
     page = json_of(client_with_archive, **CART)
+    shown = client_with_archive.get("/search", params=CART).text
     assert page["total"] > 2
     # A call and its result are of one tool.
     assert dict(page["facets"]["tool"]) == {"Edit": 2, "Grep": 2, "Bash": 1, "Agent": 1, "Read": 1}
@@ -63,6 +65,7 @@ def test_facets_count_what_narrowing_finds(client_with_archive: TestClient) -> N
         for value, number in values:
             narrowed = json_of(client_with_archive, **{**CART, name: value})
             assert narrowed["total"] == number, (name, value)
+            assert f'&amp;{urlencode({name: value})}">' in shown
 
 
 def test_a_hit_opens_in_place(client_with_archive: TestClient) -> None:
