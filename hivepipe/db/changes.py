@@ -140,7 +140,7 @@ def stop_capture(db: Database) -> None:
 class Home(NamedTuple):
     """The home's id on the server, and its current pass over all rows, if any.
 
-    `terms` are the policies and versions that the sent rows follow. `sweep_at` is None until all
+    `terms` are the policies and columns with which the rows are sent. `sweep_at` is None until all
     rows have new versions. When the server has all rows up to `sweep_at`, it deletes its rows with
     versions below `sweep_below`, which then becomes None.
     """
@@ -332,7 +332,7 @@ def newest_version(store: Database | Listings) -> int:
 def raise_version(db: Database, version: int) -> None:
     """Make the next versions higher than `version`.
 
-    The server has that version from before the home was restored to an older state.
+    The server got that version before the home was restored to an older state.
     """
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')

@@ -1,7 +1,7 @@
 """Refuses a database that git tracks, because another person's commit could replace it.
 
 The same applies to its logs. SQLite writes the content of any `hive.db-wal` or `hive.db-journal`
-into the database beside it. The header of the database still identifies it as ours.
+into the database beside it. After that, the header still identifies the database as ours.
 """
 
 import shlex

@@ -62,7 +62,7 @@ class LegacyDatabase:
         )
 
     def _find_tables(self) -> dict[str, list[str]]:
-        """Return table or view -> columns, or [] if reading it could run code."""
+        """Return table or view -> its columns, which are [] if reading it could run code."""
         sql = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         found: dict[str, list[str]] = {}
         for name, kind, text in self._db.execute(sql).fetchall():

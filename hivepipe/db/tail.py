@@ -60,7 +60,7 @@ class Tail:
     def __init__(self, session: str = "", first: int = 0) -> None:
         """Follow all sessions or one; `first` limits the rows of each kind in the first poll."""
         self._session = session
-        self._most = max(first, 1)  # one row shows where the next poll begins
+        self._most = max(first, 1)  # at least one row, which shows where the next poll begins
         self._after = dict.fromkeys(_ADDED, 0)
         self._seen: dict[tuple[str, str], str] = {}
         self._polls = -1

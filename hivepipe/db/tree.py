@@ -77,7 +77,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def recorded_tree(project: str, home: str) -> str:
-    """Return the project if its tree has this home's database, even without a record, else ""."""
+    """Return the project if its tree has this home's database, recorded or not, else ""."""
     number = Manifest(home).fact(_NUMBER)
     path = database_in(home, project)
     is_there = number and path.is_file() and not path.is_symlink()
@@ -98,10 +98,10 @@ def refuse_shipped(tree: str) -> None:
 
 
 def mark(home: str, path: Path) -> None:
-    """Write this home's number into its database. Make an empty database if there is none.
+    """Write this home's number into its database, which is created if it is missing.
 
-    A new database has its number from the first page on. SQLite then deletes the log of an earlier
-    database.
+    A new database has the number from its first page on. SQLite deletes the log that an earlier
+    database left beside it.
     """
     manifest = Manifest(home)
     try:
