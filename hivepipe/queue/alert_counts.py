@@ -1,4 +1,4 @@
-"""The active alerts in Redis: a hash of alert -> successive checks that did not find it."""
+"""The active alerts in Redis: a hash of alert -> number of the last checks that did not find it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
-    """Return alert -> successive checks that did not find it, or None before the first check."""
+    """Return alert -> number of the last checks without it, or None before the first check."""
     found: Any = client.hgetall(ALERTS_KEY)
     if not found:
         return None

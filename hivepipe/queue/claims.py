@@ -124,7 +124,7 @@ class Claims:
             self._run["retry"](args=arguments)
 
     def hurry(self) -> int:
-        """Make the jobs with `held_up` due now; return their number."""
+        """Make the jobs that were retried with `held_up` due now; return their number."""
         return int(self._run["hurry"](args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:

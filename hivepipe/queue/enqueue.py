@@ -21,8 +21,8 @@ def enqueue(
 ) -> None:
     """Enqueue jobs for the writer, or for stock workers.
 
-    A local address is reached over a raw socket, as hooks do it. Raise RefusedError if the jobs may
-    not have arrived.
+    A local address is reached over a raw socket, as hooks do it. Raise RefusedError unless it is
+    certain that the jobs have arrived.
     """
     if is_local(address):
         push(address, jobs, PUSH_SECS, _counter(is_periodic))

@@ -3,8 +3,8 @@
     <folder>/spool/<event time>_<pid>.raw    a frame (hivepipe.hook.frame)
 
 A process that drains a spool first converts them into spool files of jobs, as the Python hook
-writes them. A separate process converts them (hivepipe.hook.convert_spool), because the intake runs
-with the environment of the event's hook.
+writes them. It starts another process for that (hivepipe.hook.convert_spool), which takes over the
+environment of each event's hook.
 """
 
 import fcntl

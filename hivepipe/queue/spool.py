@@ -163,11 +163,11 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
     _write(f"{path}.tmp", data)
     while posix.access(path, posix.F_OK):
         if sender.is_gone():
-            # A killed intake spooled this event before. Its file stays: a session's first event has
-            # more jobs.
+            # A killed intake has spooled this event, perhaps with more jobs, as the first event of
+            # its session. That file stays.
             posix.unlink(f"{temporary}.tmp")
             return path
-        event_time_ns += 1  # a worker kept other jobs that follow from the event under this name
+        event_time_ns += 1  # under this name a worker kept other jobs that follow from the event
         path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     posix.rename(f"{temporary}.tmp", path)
     return path

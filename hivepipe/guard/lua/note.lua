@@ -8,7 +8,7 @@
 -- ARGV[5]    verb: call, result, batch, wait, prompt (of the user), notice (of Claude Code) or stop
 -- ARGV[6]    id of the call; '' means the latest call of that pattern
 -- ARGV[7]    pattern: hash of tool and arguments
--- ARGV[8]    kind of the call, one letter; that of a result replaces OTHER
+-- ARGV[8]    kind of the call, one letter; with a result, it replaces the recorded kind OTHER
 -- ARGV[9]    hash of the result
 -- ARGV[10]   '1' if it failed, '0' if not, '' if that is unknown
 -- ARGV[11]   time of the event in ms

@@ -1,6 +1,6 @@
 -- Push a tick that is due, and set its next due time. A tick that is still waiting is not pushed
--- again, but gets the data of the newer slot. The version is written with the data, because an
--- older scheduler may have made the hash, and an older writer must leave what it cannot read.
+-- again, but gets the data of the newer slot. The version is written with the data: an older
+-- scheduler may have made the hash, and an older writer must not claim data that it cannot read.
 -- KEYS       none
 -- ARGV[1]    id
 -- ARGV[2]    queue
