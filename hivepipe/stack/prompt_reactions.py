@@ -25,7 +25,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
     def restart(event: Any) -> None:
         if time.time() - event.process.laststart >= STEADY_SECS:
-            options.poller.register_readable(ready)  # for one wait, which drops unknown files
+            options.poller.register_readable(ready)  # for one wait: supervisord then drops it
 
     events.subscribe(events.ProcessStateExitedEvent, restart)
     events.subscribe(events.SupervisorStoppingEvent, lambda _event: _prepare_end(options))

@@ -109,7 +109,7 @@ def _older_wrote_last(home: str) -> bool:
 
 
 def _last_writes(home: str) -> tuple[float, float]:
-    """Return when the folder of Redis 7 and the file of an older one were written, or 0."""
+    """Return when Redis 7 last wrote to its folder, and an older Redis to its file; 0: never."""
     here = Path(home)
     return _newest(here.glob("appendonlydir/*")), _newest([here / "appendonly.aof"])
 

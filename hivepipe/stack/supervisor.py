@@ -53,7 +53,7 @@ from hivepipe.stack.stack_processes import (
 READY_SECS = 15
 ANSWER_SECS = 2
 DEAF_SECS = 5
-ENDING_SECS = 0.5  # a supervisor that starts or ends has no socket for less than this
+ENDING_SECS = 0.5  # longer than a supervisor that starts or ends is without a socket
 KILL_SECS = 10
 FEWEST_FILES = 64  # Redis keeps 32 for itself
 REDIS_LISTENS_SECS = 1  # Redis listens within this time after its start
@@ -111,9 +111,9 @@ def start(stack: Stack) -> None:
 
 
 def runs_without(stack: Stack) -> bool:
-    """Tell whether the stack's own Redis answers or starts without a supervisor, as by a Procfile.
+    """Tell whether the stack's own Redis answers or is starting without a supervisor (Procfile).
 
-    A Procfile may start the writer first. A killed supervisor leaves its socket.
+    A Procfile may start the writer first. A socket that a killed supervisor left gives False.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):
         return False
