@@ -70,7 +70,7 @@ def _path(place: Place) -> str:
 def _is_due(text: str) -> bool:
     """Tell whether a start is due.
 
-    A time beyond the longest delay counts as due: a clock was wrong.
+    A time that is further ahead than the longest delay counts as due: a clock was wrong.
     """
     try:
         wait = float(text.split(" ", 1)[0]) - time.time()

@@ -1,7 +1,7 @@
 """The event of `hivepipe doctor --probe`: it passes through all stages without a session.
 
 Its one job only writes its own id into the database. `hivepipe.doctor.probing` gives each event a
-session id of this form, and looks for the job's id.
+session id that begins with PROBE, and looks for the job's id.
 
 On the hook path, for such events only.
 """

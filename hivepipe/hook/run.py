@@ -89,8 +89,8 @@ _gains = 0
 def _gains_time(secs: float, most_gains: int) -> bool:
     """Extend the deadline if the time was spent waiting for a CPU; return whether it was extended.
 
-    A deadline is meant for operations that hang. On an overloaded machine a hook that gets no CPU
-    time would lose its event.
+    A deadline is meant for operations that hang. Without the extension, a hook that gets no CPU
+    time on an overloaded machine would lose its event.
     """
     global _waited_ns, _gains
     waited_ns = instances.waited_for_cpu()

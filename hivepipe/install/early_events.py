@@ -21,7 +21,7 @@ def take_early_events(project: str, home: str) -> None:
     default = default_home()
     if read_record(default):
         return
-    located = cache(locate)  # the same few folders name many events
+    located = cache(locate)  # many events name the same few folders
     with suppress(OSError):
         convert_all(default)
         spools = [Path(folder, "spool") for folder in own_folders(default)]

@@ -78,8 +78,8 @@ def plan(
 
     adopt      use the home of 1.0.0, or the database, in the project
     in_tree    keep the data in the project
-    with_line  also set the status line; without this, a line of hivepipe's is updated, unless the
-               settings are shared
+    with_line  also set the status line; otherwise only an existing line of hivepipe is updated, and
+               none in shared settings
 
     Raises SettingsError if the settings cannot be changed.
     """

@@ -1,4 +1,4 @@
-"""Facts about a session that its events contain: payload, columns, and fields of `session show`."""
+"""Facts about a session from its events; payloads, columns and `session show` use their names."""
 
 from hivepipe.jobs.args import Args
 
