@@ -21,7 +21,7 @@ from hivepipe.transcripts.lines import read_object
 
 MOST_REQUESTS = 2  # the second request corrects a malformed answer
 MOST_TOKENS = 10_000_000  # of a request: more than any model can read or write
-MOST_DOLLARS = 1_000  # of a request: more than so many tokens cost
+MOST_DOLLARS = 1_000  # of a request: more than MOST_TOKENS tokens cost
 LONGEST_ANSWER_BYTES = 1 << 20
 GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300

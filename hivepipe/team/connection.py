@@ -28,8 +28,8 @@ _STANDARD = """
 # SQLSTATEs of a server that rejects this login or does not have hivepipe's functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
-_READ_ONLY = "25006"  # the server is replaced by another one now; psycopg calls it internal
-_TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg calls it operational
+_READ_ONLY = "25006"  # the server is being replaced; psycopg raises InternalError for it
+_TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg raises OperationalError for it
 
 # A connection error has no SQLSTATE, and its text may be in any language. The text names the login
 # if the server rejects the login, or if the login has too many connections.

@@ -280,7 +280,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make jobs with `held_up` due, because files and the database are writable again."""
+        """Make jobs that were retried with `held_up` due: files and database are writable again."""
         if self._is_held_up:
             with unless_full():
                 self._claims.hurry()
@@ -321,8 +321,8 @@ class ClaimingWorker(SimpleWorker):
     def _check_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed and can no longer restart programs.
 
-        If the stack's folder was deleted, this worker cannot be reached, and it stops. Another
-        process may have made the folder again, but without this worker's lock or without a socket.
+        If the stack's folder was deleted, this worker cannot be reached, and it stops. So it does
+        if another process has made the folder again, without this worker's lock or a socket.
         """
         if os.getppid() == self._parent:
             return

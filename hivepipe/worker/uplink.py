@@ -138,7 +138,7 @@ class Uplink(SoleProcess):
         return status.st_mtime_ns, status.st_size
 
     def _note(self, shipment: Shipment) -> None:
-        self._failures = 0  # after a batch, because each may fail, as without git
+        self._failures = 0  # only now, because a batch can fail too, for example without git
         self._status.shipped_at = time.time()
         self._status.left_out += shipment.left_out
         shipment.left_out = 0
