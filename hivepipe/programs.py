@@ -184,7 +184,7 @@ def running(
 ) -> Iterator[Child]:
     """Run a program in its own group with data on stdin; at the end, kill the whole group.
 
-    With `env`, it runs in that environment and in the root folder. Raise OSError, ValueError or
+    With `env`, it runs in that environment and in the folder `/`. Raise OSError, ValueError or
     IndexError if it cannot be started.
     """
     process = subprocess.Popen(

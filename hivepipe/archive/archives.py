@@ -290,7 +290,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, and yield them again if a subagent's changed meanwhile.
+        """Yield the metadata to write; yield them again if those of a subagent changed meanwhile.
 
         `not_described` would miss such a change, because it only compares the times of the files.
         """

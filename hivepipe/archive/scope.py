@@ -41,7 +41,7 @@ def followed_folders(home: str) -> list[str]:
 def follow(home: str, folder: str) -> None:
     """Let this home archive transcripts of sessions that worked in this folder.
 
-    The folder may be deleted, because Claude Code keeps transcripts elsewhere. Raises ArchiveError
+    The folder need not exist, because Claude Code keeps transcripts elsewhere. Raises ArchiveError
     if it is a file, or belongs to another home.
     """
     real = os.path.realpath(folder)

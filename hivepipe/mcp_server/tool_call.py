@@ -70,7 +70,7 @@ def parse_call(values: Values, here: Place) -> ToolCall:
 
 
 def _projects(homes: list[KnownHome]) -> Iterator[tuple[KnownHome, str]]:
-    """Yield each home with its project, or with each project in a shared home."""
+    """Yield each home with its project; yield a shared home once for each of its projects."""
     for known in homes:
         if known.project:
             yield known, known.project

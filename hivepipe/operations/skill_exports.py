@@ -1,7 +1,7 @@
 """skill-usage.json and its index, written after ten uses or thirty seconds.
 
-The store shows which uses are missing from the files, so the handlers that store uses do not notify
-this module. The lock file has the number of the last exported use.
+The store shows which uses are missing from the files, so no handler has to notify this module. The
+lock file has the number of the last exported use.
 """
 
 import logging

@@ -43,7 +43,7 @@ class TaskBoard:
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task, or the text of a task that a session named before; return its id."""
+        """Add a task, or add the text to a task that a session named before; return its id."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")

@@ -15,7 +15,7 @@ from hivepipe.operations.search import archived_named, index_path, line_at
 from hivepipe.operations.unindexed import Unindexed, index_new, unindexed
 
 AROUND = 60  # characters on either side of a match
-INDEXING_SECS = 10.0  # after it only indexed lines are searched; the newest come first
+INDEXING_SECS = 10.0  # then the search covers what is indexed; the newest lines are indexed first
 LEAST_INDEXING_SECS = 0.02  # least time per search, so that the index gets complete
 SUMMARY = "summary"  # the role of hivepipe's summaries
 # The only letter whose lower case form has two characters.

@@ -11,7 +11,7 @@ from hivepipe.errors import RedactionRuleError
 
 
 def files_of_rules(home: str) -> dict[Path, str]:
-    """Return existing config files and texts; raise RedactionRuleError if one is unreadable."""
+    """Return config file -> its text; raise RedactionRuleError if one cannot be read."""
     found = {}
     for path in map(Path, setting_table.files(home)):
         try:
