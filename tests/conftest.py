@@ -260,7 +260,7 @@ def fire(
 
 
 def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_once: int = 1) -> None:
-    """Fire events by their own names, `at_once` in parallel."""
+    """Fire events by their own names, up to `at_once` of them in parallel."""
     with ThreadPoolExecutor(at_once) as pool:
         for _ in pool.map(lambda event: fire(event["hook_event_name"], event, env), events):
             pass

@@ -311,7 +311,7 @@ class Bench:
         return figures
 
     def handed_on(self) -> dict[str, int]:
-        """Count the jobs that the writer moved to a slow worker, if none runs."""
+        """Count the jobs that wait for a slow worker; 0 if the bench runs one."""
         if self.has_slow_worker:
             return {"waiting": 0, "retrying": 0}
         return {

@@ -659,7 +659,7 @@ def without_times(value: Any, name: str = "") -> Any:
 
 
 def differences(wanted: Rows, found: Rows) -> list[str]:
-    """Return every missing and every unexpected row, below the columns of one side only."""
+    """Return the columns that only one side has, then every missing and every unexpected row."""
     columns, said = [], []
     for table in wanted:
         if found.get(table) and wanted[table]:

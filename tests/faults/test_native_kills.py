@@ -279,7 +279,7 @@ def of_version_2(hook_home: HookHome) -> None:
 def test_a_client_and_an_intake_of_two_versions_lose_and_double_nothing(
     hook_home: HookHome, new_writer: Callable[[Home], Writer], is_client_newer: bool
 ) -> None:
-    """The spool keeps events that the intake does not know for code of their version."""
+    """Events of a version that the intake does not know stay in the spool, for code that does."""
     server = hook_home.redis()
     if is_client_newer:
         hook_home.intake()

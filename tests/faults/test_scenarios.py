@@ -142,7 +142,7 @@ def test_a_job_of_a_deleted_swarm_fails_until_it_is_restored(stack: Bench) -> No
 
 
 def test_three_instances_checkpoint_by_the_seeds_timeline(stack: Bench) -> None:
-    """Three instances checkpoint in turn, each at most once a minute, which is 4 s here."""
+    """Three instances checkpoint in turn, each at most once a minute (shortened to 4 s)."""
     others = [oracle.start(0, "inst-b"), oracle.start(0, "inst-c")]
     stack.fire(others, 1)
     stack.settle()

@@ -253,7 +253,7 @@ def check_state(found: Product, model: Model, said: object) -> None:
 def test_every_order_of_ends_kills_and_returns_with_immediate_jobs(product: Products) -> None:
     """Each job arrives at once, and the reaper runs after every step.
 
-    The scenarios begin with every possible pair of steps, with more rounds in every order.
+    There is a scenario for each possible pair of first steps, or with more rounds every scenario.
     """
     chosen = scenarios(4)
     random.Random(SEED).shuffle(chosen)

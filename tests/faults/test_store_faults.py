@@ -65,7 +65,7 @@ def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench
 
 
 def test_jobs_survive_a_lock(bench: Bench) -> None:
-    """Each failure lowers a job's priority; no failure is final, though the seed retried thrice."""
+    """Each failure lowers a job's priority, and none is final, however often the job is retried."""
     mix = oracle.mix(7, 60)
     events = mix.all
     writer = bench.plain_writer()

@@ -1,9 +1,9 @@
 """The native hook, built with sanitizers, keeps each event in random surroundings.
 
 A round has a registration record, a home, an environment, an event, a way to deliver it, and a
-program behind the socket, each good or odd. Afterwards that program has the event, or the spool, or
-the Python hook. A script that stores its stdin replaces the Python hook. The rounds are the same in
-every run; HIVEPIPE_TEST_ROUNDS multiplies them by a hundred.
+program behind the socket, each good or odd. Afterwards the event is in that program, in the spool
+or in the Python hook, which is replaced by a script that stores its stdin. The rounds are the same
+in every run; HIVEPIPE_TEST_ROUNDS multiplies them by a hundred.
 """
 
 import json

@@ -171,7 +171,7 @@ def starters(unstarted: UnstartedStack) -> list[str]:
 
 
 def test_the_starter_inherits_no_file_descriptor(unstarted: UnstartedStack) -> None:
-    """Claude Code waits until its hooks' pipes are closed, and a shell for the pipes it opened."""
+    """Claude Code, and a shell that runs a hook in a pipe, would wait until the starter ends."""
     Path(unstarted.python).write_text(
         f"#!/bin/sh\necho >> {unstarted.starts_file}\nexec sleep 30\n"
     )

@@ -329,7 +329,7 @@ def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_in_the_backup(
     after: str,
     late: bool,
 ) -> None:
-    """It changes before it is looked at, or `late`: after that, but before it is opened."""
+    """It changes after the folder was listed or, if `late`, just before the archive is opened."""
     home, _ = saved
     month = (home.kept / ONE).parent
     (home.kept / ONE).unlink()
@@ -396,7 +396,7 @@ def test_a_leftover_that_another_backup_removes_meanwhile_stops_no_backup(
 
 
 def test_what_is_restored_is_still_hivepipes(saved: tuple[Home, Path]) -> None:
-    """On a new machine, where no manifest names these files, and where they were written since."""
+    """On a new machine no manifest has these files; on the old one they were written to since."""
     full, _ = saved
     usage = {"skills": {"tidy": {"count": 5, "invocations": [], "sessions": []}}}
     (full.kept / "skill-usage.json").write_text(json.dumps(usage))  # a predecessor's

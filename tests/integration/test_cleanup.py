@@ -82,7 +82,7 @@ class Swarm:
         self.write("INSERT OR REPLACE INTO applied VALUES (?, ?)", job, ago(days=days))
 
     def fill(self, permanent: int) -> None:
-        """Add agents of every kind; the predecessor deleted all of these or none."""
+        """Add agents of every kind, among them `permanent` protected permanent ones."""
         for number in range(permanent):
             self.agent(f"permanent-{number}", "spawned", metadata("permanent", protected=True))
         self.agent("a-second-ago", "spawned", metadata(expired=False), seconds=1)

@@ -1,4 +1,4 @@
-"""A wrong date is refused with the format as people write it."""
+"""The error of an invalid date shows the format in letters: YYYY-MM-DD."""
 
 import pytest
 from click.testing import CliRunner

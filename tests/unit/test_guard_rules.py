@@ -13,7 +13,7 @@ DEFAULTS = Limits()
 
 
 def calls(text: str) -> list[Call]:
-    """Parse calls: a letter is a call, in capitals of a kind; a digit after it is its result."""
+    """Parse calls: each letter is a call, a capital names its kind, a digit after it its result."""
     found: list[Call] = []
     for character in text.replace(" ", ""):
         if character.isdigit() or character == DENIED:

@@ -18,7 +18,7 @@ ESC = "\x1b"
 
 
 def each(spell: str) -> Disguise:
-    """Return a disguise that spells every character by its number."""
+    """Return a disguise that spells every character by its code point, in the format `spell`."""
     return lambda secret: "".join(spell.format(ord(letter)) for letter in secret)
 
 
@@ -141,7 +141,7 @@ def test_a_part_of_an_integrity_hash_is_no_token(hashed: str) -> None:
 
 @pytest.mark.parametrize("disguise", sorted({*DISGUISES} - {"a line made anew"}))
 def test_a_coloured_value_is_found_beside_its_name(disguise: str) -> None:
-    """In every wrapping, with two values that only their name shows and two tokens."""
+    """Each wrapping is tried with two values that only their name reveals, and with two tokens."""
     chance = random.Random(disguise)
     tokens = [("service_setting", form) for form in FORMS.values()]
     left = []

@@ -1,4 +1,4 @@
-"""The second conversion of a home: its events are on disk before the old ones are deleted."""
+"""The second conversion of a home: its events are on disk before Redis' old file is deleted."""
 
 import os
 from contextlib import nullcontext

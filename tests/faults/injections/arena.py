@@ -86,7 +86,7 @@ class Arena(Bench):
         return self.watch.phase(self.processes[role].pid)
 
     def wait_at(self, phase: Callable[[], str], step: str) -> None:
-        """Wait until a process is at a step, with pauses that are shorter than it lingers there."""
+        """Wait until a process is at a step; check more often than the process lingers there."""
         until(lambda: phase() == step, f"never came to {step!r}", longest_pause=LINGER_SECS / 2)
 
     # ---- events
