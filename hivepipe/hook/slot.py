@@ -27,7 +27,7 @@ class Slot:
     def keep(self, time_ns: int, frame: bytes) -> bool:
         """Put a frame into the spool; return False if the disk refuses it."""
         try:
-            # A file without a name was deleted by another process, with the previous event.
+            # Without a link, the file was deleted by another process, with the previous event.
             if self._file < 0 or posix.fstat(self._file).st_nlink == 0:
                 self._open()
             if posix.pwrite(self._file, frame, 0) != len(frame):

@@ -1,4 +1,4 @@
-"""A seeded mix of events, and the rows that SPEC requires in every table afterwards.
+"""A seeded mix of events, and the rows that every table must have afterwards.
 
 `expected` uses none of the product's handlers. `messages` makes the input with the product's own
 plan and encoding, at chosen times.
@@ -82,7 +82,7 @@ class Mix:
 
 
 def at(time_ns: int) -> str:
-    """Return UTC with milliseconds, the format of SPEC 3."""
+    """Return UTC with milliseconds, the format of stored times."""
     moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ns // 1_000_000 % 1000:03d}Z"
 
@@ -165,7 +165,7 @@ def agent(number: int, session: str, instance: str, kind: str = "completed") -> 
         "bare": POST_AGENT_REMOTE,
     }[kind]
     wanted = {**base["tool_input"], "description": f"Task {number} " + "x" * 120}
-    if kind == "bare":  # without these, SPEC's defaults apply
+    if kind == "bare":  # without these, the defaults apply
         del wanted["model"], wanted["subagent_type"]
     more: dict[str, Any] = {}
     if kind in ("completed", "async"):
@@ -256,7 +256,7 @@ def _closing() -> list[Fired]:
     ]
 
 
-# ---- the jobs of an event, by SPEC 2.3 and CONTRACTS
+# ---- the jobs of an event
 
 
 def operations(event: Fired, enters_session: bool) -> list[str]:  # noqa: C901  a table
@@ -593,7 +593,7 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
 
 # ---- comparing
 
-_OURS_ALONE = {  # columns that SPEC does not define: pids, hosts and the order of events
+_OURS_ALONE = {  # columns that are not compared: pids, hosts and the order of events
     "sessions": {
         *("checkpoint_time_ns", "metadata", "turn", "last_end_ns", "last_end_reason"),
         *("process_end_ns", "concluded_ns", "concluded_before_ns", "concluded_by", "turn_ended_at"),

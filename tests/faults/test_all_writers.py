@@ -103,7 +103,7 @@ def test_a_done_job_that_failed_and_was_discarded_counts_as_discarded(bench: Ben
 
 
 def test_all_writers_at_once_store_the_right_rows(bench: Bench) -> None:
-    """RULINGS 45: one writer is only for speed; the rows are right with any number of writers."""
+    """A single writer is only faster; the rows are right with any number of writers."""
     events = oracle.mix(SEED, 40 * rounds(1))
     writer = bench.plain_writer()
     stock = [bench.stock_worker(), bench.stock_worker("-w", "rq.SimpleWorker")]

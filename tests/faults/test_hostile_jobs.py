@@ -232,7 +232,7 @@ def test_the_meta_of_a_job_is_never_unpickled(bench: Bench) -> None:
 
 
 def test_a_newer_envelope_waits(bench: Bench) -> None:
-    """RULINGS 21: the job stays in its queue with a warning and stops no other job."""
+    """The job stays in its queue with a warning and stops no other job."""
     ordinary = OrdinaryJobs(bench)
     ordinary.before()
     plant(bench.redis, {"data": enveloped(v=2), "hp": "2"})

@@ -22,7 +22,7 @@ SLACK_NS = 2_000_000  # the database stores milliseconds
 
 
 def mixed(few: int = 3) -> Mix:
-    """Return a mix of 40 events for each round; HIVEPIPE_TEST_ROUNDS=25 gives SPEC's 1,000."""
+    """Return a mix of 40 events for each round; HIVEPIPE_TEST_ROUNDS=25 gives 1,000 events."""
     return oracle.mix(SEED, 40 * rounds(few))
 
 

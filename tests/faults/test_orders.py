@@ -88,7 +88,7 @@ def assert_orders_give_one_database(
 
 
 def test_one_day_in_random_orders_gives_one_database(tmp_path: Path) -> None:
-    """SPEC 2.4: all writes commute."""
+    """All writes commute."""
     assert_orders_give_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
 
 

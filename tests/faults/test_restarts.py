@@ -88,7 +88,6 @@ def test_a_writer_waits_for_redis_at_its_start(bench: Bench) -> None:
 
 
 def test_a_writer_exits_with_0_while_redis_is_down(bench: Bench) -> None:
-    """SPEC 2.12: exit code 0 without Redis too."""
     writer = bench.writer()
     bench.push(oracle.timed([oracle.start(0, "inst-a")]))
     writer.wait_for_point("first-claim")

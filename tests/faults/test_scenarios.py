@@ -1,4 +1,4 @@
-"""The seed's scenarios on a whole stack: real hooks, `hivepipe up` and the real command line."""
+"""Scenarios on a whole stack: real hooks, `hivepipe up` and the real command line."""
 
 import json
 import sqlite3
@@ -18,7 +18,7 @@ from tests.rounds import ASKED_ROUNDS
 SESSION = oracle.SESSIONS[0]
 LONG_SECS = 30 if ASKED_ROUNDS >= 25 else 3
 UNWELL_SECS = 10  # after this time `status` reports the store as unhealthy
-INTERVAL_SECS = 4  # of the timeline; 60 in the seed
+INTERVAL_SECS = 4  # of the timeline, instead of the default of 60
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_job_of_a_deleted_swarm_fails_until_it_is_restored(stack: Bench) -> No
 # ---- three instances, one session
 
 
-def test_three_instances_checkpoint_by_the_seeds_timeline(stack: Bench) -> None:
+def test_three_instances_checkpoint_at_most_once_per_interval(stack: Bench) -> None:
     """Three instances checkpoint in turn, each at most once a minute (shortened to 4 s)."""
     others = [oracle.start(0, "inst-b"), oracle.start(0, "inst-c")]
     stack.fire(others, 1)

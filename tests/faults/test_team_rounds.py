@@ -234,7 +234,7 @@ class Scene:
                 }
 
     def set_a_clock_ahead(self, home: HomeOfTeam) -> None:
-        """Continue with versions of a clock that was a year ahead, which the team has too."""
+        """Raise the versions here and on the server, as if a clock had been a year ahead."""
         self.ship_work(home)
         with closing(Database(home.path)) as db:
             raise_version(db, int((time.time() + 31_536_000) * 1e6))

@@ -1,4 +1,4 @@
-"""Two releases at once: hooks and package are upgraded separately while jobs wait (RULINGS 21)."""
+"""Two releases at once: hooks and package are upgraded separately while jobs wait."""
 
 import json
 import os

@@ -269,7 +269,7 @@ REPAIRED_ALONE: dict[str, tuple[str, Cause, str]] = {
 
 @pytest.mark.long
 def test_a_failure_is_named_and_its_command_repairs_it(healthy: User) -> None:
-    """No other failure is found, so the command has repaired the one before it."""
+    """Each time only the new failure is found: the command has repaired the previous one."""
     for name, (check, cause, text) in REPAIRED.items():
         cause(healthy)
         healthy.own(healthy.home)

@@ -239,7 +239,7 @@ def test_changes_and_other_hosts_are_refused() -> None:
 
 
 def test_the_path_that_is_checked_is_the_path_that_is_served() -> None:
-    """An URL is made of the header Host too, and leaves out tabs."""
+    """The URL of a request also depends on the header Host, and has no tabs."""
     stranger = behind_proxy("10.0.1.7")
     for path in ("/heal%09thy", "/now"):
         for host in ("hive.example", "hive.example/healthy?", "hive.example/static/?"):

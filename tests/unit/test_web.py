@@ -64,7 +64,7 @@ def test_other_hosts_and_other_pages_are_refused(client: TestClient) -> None:
 
 
 def test_the_path_that_is_checked_is_the_path_that_is_served(client: TestClient) -> None:
-    """An URL is made of the header Host too, and leaves out tabs."""
+    """The URL of a request also depends on the header Host, and has no tabs."""
     assert client.get("/m%09cp").status_code == 404
     assert client.post("/que%09ues/x", headers={"Origin": BASE}).status_code == 405
 
