@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hivepipe.db.listings import Listings
 from hivepipe.times import stored_time
 
-# kind -> table of rows that are only added, and SQL of a row's text
+# kind -> table of rows that do not change, and SQL of a row's text
 _ADDED = {
     "prompt": ("prompts", "prompt"),
     "log": (
@@ -61,7 +61,8 @@ class Tail:
         """Follow all sessions or one; `first` limits the rows of each kind in the first poll."""
         self._session = session
         self._most = max(first, 1)  # at least one row, which shows where the next poll begins
-        self._after = dict.fromkeys(_ADDED, 0)
+        # number and time of the last row: a scheduled prompt is deleted, and its number used again
+        self._after: dict[str, tuple[int, str | None]] = dict.fromkeys(_ADDED, (0, None))
         self._seen: dict[tuple[str, str], str] = {}
         self._polls = -1
 
@@ -76,12 +77,16 @@ class Tail:
         for kind, (table, text) in _ADDED.items():
             sql = f"""
                 SELECT id AS number, created_at, session_id, {text} AS what FROM {table}
-                WHERE id > :after AND (:session = '' OR session_id = :session)
+                WHERE id >= :after AND (id > :after OR created_at IS NOT :at)
+                  AND (:session = '' OR session_id = :session)
                 ORDER BY id DESC LIMIT :most
             """
-            for row in store.rows(sql, {**parameters, "after": self._after[kind]}):
-                self._after[kind] = max(self._after[kind], row["number"])
+            after, at = self._after[kind]
+            rows = store.rows(sql, {**parameters, "after": after, "at": at})
+            for row in rows:
                 yield self._line(kind, row)
+            if rows:
+                self._after[kind] = (rows[0]["number"], rows[0]["created_at"])
         for kind, sql in _CHANGED.items():
             for row in store.rows(sql, parameters):
                 key = (kind, row["id"])

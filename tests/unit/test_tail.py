@@ -34,6 +34,19 @@ def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(db: Da
         assert [line.what for line in of_one.poll(store)] == ["line 42"]
 
 
+def test_a_line_with_the_number_of_a_deleted_one_is_shown(db: Database) -> None:
+    """SQLite gives the highest number again once its row is deleted."""
+    with listings(db.path) as store:
+        log(db, 10, 3)
+        tail = Tail(first=3)
+        assert len(tail.poll(store)) == 3
+        db.execute("DELETE FROM session_logs WHERE message = 'line 12'", {})
+        assert tail.poll(store) == []
+        log(db, 13, 1)
+        assert [line.what for line in tail.poll(store)] == ["line 13"]
+        assert tail.poll(store) == []
+
+
 def test_a_log_line_of_a_predecessor_may_hold_any_data(db: Database) -> None:
     with listings(db.path) as store:
         for number, data in enumerate(("file=a.py", '{"file_path":"b.py"}', "")):
