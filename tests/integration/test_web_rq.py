@@ -96,6 +96,7 @@ def test_without_the_token_every_request_is_refused(open_page: Callable[..., Bro
         assert browser.fetch(path)[0] == 401
     assert browser.fetch("metrics", Authorization="Bearer wrong")[0] == 401
     browser.enter()
+    assert browser.fetch("status.json", Host="evil.example")[0] == 403
     assert browser.fetch(browser.rq)[0] == 302
     status, page = browser.fetch(f"{browser.rq}/0/view/jobs")
     assert status == 200
