@@ -73,11 +73,13 @@ _MARKED = re.compile("«(.*?)»", re.DOTALL)
 _CLASS = r"\[\^?\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*\]"
 _LETTER = r"[^\x00-\x7f]"
 _ONCE = "(?![?*+{])"  # no repetition follows
-# A class, or the beginning of a word: one or two letters and at most two ASCII letters behind them
+_NO_LETTER = rf"\\Q.*?(?:\\E|$)|\\.|{_CLASS}"
+# Also the beginning of a word: one or two letters and at most two ASCII letters behind them
 _NON_ASCII_WORD = re.compile(
-    f"{_CLASS}|({_LETTER}(?:{_LETTER}{_ONCE})?(?:[a-z ]{_ONCE}){{0,2}})(?:{_LETTER}|[a-z ])*"
+    f"{_NO_LETTER}|({_LETTER}(?:{_LETTER}{_ONCE})?(?:[a-z ]{_ONCE}){{0,2}})(?:{_LETTER}|[a-z ])*",
+    re.DOTALL,
 )
-_CLASS_OR_LETTER = re.compile(rf"\\Q.*?(?:\\E|$)|\\.|{_CLASS}|[^\x00-\x7f]", re.DOTALL)
+_CLASS_OR_LETTER = re.compile(f"{_NO_LETTER}|{_LETTER}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ def _as_spelled(sieve: str, what: str) -> str:
         return sieve
     words = filter(None, _NON_ASCII_WORD.findall(sieve))
     escapes = sorted({escapes for word in words for escapes in _escapes(word)})
-    plain = _bytewise(sieve, what, spell_class=lambda _: "(?:.*)")
+    plain = _bytewise(sieve, what, spell_class=lambda _: "(?s:.*)")
     return rf"(?:{plain})|(?i:\\u(?:{'|'.join(escapes)}))"
 
 
@@ -250,8 +252,7 @@ def _spelled(pattern: str, spell_class: Callable[[str], str]) -> str:
         letter = found[0]
         if len(letter) > 1:  # a class
             return letter if letter.isascii() else spell_class(letter)
-        forms = _forms(letter, "(?i" in pattern)
-        return f"(?:{'|'.join(forms)})" if forms[1:] else forms[0]
+        return f"(?:{'|'.join(_forms(letter, '(?i' in pattern))})"
 
     return pattern if pattern.isascii() else _CLASS_OR_LETTER.sub(spellings, pattern)
 

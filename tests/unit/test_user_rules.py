@@ -3,6 +3,7 @@
 import json
 import posix
 import random
+import re
 import string
 import uuid
 from pathlib import Path
@@ -132,20 +133,44 @@ def test_a_sieve_sees_letters_as_json_spells_them(config: Path) -> None:
 
 
 def test_a_sieve_sees_letters_beside_repetitions_and_in_other_forms(config: Path) -> None:
+    # A word character right behind an escape would have the text searched without a sieve
     for sieve, text in (
-        ("niñ?o", "niño-1"),
-        ("ñé?u", "ñu-1"),
-        ("ñé{1,3}u", "ñééu-1"),
-        ("caf(?:é|ée)s?", "cafés-1"),
-        ("(?i)größe", "GRO\u0308SSE-1".replace("SS", "ß")),
+        ("niñ?o", "nio-12"),
+        ("ñé? u", "ñ u-1"),
+        ("ñé{1,3} u", "ñéé u-1"),
+        ("ñ ?-", "abcñ-1"),
+        ("密?x", "x1234-1"),
+        (r"\[ñ]|ü", "[ñ]-1"),
+        (r"\Qñ[\E|ü[x]", "ñ[-1234"),
+        ("caf(?:é|éé)s?", "café-1"),
+        ("(?i)größ", "GRÖß-1"),
+        ("(?i)größ", "GRO\u0308ß-1"),
         ("日本語", "日本語-1"),
-        ("🔑k", "🔑k-1"),
+        ("🔑 k", "🔑 k-1"),
     ):
         own = redactor(
-            config, f"[[redaction.rules]]\nname = 'x'\npattern = '[^ ]+-[0-9]'\nsieve = '{sieve}'"
+            config, f"[[redaction.rules]]\nname = 'x'\npattern = '[^\"]+-[0-9]'\nsieve = '{sieve}'"
         )
-        for line in (json.dumps([text]), json.dumps([json.dumps([text])])):
+        escaped = json.dumps([text])
+        capitals = re.sub("[0-9a-f]{4}", lambda digits: digits[0].upper(), escaped)
+        for line in (
+            escaped,
+            capitals,
+            json.dumps([escaped]),
+            json.dumps([text], ensure_ascii=False),
+        ):
             assert own.redact_line(line.encode())[1] == ("x",), (sieve, line)
+
+
+def test_a_letter_of_several_bytes_may_be_repeated(config: Path) -> None:
+    own = redactor(config, "[[redaction.rules]]\nname = 'x'\npattern = '日?本+-([0-9])'\n")
+    assert untagged(own.redact_text("本-1 日本本-2")) == "本-***REDACTED*** 日本本-***REDACTED***"
+
+
+def test_a_class_in_a_sieve_matches_a_line_break(config: Path) -> None:
+    rule = "name = 'x'\npattern = 'id[^ñ]+([0-9])'\nsieve = 'id[^ñ][0-9]'\n"
+    own = redactor(config, f"[[redaction.rules]]\n{rule}")
+    assert untagged(own.redact_text("id\n1")) == "id\n***REDACTED***"
 
 
 def test_a_class_may_have_any_letters(config: Path) -> None:
