@@ -41,9 +41,8 @@ CREATE TABLE IF NOT EXISTS team_sessions (
 """
 
 
-# The version of row n is the maximum of its time and the version of row n - 1 plus 1. The first one
-# is higher than all existing versions. Without recursion it is n + max(at - n) over the rows up to
-# n.
+# The version of row n is its time or, if greater, the version of row n - 1 plus 1. The first one is
+# higher than all existing versions. Without recursion: n + max(at - n) over the rows up to n.
 _COLLECT = f"""
     INSERT INTO team_changes (version, tbl, key)
     SELECT n + max(max(at - n) OVER (ORDER BY n), newest), tbl, key FROM (

@@ -155,7 +155,7 @@ def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
     A run that still runs or was killed has no known cost. It counts as the most expensive run of
-    its worker or of the worker that it replaced, else as `unknown_micro_usd`.
+    its worker, or of the worker whose task this worker took over, else as `unknown_micro_usd`.
     """
     sql = """
         SELECT hive_runs.cost_micro_usd AS cost, hive_runs.outcome AS outcome,

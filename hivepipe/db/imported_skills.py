@@ -16,8 +16,8 @@ KIND = "imported"
 def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> None:
     """Add one skill from an imported file, within the caller's transaction.
 
-    If one of its uses is stored already, the file is a newer version of an imported one. Its totals
-    include the earlier ones, so the larger totals are kept. Otherwise its totals are added.
+    If a use of the skill is stored already, the file is a newer version of an imported file. Its
+    totals include the stored ones, so the larger ones are kept. Otherwise the totals are added.
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
     use_sql = "SELECT 1 FROM skill_uses WHERE job_id = :id"

@@ -10,7 +10,7 @@ class Origin:
     """The values of a job that every row may store; `session` is "" if the job has none.
 
     `agent` is the subagent that the event came from, or "" for Claude. `periodic` is the row of the
-    schedule that requested the job, and `slot` its slot, if it has one.
+    schedule that requested the job, and `slot` the slot of this run, if it has one.
     """
 
     id: str

@@ -1,7 +1,7 @@
 """Find processes that use a worker's session but were not started by hivepipe.
 
 One of three signs is enough: the arguments of the process name the session, its standard output is
-the worker's transcript, or one of its hooks reported the session to this home. The second sign
+the worker's transcript, or a hook of the process reported the session to this home. The second sign
 needs /proc.
 """
 

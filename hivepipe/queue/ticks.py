@@ -1,7 +1,7 @@
 """Ticks in Redis: the schedule of rq-scheduler, changed by one script per step.
 
 By itself, rq-scheduler pushes the same id repeatedly while no writer runs. It also loses an entry
-if it dies between removing it from its set and adding it again.
+if it dies after it has removed the entry from its set and before it adds it again.
 
     rq:scheduler:scheduled_jobs   zset   ticks; score = next due time
     rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_interval

@@ -1,8 +1,8 @@
 """Allow only one kernel to use a home: locks and sockets of another kernel have no effect here.
 
 `<home>/kernel` contains the machine, boot and pid namespace of the running stack. The writer
-touches the file, and `down` removes it. Without it, a folder could have two stacks with two writers
-on one database, if a container shares it with its host or two machines share it on a network.
+touches the file, and `down` removes it. Without the file, a folder that a container shares with its
+host, or two machines on a network, could have two stacks with two writers on one database.
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 
 A process belongs to a stack if it has one of its lock files open. The runtime folder and its locks
 may be deleted at logout. Then supervisord and the workers are recognised by their HIVEPIPE_HOME.
-Redis overwrites its environment with its title, so it is recognised by the socket's path in it.
+Redis overwrites its environment with a title, and is recognised by the socket's path in the title.
 """
 
 import os

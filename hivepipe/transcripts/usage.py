@@ -1,7 +1,7 @@
 """The usage of one message of Claude, from which costs are computed.
 
 A message has several lines. Forks, side questions and compactions replay it in other files. It is
-identified by its id and request id, and its record with the most output counts.
+identified by its id and request id. The record with the most output is its usage.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Usage:
 def merged(one: Usage, other: Usage) -> Usage:
     """Merge two records of one message; `one` is from the session that began first.
 
-    The record with more output counts, with the earlier of the two times. If a fork names a session
+    Take the record with more output, and the earlier of the two times. If a fork names a session
     as the origin, the message belongs to that session. Between a session and a subagent, it belongs
     to the session. The result does not depend on order or repetition. If no origin is named (forks
     by `-p --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
