@@ -230,7 +230,7 @@ def answer(reply, number):
 def install_descriptors(control, theirs):
     """Install the descriptors of the request as those of the process.
 
-    Each has a higher number than it gets, because the received ones ascend from 3 at least.
+    None overwrites a later one: the received numbers ascend, and begin with 3 or a higher one.
     """
     for number, each in enumerate(theirs):
         os.dup2(each, number)

@@ -202,7 +202,7 @@ class Scene:
         until(lambda: not self.processes(), "workers live on")
 
     def processes(self) -> list[int]:
-        """Return the running processes whose HOME is this scene's, and all of the user that end.
+        """Return the processes whose HOME is this scene's, and each one of the user that is ending.
 
         A process that ends loses its environment before its locks.
         """

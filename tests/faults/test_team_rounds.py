@@ -292,7 +292,7 @@ class Scene:
         return len(prompts) + len(usage)
 
     def hidden(self, *levels: str) -> str:
-        """Return the hidden projects; green is one of them at these policy levels."""
+        """Return the hidden projects as JSON; green is hidden if its level is one of `levels`."""
         return json.dumps([SECRET, *(["/p/green"] if self.green in levels else [])])
 
     def shared_prompts(self, home: HomeOfTeam) -> set[str]:

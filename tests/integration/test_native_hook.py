@@ -50,7 +50,7 @@ def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None
 def test_the_python_hook_handles_events_with_output_and_all_if_it_is_set(
     hook_home: HookHome,
 ) -> None:
-    """There is no intake. An intake would answer itself."""
+    """There is no intake, which would give the answer without the Python hook."""
     python = {"HIVEPIPE_HOOK": "python"}
     for event, env in (("SessionStart", {}), ("UserPromptSubmit", {}), ("Stop", python)):
         hook_home.forget(None)

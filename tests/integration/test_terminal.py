@@ -278,7 +278,7 @@ def make_files_hostile(scene: Scene, worker: str) -> None:
 
 
 def with_hostile_texts(value: Any, name: str = "") -> Any:
-    """Append hostile text to every key and text except times and entries that name the file."""
+    """Append hostile text to every key and text, except times and the fields in KEPT_KEYS."""
     if isinstance(value, dict):
         return {
             key if key in KEPT_KEYS else key + HOSTILE: with_hostile_texts(inner, key)

@@ -114,7 +114,7 @@ def test_tokens_that_are_reported_without_an_id_count_once() -> None:
 
 
 def test_a_report_with_an_id_stands_for_the_reports_without() -> None:
-    """This holds even if it lacks the thread's sum, or comes before the report of another."""
+    """This holds even if the report lacks the thread's sum, or another answer's report follows."""
     records = [
         line("token_usage_record", {"response_id": name, "usage": USAGE}) for name in ("a", "b")
     ]

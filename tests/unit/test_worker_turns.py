@@ -58,7 +58,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_the_thread_of_a_worker_is_stopped_before_its_wait_ends() -> None:
-    """Otherwise it might wait once more, and the end of the worker for the thread."""
+    """Otherwise the thread might wait once more, and the worker's end would wait for the thread."""
     made = Mock()
     made_of = {"pubsub": made.pubsub, "pubsub_thread": made.thread, "log": made.log, "name": "one"}
     worker(SlowWorker, **made_of).unsubscribe()
