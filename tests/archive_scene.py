@@ -99,7 +99,7 @@ class Scene:
         )
 
     def _on_chunk(self, _source: Source, _path: str, chunk: Chunk) -> None:
-        """Append the ids of messages whose usage was reported to a file that survives a kill."""
+        """Add the ids of messages with reported usage to a file that survives a kill."""
         with (self.root / "reported").open("a") as reported:
             reported.writelines(f"{usage.message_id}\n" for usage in chunk.usages)
 

@@ -139,7 +139,7 @@ def with_long_tests_first(items: list[pytest.Item], workers: int) -> list[pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _kept_bundle() -> Iterator[None]:
-    """Compile the hooks' bundle once in this process, in 0.1 s, while its sources stay the same."""
+    """Compile the hooks' bundle (0.1 s) once in this process, until its sources change."""
     from hivepipe.stack import hook_bundle, hook_copy  # noqa: PLC0415  in a clean environment
 
     bundle_of = cache(lambda _sources: hook_bundle.bundle())

@@ -56,7 +56,7 @@ def preload_commands():
 
 
 def keep_bundle(copy, name):
-    """Compile the hooks' bundle once for all forks, which takes 0.1 s, while its sources stay."""
+    """Compile the hooks' bundle (0.1 s) once for all forks, until its sources change."""
     if copy is None:
         return
     sources, make = importlib.import_module(name)._sources, copy.bundle
@@ -186,7 +186,7 @@ def starts_supervisor(asked):
 
 
 def fork_after_run():
-    """Have this runner run `after_run` in its process, where it would execute it."""
+    """Have this runner call `after_run` in its own process, instead of executing it."""
 
     def execute(path, words):
         if AFTER_RUN not in words:

@@ -161,7 +161,7 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 
 
 def _registered(place: Place) -> str:
-    """Return the registered folder: the project or its home; with HIVEPIPE_HOME only that home.
+    """Return the registered folder: the project, else its home. With HIVEPIPE_HOME, only that home.
 
     Raises RegistrationError if there is no record of it.
     """

@@ -139,7 +139,7 @@ each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
 
 
 class Installation:
-    """A copy of the code, if `bundled` with the hook program that `init` makes of it."""
+    """A copy of the code; if `bundled`, with the hook program that `init` makes of it."""
 
     def __init__(self, python: str, folder: Path, bundled: bool) -> None:
         self.python = python

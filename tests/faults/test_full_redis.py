@@ -54,7 +54,7 @@ def test_a_full_redis_holds_up_a_short_job_until_its_work_is_enqueued(bench: Ben
 
 
 def test_a_full_redis_and_a_full_disk_end_no_writer(bench: Bench) -> None:
-    """A job whose own operations cannot be kept stays claimed, and the next writer executes it."""
+    """A job whose follow-up jobs cannot be kept stays claimed, and the next writer executes it."""
     sent = oracle.messages(EVENTS, bench.project, bench.swarm)
     count = sum(job.envelope.count('"start_session"') for messages in sent for job in messages)
     for messages in sent:

@@ -101,7 +101,7 @@ def test_a_session_that_was_summarised_by_hand_is_not_paid_for_again(
 
 
 def test_without_agreement_no_call_is_made(scene: Scene, llm: Provider) -> None:
-    """A key alone is no agreement; without one the summary is made from archived data."""
+    """A key alone is no agreement. Without agreement, the summary is made from archived data."""
     scene.configure(openai_url=f"{llm.url}/v1")
     scene.keep("OPENAI_API_KEY")
     scene.start()

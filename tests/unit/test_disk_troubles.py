@@ -1,4 +1,4 @@
-"""A worker reports faults outside its jobs and goes on, because nothing may restart it."""
+"""A worker reports faults outside its jobs and goes on, because perhaps nothing restarts it."""
 
 import errno
 import logging
