@@ -216,7 +216,7 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 def _as_spelled(sieve: str, what: str) -> str:
     """Return the pattern `sieve` for raw bytes, in which JSON may escape non-ASCII letters.
 
-    Only the beginning of a word is searched as escapes: a second copy of the whole sieve is slow.
+    In escaped form only the beginning of a word is searched: a second whole sieve would be slow.
     """
     if sieve.isascii():
         return sieve
