@@ -101,7 +101,7 @@ class Provider:
         return JSONResponse(answer)
 
     def client_of(self, request: Request, form: dict[str, str]) -> tuple[str, str]:
-        """Return id and secret: from the form if only that is supported, else RFC 6749 2.3.1."""
+        """Return id and secret: from the form if only that is supported, else as RFC 6749 says."""
         ways = self.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if ways == ["client_secret_post"]:
             return form.get("client_id", ""), form.get("client_secret", "")

@@ -72,7 +72,7 @@ class Choice(click.Choice[str]):
 
 
 class _Date(click.DateTime):
-    """click.DateTime whose error names the formats as people write them."""
+    """click.DateTime whose error shows the formats in letters, such as YYYY-MM-DD."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -100,7 +100,7 @@ def test_mixed_events_survive_two_kills_of_redis(bench: Bench) -> None:
 def test_mixed_events_through_the_direct_path(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without Redis and a writer; events that met a busy database are in the spool."""
+    """There is no Redis and no writer. Events that met a busy database are in the spool."""
     events = mixed(1)
     bench.server.end(signal.SIGKILL)
     bench.fire(events.opening, 1, USE_QUEUE="false")

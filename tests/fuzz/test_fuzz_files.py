@@ -45,7 +45,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def check_transcript(folder: Path, data: bytes) -> None:
-    """Archive the data between good lines: these are kept once, and no secret is."""
+    """Archive the data between good lines. The good lines are kept once, and no secret is kept."""
     for name in (".claude", "shop"):
         shutil.rmtree(folder / name, ignore_errors=True)
     scene = Scene(folder)

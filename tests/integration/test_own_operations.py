@@ -154,7 +154,7 @@ def test_drain_runs_operations_without_a_stack(user: User) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
 def test_a_stack_that_an_operation_starts_outlives_the_operation(sandbox: Sandbox) -> None:
-    """As does `claude` in another project, whose hook starts the stack there."""
+    """The operation may run `claude` in another project, whose hook starts the stack there."""
     up = f"[*{CLI!r}, 'up', '-d'], cwd={str(sandbox.project)!r}, env={sandbox.env!r}, check=True"
     code = (
         "import os, subprocess, time\n"

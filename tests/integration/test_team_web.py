@@ -366,7 +366,7 @@ def test_a_state_is_valid_once_and_for_its_browser(provider: Provider) -> None:
 
 @pytest.mark.usefixtures("page")
 def test_claims_may_be_in_the_user_info(provider: Provider) -> None:
-    """OpenID Connect Core 5.4: claims of scopes are there in the code flow."""
+    """OpenID Connect Core 5.4: in the code flow, the user info has the claims of the scopes."""
     names = {"email": "bob", "email_verified": True, "preferred_username": "ann"}
     for claim, member in (("preferred_username", "ann"), ("email", "bob")):
         with signing_in(provider, claim) as browser:

@@ -127,7 +127,7 @@ def test_an_error_has_the_text_of_the_api(ann: Person) -> None:
 
 @pytest.mark.skipif(needs_claude.args[0] or version() < (2, 1, 330), reason="nothing counts them")
 def test_costs_equal_the_clients_own(ann: Person) -> None:
-    """Costs include compactions, which are in no transcript, agents, resumed runs and forks."""
+    """Costs include agents, resumed runs, forks, and compactions, which are in no transcript."""
     session = ask(ann, WORK)
     say(ann, "/compact", session)
     ask(ann, WITH_AGENT, session)
