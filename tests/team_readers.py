@@ -47,7 +47,7 @@ def write_session(home: HomeOfTeam, name: str) -> None:
                key_learnings="[]", open_ends="[]", requests=0, **of)  # fmt: skip
         for number, (skill, kind, success) in enumerate(
             (("run-tests", "tool", 1), ("run-tests", "typed", 1), ("lint", "typed", 0),
-             ("shop:pay", "typed", 1), ("run-tests", "tool", 0))
+             ("shop:pay", "typed", 1), ("run-tests", "tool", 0), ("deep:notes", "own_command", 1))
         ):  # fmt: skip
             insert(db, "skill_uses", skill=skill, kind=kind, success=success, arguments="-k pay",
                    created_at=at(number * 20 + 3), prompt_id="p", job_id=f"{name}{number}",
