@@ -12,7 +12,7 @@ from hivepipe.install.hook_entries import EVENTS, Form, entry
 _SCRIPTS = tuple(event.script for event in EVENTS)
 _LAUNCHER = re.compile(r"/.*/hivepipe/hooks/[0-9a-f]{16}/hook", re.DOTALL)
 
-# Entries of 1.0.0 name the interpreter and a script of the package.
+# Entries of 1.0.0 and before name the interpreter and a script of the package.
 _OLD_SCRIPT = re.compile(rf"/.*/({'|'.join(_SCRIPTS)})\.py", re.DOTALL)
 _OLD_START = """import sys
 try:
@@ -104,16 +104,23 @@ def _split(command: str) -> list[str]:
 
 def _is_old_start(args: list[str]) -> bool:
     script, hint = args[-2:] if len(args) > 2 else ("", "")
-    started = args[:-2] == ["-I", "-S", "-c", _OLD_START]
+    flags = args[:-2]
+    started = flags in (["-I", "-S"], ["-I", "-S", "-c", _OLD_START])
     return started and hint == _OLD_HINT and bool(_OLD_SCRIPT.fullmatch(script))
 
 
 def _is_old_shell(command: str) -> bool:
     words = _split(command)
-    if len(words) < 8:
+    if not command.endswith(f" {_OLD_HINT}") or len(words) < 4:
         return False
-    python, script = words[2], words[7]
+    if words[0] != "[":
+        python, *rest = words
+        return rest[:2] == ["-I", "-S"] and _is_old_run(python, rest[2:])
+    python, script = words[2], words[7] if len(words) > 7 else ""
     run = f"exec {shlex.join((python, '-I', '-S', script))} || exit 0 {_OLD_HINT}"
     there = f"[ -x {shlex.quote(python)} ] && [ -r {shlex.quote(script)} ]"
-    is_form = command == f"{there} && {run}"
-    return is_form and python.startswith("/") and bool(_OLD_SCRIPT.fullmatch(script))
+    return command == f"{there} && {run}" and _is_old_run(python, [script])
+
+
+def _is_old_run(python: str, script: list[str]) -> bool:
+    return python.startswith("/") and len(script) == 1 and bool(_OLD_SCRIPT.fullmatch(script[0]))

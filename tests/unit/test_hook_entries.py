@@ -192,6 +192,8 @@ OLD = {
     "1.0.0, shared": {
         "command": 'h=$(command -v hivepipe-hook) && exec "$h" pre_tool_use; exit 0 # hivepipe'
     },
+    "before": {"command": PY, "args": ["-I", "-S", SCRIPT, OLD_HINT]},
+    "before, shell": {"command": f"{RUN} {OLD_HINT}"},
 }
 
 
