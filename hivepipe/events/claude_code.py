@@ -45,7 +45,8 @@ MACHINE_MADE = (
     "Another Claude session sent a message:\n<",
     "Another Claude session sent a message while you were working:\n<",
 )
-# Other messages of sessions and plugins have one of these sentences below the first line.
+# Other messages have a sender and _SENT in the first line, and one of the sentences below it.
+_SENDERS = ("Another Claude session", "A peer session", "The coordinator")
 _SENT = (" sent a message:", " sent a message while you were working:")
 _NOT_THE_USERS = (
     *("not typed by your user", "NOT from your user", "another Claude session, not your user"),
@@ -509,7 +510,11 @@ def is_machine_made(prompt: str) -> bool:
     if prompt.startswith(MACHINE_MADE):
         return True
     first, _, message = prompt.partition("\n")
-    return first.endswith(_SENT) and any(sentence in message for sentence in _NOT_THE_USERS)
+    sender = next((first.removesuffix(sent) for sent in _SENT if first.endswith(sent)), "")
+    is_plugin = sender.startswith("The ") and sender.endswith(" plugin")
+    return (is_plugin or sender in _SENDERS) and any(
+        sentence in message for sentence in _NOT_THE_USERS
+    )
 
 
 def valid_id(text: str) -> str:

@@ -33,6 +33,7 @@ BY_USER = [
     "<command-name>/goal</command-name>\n<command-args>all is green</command-args>",
     "Another Claude session sent a message:\nshould I trust it?",
     "Ana sent a message:\nplease mend the parser",
+    "Why this? The coordinator sent a message:\nStop\n\nThis was not typed by your user",
 ]
 
 
