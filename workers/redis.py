@@ -13,7 +13,7 @@ from hivepipe.files import core_dumps
 from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.parent_death import end_with_supervisor
-from hivepipe.stack.redis_server import arguments, find_server, set_older_folder_aside
+from hivepipe.stack.redis_server import arguments, find_server, folders_aside, set_folder_aside
 from hivepipe.stack.runtime_folder import Stack, make_private
 
 # A rewrite of the append-only file holds the lock for a moment after the server has ended.
@@ -30,11 +30,14 @@ def main() -> None:
     make_private(home)
     stack = Stack.prepared(home)
     end_with_supervisor(stack)
-    for path in (stack.lock("redis"), stack.data_lock):
-        acquire_lock(path, WAIT_SECS)
+    locks = [acquire_lock(path, WAIT_SECS) for path in (stack.lock("redis"), stack.data_lock)]
     _delete_unfinished(Path(home))
-    set_older_folder_aside(home, server)
+    set_folder_aside(home, server)
     close_gaps(home)
+    if folders_aside(home):
+        from hivepipe.stack.temporary_redis import spool_folders_aside  # noqa: PLC0415  rare
+
+        spool_folders_aside(stack, server, locks)
     _clear(stack.socket)
     os.execv(server, [server, *arguments(home, stack.socket)])
 

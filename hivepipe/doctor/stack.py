@@ -24,7 +24,7 @@ from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import identity
-from hivepipe.stack.redis_server import install_command, version_of
+from hivepipe.stack.redis_server import folders_aside, install_command, version_of
 from hivepipe.stack.stack_processes import SUPERVISOR, value_or
 from hivepipe.stack.starter import read_starting
 from hivepipe.text.plurals import counted
@@ -40,6 +40,12 @@ def server(facts: Facts) -> Iterator[Finding]:
     if trouble:
         named = of_files("HIVEPIPE_REDIS_SERVER")
         yield Finding(trouble, "" if named else install_command())
+    for folder in folders_aside(str(facts.home)):
+        yield Finding(
+            f"events may wait in {folder}, which Redis could not load when it started: free disk "
+            "space, or repair it with `redis-check-aof`, then restart; or delete it",
+            "hivepipe restart",
+        )
 
 
 def server_version(facts: Facts) -> Iterator[Finding]:

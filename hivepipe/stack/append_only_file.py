@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes, regular
+from hivepipe.stack.redis_server import folders_aside
 
 _ARGUMENTS = re.compile(rb"\*(\d{1,9})\r\n").match
 _LENGTH = re.compile(rb"\$(\d{1,9})\r\n").match
@@ -24,7 +25,8 @@ _MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 def close_gaps(home: str) -> None:
     """Remove the gaps from the files of a Redis that does not run. An unwritable file stays."""
-    for path in Path(home, "appendonlydir").glob("*.incr.aof"):
+    folders = (Path(home, "appendonlydir"), *folders_aside(home))
+    for path in (path for folder in folders for path in folder.glob("*.incr.aof")):
         with suppress(OSError):
             if _may_have_gap(path) and (parts := [*_parts(read_bytes(path, ANY_SIZE))])[1:]:
                 _replace(path, Path(home, f"temp-{os.getpid()}.aof"), b"".join(parts))

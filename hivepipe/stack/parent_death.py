@@ -21,9 +21,15 @@ def end_with_supervisor(stack: Stack) -> None:
     """
     if sys.platform != "linux" or not stack.supervises_this_process():
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    end_with_parent()
     if not is_child_of_supervisor(stack):  # the supervisor ended before the call of prctl
         raise StackError("the supervisor was killed")
+
+
+def end_with_parent() -> None:
+    """Have the kernel send SIGTERM when the parent, or its thread that forked, ends; on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def is_child_of_supervisor(stack: Stack) -> bool:

@@ -53,12 +53,11 @@ def find_server(home: str = "") -> str:
         path for name in ([configured] if configured else _NAMES) for path in find_programs(name)
     ]
     paths = found if configured else [*found, *filter(None, [_packaged()])]
-    # The old server of an active environment comes first on PATH, before the system's.
-    is_newer = not (home and _older_wrote_last(home))
     versions = {}
+    # The old server of an active environment comes first on PATH, before the system's.
     for path in paths:  # each has to be executed, up to the first that fits
         versions[path] = version_of(path) or (0, 0, 0)
-        if versions[path] >= least and (versions[path] >= _FOLDER_SINCE) is is_newer:
+        if versions[path] >= _FOLDER_SINCE:
             return path
     suitable = [path for path in paths if versions[path] >= least]
     if suitable:
@@ -84,13 +83,24 @@ def _has_wheel() -> bool:
     return is_linux and sys.version_info < (3, 13)
 
 
-def set_older_folder_aside(home: str, server: str) -> None:
-    """Rename the folder of Redis 7 if an older Redis has written to its own file since.
+def set_folder_aside(home: str, server: str) -> None:
+    """Rename the folder of Redis 7 if it hides the file of an older Redis.
 
     Redis 7 would read only the folder. Without it, Redis 7 moves the file into a new folder.
     """
-    if _older_wrote_last(home) and (version_of(server) or OLDEST) >= _FOLDER_SINCE:
+    here = Path(home)
+    if not (here / "appendonly.aof").exists():
+        return
+    # Redis 7 begins this part when it has moved the file.
+    has_moved = any(here.glob("appendonlydir/*.incr.aof"))
+    if has_moved and (version_of(server) or OLDEST) >= _FOLDER_SINCE:
         os.rename(f"{home}/appendonlydir", f"{home}/appendonlydir.{time.time_ns()}")
+
+
+def folders_aside(home: str) -> list[Path]:
+    """Return the renamed folders; `temporary_redis.spool_folders_aside` deletes them."""
+    found = Path(home).glob("appendonlydir.*")
+    return sorted(path for path in found if path.suffix[1:].isdecimal())
 
 
 def _needs_folder(home: str) -> bool:
@@ -98,20 +108,8 @@ def _needs_folder(home: str) -> bool:
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """
-    folder, file = _last_writes(home)
-    return folder > file
-
-
-def _older_wrote_last(home: str) -> bool:
-    """Tell whether an older Redis wrote last, to a file that a newer one would ignore now."""
-    folder, file = _last_writes(home)
-    return 0 < folder <= file
-
-
-def _last_writes(home: str) -> tuple[float, float]:
-    """Return when Redis 7 last wrote to its folder, and an older Redis to its file; 0: never."""
     here = Path(home)
-    return _newest(here.glob("appendonlydir/*")), _newest([here / "appendonly.aof"])
+    return _newest(here.glob("appendonlydir/*")) > _newest([here / "appendonly.aof"])
 
 
 def _newest(paths: Iterable[Path]) -> float:

@@ -36,7 +36,7 @@ from hivepipe.stack.listening import listens
 from hivepipe.stack.lock import RETRY_SECS, acquire_lock, locked_file
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import PROCESSES, identity, processes_with, render
-from hivepipe.stack.redis_server import find_server
+from hivepipe.stack.redis_server import find_server, folders_aside
 from hivepipe.stack.registration import owner_id
 from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import (
@@ -333,8 +333,8 @@ def _refuse_special_files(home: Path) -> None:
 
     A link would redirect a log, and a pipe would block its writer.
     """
-    folders = (home / "logs", home / "appendonlydir")
-    inside = (*home.glob("logs/*.log*"), *home.glob("appendonlydir/*"))
+    folders = (home / "logs", home / "appendonlydir", *folders_aside(str(home)))
+    inside = (*home.glob("logs/*.log*"), *(path for each in folders[1:] for path in each.glob("*")))
     for path in (*folders, home / "appendonly.aof", home / "redis.lock", *inside):
         is_plain = path.is_dir() if path in folders else path.is_file()
         if path.is_symlink() or (path.exists() and not is_plain):

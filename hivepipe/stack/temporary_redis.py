@@ -1,21 +1,26 @@
 """A temporary Redis server on a home's append-only file, to change it while the stack is down."""
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from redis.exceptions import RedisError
 
 from hivepipe.errors import StackError
 from hivepipe.files import core_dumps
 from hivepipe.home import is_private_folder
+from hivepipe.queue.all_jobs import spool_jobs
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel
 from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.lock import acquire_lock, locked_folder
+from hivepipe.stack.parent_death import end_with_parent
 from hivepipe.stack.ping import answers
-from hivepipe.stack.redis_server import arguments, find_server, set_older_folder_aside
+from hivepipe.stack.redis_server import arguments, find_server, folders_aside, set_folder_aside
 from hivepipe.stack.runtime_folder import Stack, make_private
 
 TURN_SECS = 60.0
@@ -52,27 +57,51 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
     core_dumps.leave_none()
     try:
         program = find_server(stack.home)
-        set_older_folder_aside(stack.home, program)
+        set_folder_aside(stack.home, program)
         close_gaps(stack.home)
-        address = f"{stack.folder}/lone.sock"  # hooks do not use this address
-        server = subprocess.Popen(
-            [program, *arguments(stack.home, address)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=locks,
-            umask=0o077,
-        )
-        try:
-            _wait(server, stack.home, address)
+        spool_folders_aside(stack, program, locks)
+        with _server(stack, program, locks) as address:
             yield address
-        finally:
-            server.terminate()  # Redis writes and syncs its file first
-            server.wait(STOP_SECS)
-            Path(address).unlink(missing_ok=True)
     finally:
         for lock in locks:
             os.close(lock)
+
+
+def spool_folders_aside(stack: Stack, program: str, locks: list[int]) -> None:
+    """Move the jobs in the folders that were set aside into the spool, and delete the folders.
+
+    A folder stays if it cannot be loaded or the disk is full; `doctor` names it.
+    """
+    for folder in folders_aside(stack.home):
+        options = ("--appenddirname", folder.name)
+        with suppress(StackError, OSError, RedisError):
+            with _server(stack, program, locks, *options) as address, connect(address) as client:
+                spool_jobs(client, f"{stack.home}/spool")
+            os.sync()  # a power cut may come after the folder is deleted
+            # Without its list of files a folder is empty, even if the deletion is interrupted.
+            (folder / "appendonly.aof.manifest").unlink(missing_ok=True)
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _server(stack: Stack, program: str, locks: list[int], *options: str) -> Iterator[str]:
+    address = f"{stack.folder}/lone.sock"  # hooks do not use this address
+    server = subprocess.Popen(
+        [program, *arguments(stack.home, address), *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=locks,
+        umask=0o077,
+        preexec_fn=end_with_parent,  # else it would hold the locks after a kill
+    )
+    try:
+        _wait(server, stack.home, address)
+        yield address
+    finally:
+        server.terminate()  # Redis writes and syncs its file first
+        server.wait(STOP_SECS)
+        Path(address).unlink(missing_ok=True)
 
 
 def _wait(server: "subprocess.Popen[bytes]", home: str, address: str) -> None:

@@ -3,17 +3,32 @@
 import errno
 import os
 import resource
+import shutil
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
 
+from hivepipe.stack import redis_server
 from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import version_of
-from tests.conftest import Home, Writer, find_server, redis_files, redis_log, until
+from tests.conftest import (
+    Home,
+    Server,
+    Writer,
+    find_server,
+    fire,
+    redis_files,
+    redis_log,
+    unfinished,
+    until,
+)
+from tests.payloads import USER_PROMPT_SUBMIT, changed
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -42,9 +57,6 @@ def test_commands_around_a_short_write_are_loaded(private_home: Home, times: int
             assert set(client.keys()) == {b"before", b"meanwhile", b"after", *again}
     finally:
         server.end()
-
-
-SET = b"*3\r\n$3\r\nSET\r\n$6\r\n%s\r\n$1\r\n1\r\n"
 
 
 def fill_disk(client: redis.Redis, home: Home, name: str) -> None:
@@ -103,27 +115,55 @@ def test_only_gaps_and_what_they_cut_off_are_removed(
     assert [*private_home.path.iterdir()] == [path.parent]
 
 
-def test_the_file_of_an_older_server_is_loaded_beside_an_older_folder(private_home: Home) -> None:
-    """Redis 7 would ignore such a file while the folder is there."""
-    if (version_of(find_server()) or ())[:1] < (7,):
-        pytest.skip("Redis 6.2 does not use the folder")
-    home = private_home
-    settings = home.root / ".config/hivepipe/config.toml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(f'redis_server = "{find_server()}"\n')  # not a Redis 6.2 of this machine
-    part = home.path / "appendonlydir" / "appendonly.aof.1.incr.aof"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(SET % b"folder")
-    os.utime(part, (1, 1))
-    (home.path / "appendonly.aof").write_bytes(SET % b"older!")
-    server = Writer(home, "redis")
-    server.start()
-    try:
+def test_jobs_that_wait_in_the_files_of_two_servers_are_processed_once(
+    private_home: Home, writer: Writer, new_worker: Callable[[str], Writer], tmp_path: Path
+) -> None:
+    """Redis 7 would ignore the file of Redis 6.2 beside its own folder."""
+    home, newer, older = private_home, find_server(), redis_server._packaged()
+    if not older or (version_of(newer) or ())[:1] < (7,):
+        pytest.skip("needs Redis 7 and the 6.2 of the extra `embedded`")
+    for path in (home.path, Path(home.address).parent.parent, Path(home.address).parent):
+        path.mkdir(mode=0o700, exist_ok=True)
+    for program in (newer, older):
+        command = [program, *redis_server.arguments(str(home.path), home.address)]
+        server = Server(home, home.address, command)
+        server.start()
+        fire("UserPromptSubmit", changed(USER_PROMPT_SUBMIT, prompt=f"from {program}"), home.env)
+        until(lambda: b"rq:queue" in redis_log(home.path), "no job")
+        assert not home.spool
+        server.end(signal.SIGKILL)
+    folder = home.path / "appendonlydir"
+    shutil.copytree(folder, tmp_path / "kept")
+    (home.path / "appendonlydir.1").mkdir()  # a deletion was interrupted
+    users = shutil.copytree(folder, home.path / "appendonlydir.backup")
+    own = new_worker("redis")
+    for _ in range(2):
+        own.start()
         until(lambda: answers(home.address), "no Redis")
-        with redis.Redis(unix_socket_path=home.address) as client:
-            assert client.keys() == [b"older!"]
-    finally:
-        server.end()
-    (kept,) = home.path.glob("appendonlydir.*/*")
-    assert kept.read_bytes() == SET % b"folder"
-    assert not why_not_ours(str(home.path), str(kept.relative_to(home.path)))
+        assert not redis_server.folders_aside(str(home.path))
+        writer.start()
+        until(lambda: not home.spool and home.count("prompts") == 2, "a prompt is missing")
+        until(lambda: not unfinished(server), "a job waits")
+        assert home.count("prompts") == 2
+        writer.end()
+        own.end()
+        shutil.copytree(tmp_path / "kept", f"{folder}.2")  # as if killed before the deletion
+    assert [*users.iterdir()]
+
+
+def test_a_folder_that_cannot_be_loaded_stays_and_is_named(
+    private_home: Home, new_worker: Callable[[str], Writer]
+) -> None:
+    home = private_home
+    part = home.path / "appendonlydir.1" / "appendonly.aof.1.incr.aof"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"damaged")
+    manifest = part.with_name("appendonly.aof.manifest")
+    manifest.write_text(f"file {part.name} seq 1 type i\n")
+    own = new_worker("redis")
+    own.start()
+    until(lambda: answers(home.address), "no Redis")
+    own.end()
+    assert part.read_bytes() == b"damaged"
+    assert not why_not_ours(str(home.path), str(part.relative_to(home.path)))
+    assert str(part.parent) in home.command("doctor", expect=None)
