@@ -20,7 +20,7 @@ _NAMES = (
     r"backups/hive-before-\d+-\d+\.db",
     r"\.(backup|restore)-\w{8}/.+",  # a killed process left it
     rf"logs/(({_PROCESS})\.log(\.\d+)?|(deletions|actions)\.log(\.1)?)",
-    r"appendonly\.aof|appendonlydir(\.\d+)?/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
+    r"appendonly\.aof|appendonlydir(\.\d{19})?/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?|intake\.slot",
     r"followed-folders|claude-folders|guard-mode|shared-root-silent|status-line\.json|uplink\.json",
     r"redaction\.key|hook-settings\.json|trusted\.json|\.active_session|sessions/\.session_\d+",

@@ -98,9 +98,12 @@ def set_folder_aside(home: str, server: str) -> None:
 
 
 def folders_aside(home: str) -> list[Path]:
-    """Return the renamed folders; `temporary_redis.spool_folders_aside` deletes them."""
-    found = Path(home).glob("appendonlydir.*")
-    return sorted(path for path in found if path.suffix[1:].isdecimal())
+    """Return the renamed folders; `temporary_redis.spool_folders_aside` deletes them.
+
+    A user's copy has a shorter number, such as a date, and a link leads to files of another.
+    """
+    found = Path(home).glob("appendonlydir." + "[0-9]" * 19)  # nanoseconds since 1970
+    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
 
 
 def _needs_folder(home: str) -> bool:

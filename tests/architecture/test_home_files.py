@@ -24,7 +24,7 @@ EXAMPLES = {
     "tasks/sessions/<session>": "tasks/sessions/abc",
     "spool/<event time>_<pid>.raw": "spool/01760000000000000000_42.raw",
     "appendonlydir/": "appendonlydir/appendonly.aof.1.incr.aof",
-    "appendonlydir.<time>/": "appendonlydir.1234567/appendonly.aof.manifest",
+    "appendonlydir.<time>/": "appendonlydir.1234567890123456789/appendonly.aof.manifest",
     "tasks/told/": "tasks/told/0123456789abcdef",
     "backups/": "backups/hive-before-0050-42.db",
     "recall/": "recall/told-0123456789abcdef",

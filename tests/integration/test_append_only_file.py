@@ -134,8 +134,11 @@ def test_jobs_that_wait_in_the_files_of_two_servers_are_processed_once(
         server.end(signal.SIGKILL)
     folder = home.path / "appendonlydir"
     shutil.copytree(folder, tmp_path / "kept")
-    (home.path / "appendonlydir.1").mkdir()  # a deletion was interrupted
-    users = shutil.copytree(folder, home.path / "appendonlydir.backup")
+    aside = Path(f"{folder}.1234567890123456789")
+    aside.mkdir()  # a deletion was interrupted
+    users = [shutil.copytree(folder, f"{folder}.{suffix}") for suffix in ("backup", "20261127")]
+    link = Path(f"{folder}.1234567890123456780")
+    link.symlink_to(shutil.copytree(folder, tmp_path / "another"))
     own = new_worker("redis")
     for _ in range(2):
         own.start()
@@ -147,15 +150,16 @@ def test_jobs_that_wait_in_the_files_of_two_servers_are_processed_once(
         assert home.count("prompts") == 2
         writer.end()
         own.end()
-        shutil.copytree(tmp_path / "kept", f"{folder}.2")  # as if killed before the deletion
-    assert [*users.iterdir()]
+        shutil.copytree(tmp_path / "kept", aside)  # as if killed before the deletion
+    parts = sorted(os.listdir(tmp_path / "kept"))
+    assert all(sorted(os.listdir(each)) == parts for each in (*users, link))
 
 
 def test_a_folder_that_cannot_be_loaded_stays_and_is_named(
     private_home: Home, new_worker: Callable[[str], Writer]
 ) -> None:
     home = private_home
-    part = home.path / "appendonlydir.1" / "appendonly.aof.1.incr.aof"
+    part = home.path / "appendonlydir.1234567890123456789" / "appendonly.aof.1.incr.aof"
     part.parent.mkdir(parents=True)
     part.write_bytes(b"damaged")
     manifest = part.with_name("appendonly.aof.manifest")
