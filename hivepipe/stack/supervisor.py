@@ -111,9 +111,10 @@ def start(stack: Stack) -> None:
 
 
 def runs_without(stack: Stack) -> bool:
-    """Tell whether the stack's own Redis answers or is starting without a supervisor (Procfile).
+    """Tell whether the stack's own Redis listens or is starting without a supervisor (Procfile).
 
-    A Procfile may start the writer first. A socket that a killed supervisor left gives False.
+    A Procfile may start the writer first. A socket that a killed supervisor left gives False. A
+    Redis that is busy for seconds listens, too.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):
         return False
@@ -121,7 +122,7 @@ def runs_without(stack: Stack) -> bool:
     if SUPERVISOR in found:
         return False
     started = [*found.get("redis", []), *found.get("writer", [])]
-    return bool(ping(stack.socket)) or any(map(_is_new, started))
+    return listens(stack.socket) or any(map(_is_new, started))
 
 
 def _is_new(process: psutil.Process) -> bool:
