@@ -113,8 +113,7 @@ def start(stack: Stack) -> None:
 def runs_without(stack: Stack) -> bool:
     """Tell whether the stack's own Redis listens or is starting without a supervisor (Procfile).
 
-    A Procfile may start the writer first. A socket that a killed supervisor left gives False. A
-    Redis that is busy for seconds listens, too.
+    The writer may start first, and Redis may be busy. A killed supervisor leaves its socket.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):
         return False
