@@ -8,8 +8,8 @@ Claude Code escapes these tags in a pasted text. On the hook path, for long prom
 LEAST_CHARS = 200  # kept of each paste, in whole words
 CUT = " […]\n"
 LONGEST_WORD = 100
-# Characters of tokens and of URLs with a password
-_IN_TOKENS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&*+-./:=?@^_~"
+# Characters of tokens, URLs and passwords: ASCII, but no blank and no quote around a JSON string
+_IN_TOKENS = "".join(map(chr, range(0x21, 0x7F))).replace('"', "")
 _OPENING, _CLOSING = "<pasted_content id=", "</pasted_content id="
 
 
