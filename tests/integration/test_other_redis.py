@@ -18,7 +18,7 @@ from hivepipe.home import read_record
 from hivepipe.queue.claims import accounts
 from hivepipe.stack.other_redis import claim, trouble
 from tests.conftest import ROOT, find_server
-from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
+from tests.sandbox import ONE_OF_EACH, Sandbox, command_lines, eventually
 
 PASSWORD = "p@ss/word"
 URL_PASSWORD = "p%40ss%2Fword"
@@ -183,14 +183,21 @@ def test_only_the_forwarder_connects_to_a_remote_redis(
     # The restarted Redis has lost its data; without an owner the stack would not start again.
     eventually(lambda: theirs.client(2).exists("hivepipe:owner"))
     kill_all(sandbox)
+    # A hook that found no forwarder without their Redis delayed the next start.
+    eventually(lambda: not has_starter(sandbox))
     for file in sandbox.run_folder.rglob("starting"):
-        file.unlink()  # a hook that found no forwarder without their Redis delayed the next start
+        file.unlink()
     sandbox.fire("s-7")
     eventually(lambda: counts(sandbox) == whole)
     eventually(lambda: len(sandbox.sessions()) == 7)
     sandbox.run("down")
     assert counts(sandbox) == {}
     assert sandbox.status(expect=1)["failed_start"] is None
+
+
+def has_starter(sandbox: Sandbox) -> bool:
+    words = ("hivepipe.stack.starter", str(sandbox.run_folder))
+    return any(all(word in line for word in words) for _, line in command_lines())
 
 
 def kill_all(sandbox: Sandbox) -> None:
