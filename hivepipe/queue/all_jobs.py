@@ -1,6 +1,7 @@
 """Read the jobs of a Redis, and write them into a spool, from which another Redis gets them."""
 
 import re
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from redis import Redis
 
-from hivepipe.errors import BadEnvelopeError, StackError
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError, StackError
 from hivepipe.events.job_plan import Message, queue_of
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import Place
@@ -63,7 +64,11 @@ def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
             continue
         with suppress(BadEnvelopeError, RecursionError):  # not a job of hivepipe
             text = envelope_text(data)
-            job = read_envelope(text)
+            try:
+                job = read_envelope(text)
+            except NewerEnvelopeError:  # it waits in the spool until hivepipe is upgraded
+                yield time.time_ns(), Message(id.decode(), "", "medium", "", "", text)
+                continue
             message = Message(job.id, "", queue_of(job.priority), job.operation, "", text)
             yield job.event_time_ns, message
 

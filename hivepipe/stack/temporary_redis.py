@@ -99,8 +99,11 @@ def _server(stack: Stack, program: str, locks: list[int], *options: str) -> Iter
         _wait(server, stack.home, address)
         yield address
     finally:
-        server.terminate()  # Redis writes and syncs its file first
-        server.wait(STOP_SECS)
+        # Redis syncs its file first. On a slow disk it is killed: what it confirmed is in the file.
+        for end in (server.terminate, server.kill):
+            end()
+            with suppress(subprocess.TimeoutExpired):
+                server.wait(STOP_SECS)
         Path(address).unlink(missing_ok=True)
 
 

@@ -1,6 +1,7 @@
 """Redis' append-only file after a full disk."""
 
 import errno
+import json
 import os
 import resource
 import shutil
@@ -12,11 +13,18 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
 
-from hivepipe.stack import redis_server
+from hivepipe.errors import NewerEnvelopeError
+from hivepipe.events.job_plan import ENVELOPE_VERSION
+from hivepipe.queue.all_jobs import spool_jobs
+from hivepipe.queue.client import job_data
+from hivepipe.queue.connection import connect
+from hivepipe.queue.spooled import read_spool_file, spool_files
+from hivepipe.stack import redis_server, temporary_redis
 from hivepipe.stack.append_only_file import close_gaps
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import version_of
+from hivepipe.stack.runtime_folder import Stack
 from tests.conftest import (
     Home,
     Server,
@@ -171,3 +179,32 @@ def test_a_folder_that_cannot_be_loaded_stays_and_is_named(
     assert part.read_bytes() == b"damaged"
     assert not why_not_ours(str(home.path), str(part.relative_to(home.path)))
     assert str(part.parent) in home.command("doctor", expect=None)
+
+
+def test_a_job_of_a_newer_hivepipe_is_spooled_until_an_upgrade(
+    private_home: Home, new_server: Callable[[Home], Server], tmp_path: Path
+) -> None:
+    newer = {"v": ENVELOPE_VERSION + 1, "new": "format"}
+    with new_server(private_home).client() as client:
+        client.hset("rq:job:abc123", "data", job_data(json.dumps(newer)))
+        spool_jobs(client, str(tmp_path))
+    (file,) = spool_files(tmp_path)
+    assert json.loads(file.read_bytes())["jobs"][0]["envelope"] == newer
+    with pytest.raises(NewerEnvelopeError):
+        read_spool_file(file)
+
+
+def test_a_temporary_redis_that_does_not_stop_is_killed(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temporary_redis, "STOP_SECS", 0.1)
+    private_home.path.mkdir(mode=0o700)
+    stack = Stack.prepared(str(private_home.path))
+    with temporary_redis.temporary_redis(stack) as address, connect(address) as client:
+        client.set("kept", "1")
+        process = psutil.Process(client.info("server")["process_id"])
+        process.suspend()
+    gone, _ = psutil.wait_procs([process], 10)
+    assert gone
+    with temporary_redis.temporary_redis(stack) as address, connect(address) as client:
+        assert client.get("kept") == b"1"
