@@ -32,7 +32,7 @@ def main() -> None:
     end_with_supervisor(stack)
     locks = [acquire_lock(path, WAIT_SECS) for path in (stack.lock("redis"), stack.data_lock)]
     _delete_unfinished(Path(home))
-    set_folder_aside(home, server)
+    set_folder_aside(home)
     close_gaps(home)
     if folders_aside(home):
         from hivepipe.stack.temporary_redis import spool_folders_aside  # noqa: PLC0415  rare

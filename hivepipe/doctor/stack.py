@@ -42,8 +42,9 @@ def server(facts: Facts) -> Iterator[Finding]:
         yield Finding(trouble, "" if named else install_command())
     for folder in folders_aside(str(facts.home)):
         yield Finding(
-            f"events may wait in {folder}, which Redis could not load when it started: free disk "
-            "space, or repair it with `redis-check-aof`, then restart; or delete it",
+            f"events may wait in {folder}, which Redis could not load when it started: install "
+            "Redis 7 or later, free disk space, or repair it with `redis-check-aof`, then restart; "
+            "or delete it",
             "hivepipe restart",
         )
 

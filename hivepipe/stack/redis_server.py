@@ -83,17 +83,15 @@ def _has_wheel() -> bool:
     return is_linux and sys.version_info < (3, 13)
 
 
-def set_folder_aside(home: str, server: str) -> None:
-    """Rename the folder of Redis 7 if it hides the file of an older Redis.
+def set_folder_aside(home: str) -> None:
+    """Rename the folder of Redis 7 if an older Redis has written its file after it.
 
-    Redis 7 would read only the folder. Without it, Redis 7 moves the file into a new folder.
+    Redis 7 would read only the folder, and an older one only the file. Without the folder, Redis 7
+    moves the file into a new one.
     """
     here = Path(home)
-    if not (here / "appendonly.aof").exists():
-        return
-    # Redis 7 begins this part when it has moved the file.
-    has_moved = any(here.glob("appendonlydir/*.incr.aof"))
-    if has_moved and (version_of(server) or OLDEST) >= _FOLDER_SINCE:
+    # Redis 7 begins the part `incr` when it has moved the file.
+    if (here / "appendonly.aof").exists() and any(here.glob("appendonlydir/*.incr.aof")):
         os.rename(f"{home}/appendonlydir", f"{home}/appendonlydir.{time.time_ns()}")
 
 

@@ -57,7 +57,7 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
     core_dumps.leave_none()
     try:
         program = find_server(stack.home)
-        set_folder_aside(stack.home, program)
+        set_folder_aside(stack.home)
         close_gaps(stack.home)
         spool_folders_aside(stack, program, locks)
         with _server(stack, program, locks) as address:

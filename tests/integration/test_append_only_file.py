@@ -181,6 +181,27 @@ def test_a_folder_that_cannot_be_loaded_stays_and_is_named(
     assert str(part.parent) in home.command("doctor", expect=None)
 
 
+def test_a_folder_of_redis_7_that_only_an_older_redis_finds_is_named(
+    private_home: Home, new_worker: Callable[[str], Writer]
+) -> None:
+    home, older = private_home, redis_server._packaged()
+    if not older:
+        pytest.skip("needs the 6.2 of the extra `embedded`")
+    part = home.path / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"")
+    os.utime(part, (1, 1))
+    (home.path / "appendonly.aof").write_bytes(b"")
+    home.env["PATH"] = os.path.dirname(older)
+    own = new_worker("redis")
+    own.start()
+    until(lambda: answers(home.address), "no Redis")
+    own.end()
+    (aside,) = redis_server.folders_aside(str(home.path))
+    assert (aside / part.name).exists()
+    assert f"{aside}, which Redis could not load" in home.command("doctor", expect=None)
+
+
 def test_a_job_of_a_newer_hivepipe_is_spooled_until_an_upgrade(
     private_home: Home, new_server: Callable[[Home], Server], tmp_path: Path
 ) -> None:
