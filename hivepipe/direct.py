@@ -1,10 +1,11 @@
 """Apply spooled events to the store without Redis: the direct path and `hivepipe drain`.
 
 With HIVEPIPE_USE_QUEUE=false a hook spools its event and starts `python -I -m hivepipe.direct
-<file>`. A file is removed from the spool when all its jobs are applied. A failed one stays.
+<file>`. A file is removed from the spool when all its jobs are applied. If a job fails, the file
+stays.
 
-One such process per home works at a time, and also applies the files of waiting processes.
-Otherwise fifty concurrent hooks would wait for each other's transactions.
+Only one such process per home works at a time. It also applies the files of the processes that
+wait. Otherwise fifty concurrent hooks would wait for each other's transactions.
 """
 
 import os
@@ -49,7 +50,7 @@ FILES_PER_TRANSACTION = 100
 
 @dataclass
 class Report:
-    """The results per spool file; `failed` and `set_aside` give the reasons."""
+    """The results; `applied` counts files, `failed` and `set_aside` map a file to the reason."""
 
     applied: int = 0
     failed: dict[Path, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ def _is_slow(spooled: SpooledJob) -> bool:
 
 
 def _write(db: Database, spooled: SpooledJob) -> str:
-    """Execute one write; return an error or ""."""
+    """Execute a job that writes to the store; return an error text or ""."""
     if any(is_applied(db, twin) for twin in spooled.message.twins.split()):
         return ""
     fault = own_fault(db, spooled.envelope)
@@ -112,7 +113,7 @@ def _write(db: Database, spooled: SpooledJob) -> str:
 
 
 def _work(context: JobContext, job: Envelope) -> str:
-    """Execute one slow job; return an error or ""."""
+    """Execute a job outside of a transaction; return an error text or ""."""
     try:
         execute_slow(context, job)
     except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
@@ -121,7 +122,7 @@ def _work(context: JobContext, job: Envelope) -> str:
 
 
 def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
-    """Return the jobs of installed operations that follow from these jobs."""
+    """Return the jobs that operations of installed packages add to these jobs."""
     parents = [job.envelope for job in spooled]
     messages = [each for job in parents for each in follow_ups(job, custom_jobs(job))]
     return [read_envelope(message.envelope) for message in messages]
@@ -166,7 +167,7 @@ def _set_aside(path: Path, reason: str, report: Report) -> None:
 
 
 def apply_in_turn(home: str, path: Path) -> None:
-    """Apply a file and all others in the spool, unless another process is doing that.
+    """Apply a file and all others in the spool, unless another process is applying the spool.
 
     The process with the lock lists the spool again after releasing it, so that no file is missed.
     """

@@ -1,4 +1,4 @@
-"""The errors. Messages are meant for people; the command line prints them and exits with 1."""
+"""The errors of hivepipe. Their messages are for people: a command prints one and exits with 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -196,7 +196,7 @@ class MissingParentError(JobError):
 
 @contextmanager
 def os_error_as(kind: type[HivepipeError], what: str) -> Iterator[None]:
-    """Raise an OSError of the block as `kind`, with `what` and the reason as its message."""
+    """Turn an OSError in the `with` block into a `kind` with the message "`what`: reason"."""
     try:
         yield
     except OSError as error:

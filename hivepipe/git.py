@@ -1,4 +1,4 @@
-"""The only caller of git. It makes read-only queries and runs no program that a repository sets."""
+"""Run git: read-only queries, which start no program that a repository's configuration names."""
 
 import os
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _NO_REPOSITORY = b"not a git repository"
 def ask(folder: str, *words: str, variables: Variables = NONE) -> CompletedProcess[bytes] | None:
     """Run git in a folder; return None if git is missing or does not answer in time.
 
-    Only `variables` can select a repository other than the folder's.
+    The environment of this process cannot select another repository; `variables` can.
     """
     git = find_program("git")
     if git is None:

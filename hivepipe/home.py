@@ -1,6 +1,7 @@
 """Locations: registration record, project, home, logs, socket.
 
-One small file per known project, outside the project, is the only trusted source about it:
+The record of a project is a small file outside the project. No other source about the project is
+trusted:
 
     <state>/hivepipe/projects/<hash of the real path>     key=value lines, mode 0600
         home     folder of the database, the spool, the instance files
@@ -17,8 +18,8 @@ One small file per known project, outside the project, is the only trusted sourc
 A project's home lies in the user's data folder, because git overwrites and deletes ignored files. A
 home made by 1.0.0 is the folder `.hive-mind` of the project.
 
-`HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home. On the
-hook path, so it uses `posix` instead of `os`.
+`HIVEPIPE_HOME` overrides the record's home; the socket then comes from the record of that home.
+Hooks import this module, so it uses `posix` instead of `os`.
 """
 
 import posix
@@ -63,7 +64,7 @@ class Place:
 
 
 def locate(project: str, *, of_a_hook: bool = False) -> Place:
-    """Return the place of a project folder (an absolute path, which may be gone)."""
+    """Return the locations for `project`, an absolute path whose folder may be gone."""
     root = real_path(project)
     checkout, record = nearest_record(root)
     override = variable("HIVEPIPE_HOME")
@@ -83,7 +84,7 @@ def locate(project: str, *, of_a_hook: bool = False) -> Place:
 
 
 def locate_for_hook(project: str) -> Place:
-    """Return the place of a project for a hook, which writes nothing in a work tree."""
+    """Return the locations for a hook in a project; a hook writes nothing in a work tree."""
     place = locate(project, of_a_hook=True)
     if is_in_project(place.home):
         outside = home_of_project(project_of(place.home))
@@ -92,7 +93,7 @@ def locate_for_hook(project: str) -> Place:
 
 
 def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
-    """Tell whether a clone may contain this home: it is in a work tree and not registered."""
+    """Tell whether a clone may contain this home: the home is in a work tree and not registered."""
     if is_in_project(home) or read_record(home):
         return False
     for path in (home, f"{real_path(named.rpartition('/')[0])}/"):
@@ -108,7 +109,7 @@ def default_home() -> str:
 
 
 def home_of_project(project: str) -> str:
-    """Return the path of a project's home, which contains the project's name."""
+    """Return the path of a project's home; the path contains the project's name."""
     name = project.rsplit("/", 1)[1]
     plain = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name])
     return f"{data_folder()}/projects/{plain[:LONGEST_NAME]}-{short_hash(project)}"
@@ -127,7 +128,7 @@ def tree_of(home: str) -> str:
 
 
 def project_of(home: str) -> str:
-    """Return the project that this home belongs to, or "" for none or several."""
+    """Return the project that this home belongs to, or "" if it belongs to none or to several."""
     if is_in_project(home):
         return home.removesuffix(IN_PROJECT)
     return read_record(home).get("project", "")
@@ -141,12 +142,12 @@ def logs_folder(home: str) -> str:
 
 
 def kept_folder(home: str) -> str:
-    """Return the folder of a home's archives and exports."""
+    """Return the folder that holds a home's archives and exports."""
     return kept_in(home, tree_of(home))
 
 
 def kept_in(home: str, tree: str) -> str:
-    """Return the folder of archives and exports: in `tree`, or in the home if `tree` is ""."""
+    """Return the folder of archives and exports: below `tree`, or the home if `tree` is ""."""
     return f"{tree}{KEPT_IN_PROJECT}" if tree else f"{home}/archive"
 
 
@@ -299,9 +300,10 @@ def owner_over_root(path: str) -> int:
 
 
 def environment_of(home: str) -> dict[bytes, bytes]:
-    """Return the environment of a home's processes, without variables of the hook.
+    """Return the environment for processes of a home, without the variables of the calling hook.
 
-    If none was recorded, as in a work tree, it contains only the user's folders.
+    If the home has no recorded environment, as in a work tree, return only PATH and the variables
+    of the user's folders.
     """
     path = "" if is_in_project(home) else f"{home}/environment"
     lines = read_small(path, LARGEST_ENVIRONMENT).splitlines()
@@ -317,7 +319,7 @@ def environment_of(home: str) -> dict[bytes, bytes]:
 def real_path(path: str) -> str:
     """Resolve links as the kernel does; a missing folder keeps its name.
 
-    The process changes to the folder and back: the only portable way without `os.path`.
+    The process changes to the folder and back, which is the only portable way without `os.path`.
     """
     with _CHANGES_FOLDER:
         try:

@@ -1,7 +1,7 @@
 """Find programs in the absolute folders of PATH only, run them, and check or end their processes.
 
-A relative entry, such as `.` or `node_modules/.bin`, names a folder of the current project: a clone
-could contain a `git` or a `redis-server` there.
+A relative entry of PATH, such as `.` or `node_modules/.bin`, names a folder of the current project.
+A cloned project could contain its own `git` or `redis-server` there.
 """
 
 import os
@@ -42,7 +42,7 @@ def find_programs(name: str) -> Iterator[str]:
 
 
 def module(name: str, *arguments: object) -> list[str]:
-    """Return the command line of a module in this Python: isolated, and in UTF-8 in any locale."""
+    """Return the command line that runs a module in this Python: isolated, and always in UTF-8."""
     return [sys.executable, "-I", "-X", "utf8", "-m", name, *map(str, arguments)]
 
 
@@ -51,7 +51,7 @@ def run_to_end(
 ) -> "subprocess.CompletedProcess[bytes] | None":
     """Run a program without input; return None if it cannot be started or takes longer than `secs`.
 
-    Its exit code is not checked. `env` is its environment, by default the environment of this
+    The exit code is not checked. `env` is the program's environment, by default that of this
     process.
     """
     try:
@@ -79,9 +79,9 @@ def process_exists(pid: int) -> bool:
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
-    """Kill a process that leads its own group, with its children, and close its pipes.
+    """Kill a process that leads its own group, and all of the group; close the process's pipes.
 
-    While it runs, its children in other groups are found and killed too, except stacks.
+    If the process is still running, also kill its descendants in other groups, except stacks.
     """
     try:
         if process.poll() is None:
@@ -96,9 +96,9 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
 
 
 def _end_children(pid: int) -> None:
-    """Suspend a process, so that it starts no further ones, and kill all its descendants.
+    """Suspend a process, so that it starts no other process, and kill all its descendants.
 
-    Descendants whose parent has ended are found only by a subreaper.
+    A descendant whose parent has ended is found only if this process is a subreaper.
     """
     psutil = import_module("psutil")  # 1.4 MB of memory, and rarely needed
     with suppress(psutil.Error):
@@ -112,7 +112,7 @@ def _end_children(pid: int) -> None:
 
 
 def _stack_of(process: Any) -> list[Any]:
-    """Return a stack's supervisor and its programs, or [] for another process.
+    """Return the processes of a stack if `process` is its supervisor, else [].
 
     A stack serves all sessions of a project, not only the program that started it.
     """
@@ -135,7 +135,7 @@ def _kill(process: Any) -> bool:
 
 
 class Child:
-    """A running program, its output so far, and the end of its stderr."""
+    """A running program: its output so far, and the last part of its stderr."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", selector: selectors.BaseSelector
@@ -151,7 +151,7 @@ class Child:
         return self._process.poll()
 
     def has_ended(self) -> bool:
-        """Read the output for up to LOOK_EVERY_SECS; tell whether the program had ended before.
+        """Read output for up to LOOK_EVERY_SECS; tell whether the program had ended before that.
 
         The program's own children may keep the pipes open longer.
         """
@@ -184,8 +184,8 @@ def running(
 ) -> Iterator[Child]:
     """Run a program in its own group with data on stdin; at the end, kill the whole group.
 
-    With `env`, it runs in that environment and in the folder `/`. Raise OSError, ValueError or
-    IndexError if it cannot be started.
+    With `env`, the program gets that environment and the working folder `/`. Raise OSError,
+    ValueError or IndexError if the program cannot be started.
     """
     process = subprocess.Popen(
         words,

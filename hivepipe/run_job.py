@@ -115,7 +115,7 @@ def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:
 
 
 def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
-    """Record that the effect is committed, and trigger the cleanup that follows."""
+    """Record that the job's effect is committed, and trigger the cleanup that follows from it."""
     if job.operation == TICK:
         count_tick(connection)
         return

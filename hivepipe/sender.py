@@ -1,7 +1,7 @@
 """The process that Claude Code started for the current event, with its environment.
 
-It is this process, or the client that sent the event to the intake or wrote it to the spool. On the
-hook path.
+The sender is this process, unless a native hook sent the event to the process `intake` or wrote it
+to the spool: then it is that hook. Hooks import this module.
 """
 
 import posix
@@ -18,7 +18,7 @@ class Sender:
     __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
     def __init__(self, pid: int, parent: int, time_ns: int) -> None:
-        """Set what the client sent; `time_ns` is when it had read the event."""
+        """Set the values that the client sent; `time_ns` is when the client had read the event."""
         self.pid = pid
         self.parent = parent
         self.time_ns = time_ns
@@ -48,7 +48,7 @@ def parent() -> int:
 
 
 def stat_of(pid: int) -> str | None:
-    """Return the text of /proc/<pid>/stat that the sender sent, or None for this process."""
+    """Return the /proc/<pid>/stat that the sender sent, or None if this process is the sender."""
     return _now.stats.get(pid, "") if _now else None
 
 
@@ -58,12 +58,12 @@ def is_gone() -> bool:
 
 
 def place() -> tuple[str, str, str] | None:
-    """Return the sender's project, home and registration record; None means to look them up."""
+    """Return the sender's project, home and record, or None if they must be looked up."""
     return None if is_gone() or _now is None else _now.place
 
 
 def time_ns() -> int:
-    """Return when the sender had read the event, or the current time for this process."""
+    """Return when the sender had read the event; if this process is the sender, the time now."""
     return _now.time_ns if _now else time.time_ns()
 
 

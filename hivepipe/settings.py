@@ -1,7 +1,7 @@
 """Settings from the environment and `config.toml`. Only this module reads the environment.
 
 `hivepipe.config.config_file` reads the files, compiles them for the hooks, and passes their values
-to `use`. On the hook path.
+to `use`. Hooks import this module.
 """
 
 from _thread import _local
@@ -85,7 +85,7 @@ _of_thread.values = None  # without this, each look-up would raise and catch an 
 
 
 def use(values: dict[str, str]) -> None:
-    """Set the values of the files, by names of variables; the environment takes precedence."""
+    """Set the values read from config files, by variable name; the environment takes precedence."""
     _from_files.clear()
     _from_files.update(values)
 
@@ -101,7 +101,7 @@ def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
 
 
 def of_one_home(environment: "Mapping[bytes, bytes]") -> dict[str, str]:
-    """Return the variables in a stack's environment that apply to its home alone."""
+    """Return those variables in a stack's environment that concern only one home."""
     return {
         name: value.decode("utf-8", "surrogateescape")
         for name in _OF_ONE_HOME
@@ -111,7 +111,7 @@ def of_one_home(environment: "Mapping[bytes, bytes]") -> dict[str, str]:
 
 
 def in_use() -> dict[str, str]:
-    """Return the values of the files, as `use` set them."""
+    """Return the values read from the config files, as `use` received them."""
     return {**_from_files}
 
 
@@ -121,14 +121,14 @@ def _values() -> dict[str, str]:
 
 
 def variable(name: str) -> str | None:
-    """Return the variable or an alias, else the value in a file, else None; "" means unset."""
+    """Return the variable or an alias, else the value in a config file, else None; "" is unset."""
     if name in _OF_ONE_HOME and getattr(_of_thread, "values", None) is not None:
         return _values().get(name)
     return environment(name) or _values().get(name)
 
 
 def of_files(name: str) -> str | None:
-    """Return the value in the files, or None; the environment is ignored."""
+    """Return the value in the config files, or None; the environment is ignored."""
     return _values().get(name)
 
 
@@ -167,7 +167,8 @@ def everything() -> dict[str, str]:
 def inherited() -> dict[bytes, bytes]:
     """Return the environment for the processes of a stack.
 
-    Locales of another encoding are left out: paths are in UTF-8, as Claude Code writes them.
+    Locale variables with another encoding than UTF-8 are left out, because Claude Code writes paths
+    in UTF-8.
     """
     kept = {
         name: value
@@ -195,22 +196,22 @@ def folder_variables() -> dict[bytes, bytes]:
 
 
 def switched_on(name: str) -> bool:
-    """Tell whether the variable is set to a yes-word (1, true, yes, on)."""
+    """Tell whether the variable is set to 1, true, yes or on."""
     return means_yes(variable(name) or "")
 
 
 def means_yes(word: str) -> bool:
-    """Tell whether the text is a yes-word."""
+    """Tell whether the text is a yes-word: 1, true, yes or on."""
     return word.lower() in _YES
 
 
 def means_no(word: str) -> bool:
-    """Tell whether the text is a no-word (0, false, no, off)."""
+    """Tell whether the text is a no-word: 0, false, no or off."""
     return word.lower() in _NO
 
 
 def switched_off(name: str) -> bool:
-    """Tell whether the variable is set to a no-word."""
+    """Tell whether the variable is set to 0, false, no or off."""
     return means_no(variable(name) or "")
 
 
