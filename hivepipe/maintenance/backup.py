@@ -136,7 +136,7 @@ def _other_form(path: str) -> str:
 
 
 class _Summed(io.RawIOBase):
-    """A file read up to a size, with its SHA-256; missing bytes are replaced by zeros."""
+    """Reads a file up to a size and hashes it; if the file has shrunk, zeros fill the rest."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file = file
@@ -233,7 +233,7 @@ def _refuse_full_disk(source: Path, place: Path) -> None:
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
     """Record in the manifest which restored files hivepipe made.
 
-    A backup of an older version has no list of them; its archives are adopted later.
+    A backup of an older version does not list them; a later step adopts its archives.
     """
     if restored["made"] is None:  # a version before 2026-11-25 wrote it
         own.set_adopts(adopts=True)
@@ -282,7 +282,7 @@ def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, di
 
 
 class _Room(io.RawIOBase):
-    """A file's unpacked bytes, up to a limit that protects the disk from a decompression bomb."""
+    """Reads unpacked bytes up to a limit, which protects the disk from a decompression bomb."""
 
     def __init__(self, home: str, source: Path, any_size: bool, packed: gzip.GzipFile) -> None:
         self._packed = packed

@@ -23,7 +23,7 @@ class Store(NamedTuple):
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """The size of each kind of data in a home, even if it is 0, and the limits of retention."""
+    """The size of each kind of data in a home, including empty kinds, and the retention limits."""
 
     stores: list[Store]
     limits: Limits

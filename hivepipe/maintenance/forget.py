@@ -1,4 +1,4 @@
-"""Forgets sessions: deletes their data from one place after the other.
+"""Forget sessions: delete their data from the store first, then from every other place.
 
 The rows are deleted first, and the sessions are recorded as forgotten. From then on no job, sweep
 or heartbeat writes them again. If a later step is interrupted, a second call completes it.
@@ -325,7 +325,7 @@ class Forgetting:
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
-        """Yield the running Redis, or a temporary one on the home's file, or None without a file.
+        """Yield the running Redis, or a temporary one on the append-only file, or None if no file.
 
         Also yield whether workers are connected to this Redis.
         """

@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """The rows, read lazily, and facts about all of them for the first page."""
+    """The rows, read lazily, and facts about all rows, which the first page shows."""
 
     rows: Iterable[Row]
     facts: Row

@@ -76,7 +76,7 @@ def _value(name: str, argument: Argument, given: object) -> str | int:
 
 
 def stored_day(name: str, text: str) -> str:
-    """Return a local day or time as a stored time, and "" for "", or raise ArgumentError."""
+    """Convert a local day or time to the store's form; "" stays "". May raise ArgumentError."""
     if not text:
         return ""
     try:

@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A server; `call` takes a tool's name and arguments and may raise KeyError for the name."""
+    """A server; `call` runs a tool by name with its arguments, or raises KeyError for the name."""
 
     version: str
     instructions: str
@@ -45,7 +45,7 @@ class _RefusedError(Exception):
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield each line; yield b"" for one that is too long, which counts as an invalid message."""
+    """Yield each line, or b"" for a line that is too long; b"" counts as an invalid message."""
     while line := stream.readline(LONGEST_MESSAGE):
         rest = line
         while rest and not rest.endswith(b"\n"):

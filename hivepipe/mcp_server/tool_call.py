@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class ToolCall:
-    """The homes, with the working folder's home first; `folder` is a project of a shared home."""
+    """The homes to read, the working folder's first; `folder` is one project of a shared home."""
 
     homes: list[KnownHome]
     folder: str
@@ -54,7 +54,7 @@ class ToolCall:
 
 
 def parse_call(values: Values, here: Place) -> ToolCall:
-    """Choose the homes; raise RegistrationError if no or several projects have the name."""
+    """Choose the homes; raise RegistrationError unless exactly one project has the given name."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:

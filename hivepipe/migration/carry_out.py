@@ -61,7 +61,7 @@ def carry_out(plan: Plan) -> Result:
 
 
 def _refuse_another_state(plan: Plan) -> None:
-    """Raise MigrationError if another run has changed the state that this plan is based on."""
+    """Raise MigrationError if another run has changed the files since this plan was made."""
     now = planned([str(each.folder) for each in plan.elsewhere])
     if (now.record, now.hooks, now.moves) != (plan.record, plan.hooks, plan.moves):
         raise MigrationError(
@@ -178,7 +178,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 
 
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
-    """Stop the stack during the block if the predecessor's database has taken the place of its own.
+    """Stop the stack during the block if its database path holds the predecessor's database.
 
     Such a stack could not store anything. The next event starts it again.
     """

@@ -1,6 +1,6 @@
-"""Import copies of the predecessor's archives and exports in `.claude-state/logs`.
+"""Import the predecessor's archives and exports from `.claude-state/logs`, as copies.
 
-The files are not changed; the daily sweep imports later ones.
+The files are not changed; the daily sweep imports files that appear later.
 """
 
 import os
@@ -37,7 +37,7 @@ def find_files(project: str, home: str) -> OldFiles | None:
 
 
 def import_files(home: str, files: OldFiles) -> list[Row]:
-    """Import each file once; an unreadable file gets its own row."""
+    """Import each file once; return a row per file, also for a file that cannot be read."""
     with at_once(home) as context:
         return import_found(context, manual_origin("sweep_transcripts"), files.folder)
 

@@ -65,7 +65,7 @@ class OldHome:
         return {part: count(self.queue, part) for part in parts} if self.queue else {}
 
     def left_out(self) -> list[LeftOut]:
-        """Return the files that are not imported: unknown ones by name, the others as counts."""
+        """Return the files that are not imported: unknown files by name, other kinds as counts."""
         reasons = Counter[str]()
         unknown = []
         for name in self._files():
@@ -90,7 +90,7 @@ class OldHome:
 def find_home(project: str, is_moved: bool = False) -> OldHome | None:
     """Return the predecessor's files in `.hive-mind`, or None; another user's files are ignored.
 
-    If `is_moved`, the old home was moved away before, so hivepipe made the folder. Raises
+    If `is_moved`, the old home was moved away before, and the folder is hivepipe's. Raises
     MigrationError if the folder is a link.
     """
     folder = Path(project, ".hive-mind")

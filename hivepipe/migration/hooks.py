@@ -27,7 +27,7 @@ class OldHooks:
 
 
 def find_hooks(project: str) -> list[OldHooks]:
-    """Return the settings files with hooks that are or may be old, and unreadable files."""
+    """Return the settings files that may have the predecessor's hooks or cannot be read."""
     found = [_look(path, project) for path in _settings_paths(project)]
     return [each for each in found if each.old or each.doubtful or each.trouble]
 
@@ -38,14 +38,14 @@ def without_old(text: str, project: str) -> str:
 
 
 def with_restored_hooks(text: str, pairs: Iterable[Pair]) -> str:
-    """Add those entries that are missing after the existing ones; return the text."""
+    """Append the entries that are missing to the existing entries; return the text."""
     there = settings_text.entries(text, lambda _: True)
     missing = [pair for pair in pairs if pair not in there]
     return settings_text.with_added(text, missing) if missing else text
 
 
 def verdict(handler: object, project: str) -> Verdict:
-    """Judge a handler of a settings file; hivepipe's own handlers are OTHER."""
+    """Judge a handler of a settings file; the verdict on hivepipe's own handlers is OTHER."""
     return Verdict.OTHER if is_ours(handler) else judge(handler, project)
 
 
@@ -58,7 +58,7 @@ def command_of(entry: Entry) -> str:
 
 
 def _settings_paths(project: str) -> list[str]:
-    """Return the existing settings files, with the first of several paths to one file."""
+    """Return the existing settings files; of several paths to one file, only the first."""
     folders = dict.fromkeys((project, real_path(".")))
     paths = [
         claude_code.settings_path(scope, folder)

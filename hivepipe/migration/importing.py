@@ -68,7 +68,8 @@ class Importer:
     def queue(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Outcome]:
         """Import entries and yield the results.
 
-        Each statement runs on copies in memory, and the changed rows are imported.
+        Each SQL statement of an entry runs on a copy of the tables in memory. The rows that it
+        changed are imported.
         """
         sandbox = LegacySql(known_rows(self._db) if self._db else {})
         effects: dict[str, set[Touched]] = {}

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 def entries(queue: Path, folders: tuple[str, ...]) -> Iterator[Entry]:
-    """Yield the entries of these folders: by numeric priority, then time, then counter."""
+    """Yield the entries of these folders, ordered by numeric priority, then time, then counter."""
     found = [path for name in folders for path in (queue / name).glob("*.json")]
     for path in sorted(found, key=_order):
         yield _read(path)
@@ -82,7 +82,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _created_at(found: dict[str, Any], path: Path) -> str:
-    """Return when the entry was made, from its content or its name."""
+    """Return when the entry was created, from its content or else its name."""
     value = found.get("created_at")
     if isinstance(value, str) and value:
         return value

@@ -28,8 +28,8 @@ class Plan:
 
     home       hivepipe's home, which receives the rows
     found      the old home at the path of hivepipe's home, or None
-    elsewhere  other old homes, which are not moved
-    files      archives and exports, which are not moved, either
+    elsewhere  other old homes; they are not moved
+    files      archives and exports; they are not moved either
     aside      the target folder of `moves`
     """
 
@@ -60,7 +60,7 @@ class Plan:
         return not (homes or self.old_hooks or self.files)
 
     def homes(self) -> list[OldHome]:
-        """Return the homes to import, each with its current place; moved ones come first."""
+        """Return the homes to import at their current paths, those already moved first."""
         aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 
@@ -114,7 +114,7 @@ def refuse_foreign_database(plan: Plan) -> None:
 
 
 def _moves(record: Record, found: OldHome) -> tuple[str, list[Move]]:
-    """Return the target folder and the moves, from an interrupted run or newly planned."""
+    """Return the target folder and the moves: those of an interrupted run, else new ones."""
     for aside in record.asides:
         moves = _moves_to(aside, found)
         if not any(os.path.lexists(move.target) for move in moves) and moves[0] in record.moves:

@@ -110,7 +110,7 @@ def _without_redirections(words: list[str]) -> list[str]:
 
 
 def _kind(words: list[str], project: str) -> Verdict | None:
-    """Judge one simple command; return None for one that has no effect of its own."""
+    """Judge one simple command; return None if the command has no effect of its own."""
     writes_elsewhere = any(character in "<>" for word in words for character in word)
     words = list(words)
     while words:
@@ -162,7 +162,7 @@ def _kind_of_script(word: str, project: str) -> Verdict:
 
 
 def script_path(word: str, project: str) -> str:
-    """Return the path of a script that a hook names; relative ones belong to the project."""
+    """Return the path of a script that a hook names; a relative path starts at the project."""
     if word.startswith("~"):
         return absolute(word)
     return word if word.startswith("/") else os.path.join(project, word)

@@ -67,9 +67,10 @@ def _refuse_hivepipes_home(record: Record) -> None:
 
 
 def _move_back(move: Move) -> list[tuple[str, str]]:
-    """Move a file or folder back; return pairs of (existing path, file that could not replace it).
+    """Move a file or folder back; return (existing path, file that could not replace it) pairs.
 
-    The oldest move is undone first. A file may have been moved twice, if an old hook made it again.
+    The oldest move is undone first, because a file may have been moved twice: an old hook may have
+    created it again.
     """
     if not os.path.lexists(move.target):
         return []

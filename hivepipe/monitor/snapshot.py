@@ -74,7 +74,8 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
 def _uplink(home: str) -> dict[str, Any]:
     """Return how long the uplink's oldest row has waited, and its error if an alert is due.
 
-    A refusal is due at once. Any other error is due when rows have waited for UPLINK_SECS.
+    An alert about a refusal is due at once. An alert about another error is due when rows have
+    waited for UPLINK_SECS.
     """
     report = uplink_report(home)
     if report is None:
@@ -104,7 +105,7 @@ def full_disk(home: str) -> str:
 
 
 def budget() -> str:
-    """Return how much summaries used of the day's caps if one is nearly reached, else ""."""
+    """Return the summaries' usage and caps of today as text if a cap is nearly reached, else ""."""
     if not spending_path().exists():
         return ""
     caps = terms.caps()

@@ -110,7 +110,7 @@ def _seen(
 
 
 def _is_ready(stack: Stack, found: Figures | None) -> bool:
-    """Tell whether all processes run; without a supervisor, ask Redis for their registrations."""
+    """Tell whether all processes run; without a supervisor, check their registrations in Redis."""
     if found is None:
         return False
     if os.path.exists(stack.config):
@@ -119,7 +119,7 @@ def _is_ready(stack: Stack, found: Figures | None) -> bool:
 
 
 def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
-    """Return the reduced functions of a stack without a supervisor, or [] for a supervised one."""
+    """Return the functions that a stack without a supervisor lacks now; [] with a supervisor."""
     if found is None or os.path.exists(stack.config):
         return []
     return reductions_of(found.workers, found.scheduler)

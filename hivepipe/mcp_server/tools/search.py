@@ -1,4 +1,4 @@
-"""Tool `search`: lines of sessions that have all words."""
+"""Tool `search`: the lines of sessions that contain all words of the query."""
 
 import os
 import time

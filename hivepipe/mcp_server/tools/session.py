@@ -1,4 +1,4 @@
-"""Tool `session`: a complete conversation in pages."""
+"""Tool `session`: a complete conversation, page by page."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ _SHORT = 500
 
 
 def answer(call: ToolCall) -> Answer:
-    """Return the pieces, or raise ArchiveError if the session is not archived."""
+    """Return the messages and calls, or raise ArchiveError if the session is not archived."""
     start = call.text("session")
     known = home_with(call.homes, start)
     with settings_of(known.home):

@@ -1,4 +1,4 @@
-"""Tool `timeline`: the pieces around a hit, or the newest events of a session."""
+"""Tool `timeline`: the conversation around a search hit, or the newest events of a session."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _COUNTS = ("prompts", "calls", "failed", "agents")
 
 
 def answer(call: ToolCall) -> Answer:
-    """Return the pieces around an offset in order, or the events, newest first."""
+    """Return the messages and calls around an offset in order, or the events, newest first."""
     start, limit = call.text("session"), call.number("limit")
     known = home_with(call.homes, start)
     home = known.home
