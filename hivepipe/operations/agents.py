@@ -33,7 +33,7 @@ def fail_agent(db: Database, job: Origin, args: FailAgent) -> None:
 
 
 def start_agent(db: Database, job: Origin, args: StartAgent) -> None:
-    """Record that Claude Code spawned or resumed the agent, or that an event came from it."""
+    """Record that Claude Code spawned or resumed the agent, or that the agent caused an event."""
     _record(db, job, replace(_life(args, "running"), began=True))
 
 

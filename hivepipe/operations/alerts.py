@@ -1,6 +1,6 @@
 """raise_alerts compares the alerts with those of the last check; send_alert notifies the user.
 
-The active alerts are kept in Redis, because one of them says that the store cannot be written.
+The active alerts are kept in Redis, because the store may be unwritable, which is itself an alert.
 After a loss of Redis' data they are read from the store.
 """
 

@@ -130,7 +130,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
     """Return the callbacks of an archive.
 
     With `with_usage`, the usage of messages is stored and counts as cost. Raise RedactionRuleError
-    if a rule of the user is invalid, because nothing is archived without it.
+    if a rule of the user is invalid: nothing is archived without all rules.
     """
     redactor = _redactor(context.home, tuple(map(stamp, setting_table.files(context.home))))
 
@@ -172,13 +172,13 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 @lru_cache(maxsize=4)
 def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> "Redactor":
-    """Return the current redactor, which is rebuilt after a file of rules has changed."""
+    """Return the redactor for the current rules; `_stamps` changes when a file of rules changes."""
     return load_redactor(home)
 
 
 @lru_cache(maxsize=4)
 def _prices(home: str, _period: float) -> PriceTable:
-    """Return the prices; they are read once per period, so that most turns read no file."""
+    """Return the prices, read once per period, so that archiving a turn rarely reads the file."""
     try:
         return prices_in_force(home)
     except PricesError as error:  # wrong prices are no reason to skip a transcript

@@ -1,4 +1,4 @@
-"""cleanup_agents soft-deletes outdated agents; log_cleanups writes the runs to a log file."""
+"""cleanup_agents soft-deletes outdated agents; log_cleanups writes a log file of its runs."""
 
 import re
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
 
 
 def write_log(home: str, db: Database) -> None:
-    """Append the runs that follow the last run in the log; its last line names that run."""
+    """Append the runs that are newer than the run which the log's last line names."""
     with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:

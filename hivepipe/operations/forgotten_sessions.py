@@ -1,7 +1,8 @@
 """The forgotten sessions, for handlers of files.
 
-The list is cached until the marker file `forgotten` changes: opening the store reads as many bytes
-as archiving a short turn. The file names the sessions that may still have data outside the store.
+The list is cached until the marker file `forgotten` changes, because opening the store costs as
+much as archiving a short turn. The file names the sessions that may still have data outside the
+store.
 """
 
 import time

@@ -55,9 +55,9 @@ def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[R
 
     The folder may be the home's own or another one; hivepipe's own archives in it are skipped. The
     originals are only read. A copy is redacted, listed, searched and pruned like any archive of
-    hivepipe; its age starts now. Its metadata have the predecessor's keys, and the unchanged
-    originals under `found`. If hivepipe archives the session too, the lines go into one archive
-    without duplicates. The cost of the messages is not recorded.
+    hivepipe; its retention period starts now. Its metadata have the predecessor's keys, and the
+    unchanged originals under `found`. If hivepipe archives the session too, the lines go into one
+    archive without duplicates. The cost of the messages is not recorded.
 
     Repeated calls import a file once: it is identified by its content and its session or agent.
     After a kill the next call continues. Two files with equal bytes become two archives. If they
@@ -150,7 +150,7 @@ def _same(found: Found, known: Iterable[Found]) -> Found | None:
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note if the earlier imported file with the same bytes still exists, else ""."""
+    """Return a note if the earlier file with the same bytes still exists, else ""."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 

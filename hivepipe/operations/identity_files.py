@@ -48,9 +48,8 @@ def replace(
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
     """Keep the content that is about to be replaced.
 
-    If hivepipe wrote that content itself, in an overlapping session, the earlier kept content
-    stays. If a person wrote other content since, it is kept too, and the earlier content is
-    renamed.
+    If an overlapping session of hivepipe wrote that content, only the content kept earlier stays.
+    If a person has written other content since, both are kept: the earlier one is renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")

@@ -1,6 +1,7 @@
-"""Turns that a person ended with Esc, or with No to a question, which no hook reports.
+"""Find turns that a person ended with Esc, or with No to a question. No hook reports this.
 
-The status of Claude Code's process becomes idle. A pause is stored with the time of this status.
+After such an end the status of Claude Code's process is idle. A pause of the session is stored with
+the time of this status.
 """
 
 from collections.abc import Iterator

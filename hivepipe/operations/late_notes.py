@@ -1,4 +1,4 @@
-"""Move the spooled notes of the guard to Redis, each once.
+"""Move the guard's notes of tool calls from the spool to Redis, each once.
 
     <folder>/call-notes           hooks append to it, one note per line (hivepipe.queue.spool)
     <folder>/call-notes.<time>    renamed for processing, and removed when Redis has all notes

@@ -1,6 +1,6 @@
 """Session health: the condition of a session by its last event, its process and the time.
 
-    waiting    a question to a person is open
+    waiting    a question to a person is not answered
     stalled    a turn is open, no call runs, and there was no activity for 15 minutes
                (`stalled_secs`)
     lost       the process has ended, or is unknown and there was no activity for 30 minutes

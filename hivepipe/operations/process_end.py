@@ -67,8 +67,8 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
     """Write the stored version of a file into the profile's folder.
 
     CLAUDE.md is written if the profile wants that and no other profile has an open session there.
-    Another file is written if it is missing, or still has the text that was last read from it or
-    the text of a version.
+    Another file is written if it is missing, or if its text is the last one read from it or a
+    stored version.
     """
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
@@ -89,7 +89,7 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether the file equals its last read content or, if none is known, a version."""
+    """Tell whether a file has its last read content or, if that is unknown, a stored version."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 

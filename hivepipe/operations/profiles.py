@@ -108,7 +108,7 @@ def id_of(text: str) -> str:
 
 
 def put(db: Database, profile: str, name: str, data: bytes, source: str) -> bool:
-    """Make this text the current version of a file; return False if it already is."""
+    """Store `data` as the current version of a file; return False if it already is current."""
     if refusal := refusal_of(data):
         raise ProfileError(f"{name} is not stored: {refusal}")
     digest, time_ns = digest_of(data), time.time_ns()

@@ -55,7 +55,7 @@ def _days(home: str) -> dict[str, float]:
 
 
 def _horizon(context: JobContext, otherwise: str) -> str:
-    """Return the time of the oldest job, or `otherwise` without a job.
+    """Return the time of the oldest job, or `otherwise` if there is no job.
 
     Rows of `applied` since that time are kept, so that no waiting job is applied twice.
     """

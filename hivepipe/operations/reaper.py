@@ -47,7 +47,7 @@ logger = logging.getLogger("hivepipe.reaper")
 
 
 def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
-    """End the sessions whose processes have ended, and the instances; remove their files."""
+    """End the sessions and instances whose processes have ended; remove the instances' files."""
     machine = this_machine()
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         instances = running_instances(db)
@@ -108,8 +108,8 @@ def _last_event_ns(rows: list[Row]) -> int:
 def _session_end(end: _End) -> list[Message]:
     """Return the messages of a SessionEnd, 1 ns after the instance's last event.
 
-    Its payload has the time of that event, so that a real SessionEnd that arrives later does not
-    count as its duplicate.
+    The payload contains the time of that event. So a real SessionEnd that arrives later does not
+    count as a duplicate.
     """
     last = end.row
     payload = {

@@ -46,7 +46,7 @@ _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 
 def is_wanted(home: str) -> bool:
-    """Tell whether recall is on here, or was on in a session that started within the last week."""
+    """Tell whether recall is on, or was on in a session that started within the last week."""
     if settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""):
         return True
     try:

@@ -50,8 +50,8 @@ def apply_results(db: Database, results: list[Message]) -> None:
 def _session_of(db: Database, job: Envelope) -> str:
     """Look up the session of an event that names none; return its id, or "".
 
-    Tier "any" falls back to the project's newest open session. Tier "own" does not, because that
-    could put the checkpoints of one instance into the session of another one.
+    A job of tier "any" may belong to the project's newest open session. A job of tier "own" may
+    not: a checkpoint could get into the session of another instance.
     """
     found = session_of_instance(db, job.instance)
     if not found and job.tier == "any":

@@ -1,4 +1,4 @@
-"""Archives and summaries in the form of the search index, and updates of the index."""
+"""Convert archives and summaries for the search index, and update the index."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -24,7 +24,7 @@ def index_path(home: str) -> Path:
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) -> Archived | None:
-    """Return an archive in the form of the index, or None if it has no lines."""
+    """Return an archive as the search index takes it, or None if the archive has no lines."""
     offsets = kept.offsets()
     if not offsets or not offsets.length:
         return None

@@ -1,7 +1,7 @@
 """conclude_session: the follow-up work of a session's end, done once for each end.
 
 While other instances are in the session, a SessionEnd has no follow-up work. The events of the
-instances may arrive in any order. The session has ended when the last one is stored.
+instances may arrive in any order. The session has ended when the last of these events is stored.
 """
 
 from hivepipe.db.applied import mark_applied

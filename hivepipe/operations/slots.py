@@ -1,4 +1,6 @@
-"""Slots: find the job of a tick, and record an executed slot together with the job's effect.
+"""Find the job of a tick, and record an executed slot together with the job's effect.
+
+A slot is one interval of a periodic operation; each slot is executed once.
 
 Only the store knows the executed slots, because Redis may be lost, emptied or replaced.
 """
@@ -48,7 +50,7 @@ def record_own_slot(db: Database, job: Origin) -> None:
 
 @contextmanager
 def turn(context: JobContext, job: Origin) -> Iterator[bool]:
-    """Run the block for the slot of a job; yield False if it was or is being executed.
+    """Yield whether the block should execute the job's slot: False if it was or is being executed.
 
     Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
     """

@@ -36,7 +36,7 @@ logger = logging.getLogger("hivepipe.summaries")
 
 
 def summarise_session(context: JobContext, job: Origin, args: SummariseSession) -> None:
-    """Summarise a session once for each of its states. Raise TryLaterError to retry."""
+    """Summarise a session once for each state of its archive. Raise TryLaterError to retry."""
     home = context.home
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
         return
@@ -125,7 +125,7 @@ def keep_summary(context: JobContext, job: Origin, made: RecordSummary) -> None:
 
 
 def rate_memories(home: str, session: str, made: RecordSummary) -> str:
-    """Send the ratings of memories to their server once; return the error, or ""."""
+    """Send a summary's ratings of memories to the memory server; return the error, or ""."""
     problem = send_ratings(home, session, made.useful or {})
     if problem:
         logger.warning("the memory server did not accept the ratings: %s", problem)

@@ -70,9 +70,9 @@ class Summariser:
         *,
         is_asked: bool = False,
     ) -> None:
-        """Set up; `keep` stores each summary before its call counts as answered.
+        """Set up; `keep` stores a summary before the model's call is recorded as answered.
 
-        With `is_asked`, a person requests a summary now, and earlier calls do not count.
+        With `is_asked`, a person requests the summary, so earlier attempts do not count.
         """
         self._home = home
         self._keep = keep

@@ -39,7 +39,7 @@ class SweepResult:
 
 
 def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
-    """Archive transcripts of this project whose hooks did not run, and rebuild the index."""
+    """Archive this project's transcripts for which no hook ran, and rebuild the archive index."""
     result = sweep(context, job, scope.claude_folders(context.home))
     for row in import_found(context, job, kept_folder(context.home)):
         if row.outcome == REFUSED:
@@ -56,7 +56,7 @@ def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepResult:
-    """Archive the new lines of the transcripts in these folders. Raise StoppedError on a stop."""
+    """Archive the new lines of the transcripts in these folders. Raise StoppedError on request."""
     archives = archives_of(context.home)
     followed = scope.followed_folders(context.home)
     callbacks = callbacks_of(context, job)
@@ -126,7 +126,7 @@ def _cwd_of_session(archives: Archives, source: Source) -> str:
 
 
 def _typed(archives: Archives, source: Source) -> Source:
-    """Return a subagent's source with its type from the call in the session's archive."""
+    """Return a subagent's source with the agent type from the call in the session's archive."""
     entry = archives.index.entries().get(source.session)
     if source.agent_type != UNKNOWN_TYPE or entry is None:
         return source

@@ -1,4 +1,4 @@
-"""Tasks: their assignment at a session's start, and the changes by `hivepipe task`."""
+"""Tasks: assign them when a session starts, and change them for `hivepipe task`."""
 
 import secrets
 import time
@@ -30,7 +30,7 @@ FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
 def assign_task(db: Database, job: Origin, args: AssignTask) -> None:
-    """Assign a task to a session that was started with it. An unknown task is added."""
+    """Assign a task to a session that was started with it. Add the task if it is unknown."""
     tasks.add_task(db, args.task_id, "", job.time)
     tasks.assign_task(db, args.task_id, job.session, job.time, job.event_time_ns)
 
@@ -43,7 +43,7 @@ class TaskBoard:
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task, or add the text to a task that a session named before; return its id."""
+        """Add a task, or add the text to a task whose id a session used before; return the id."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
@@ -88,7 +88,7 @@ class TaskBoard:
         raise TaskError(_unknown_id("session", prefix, sorted(known)) + _UNKNOWN_SESSION)
 
     def finish(self, prefix: str) -> str:
-        """Mark a task as done; its sessions then have no task."""
+        """Mark a task as done; the sessions with this task then have none."""
         task = self._find(prefix)
         self._set_state(task, "done")
         task_files.release(self._home, task)
@@ -98,7 +98,8 @@ class TaskBoard:
     def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
         """Cancel a task and stop its sessions; with `unknown`, the task may have no row yet.
 
-        The file is written first, so that sessions stop even if the database is locked.
+        The file of cancelled tasks is written first, so that sessions stop even if the database is
+        locked.
         """
         task = valid_id(prefix) if unknown and not self._like(prefix) else ""
         if not task:

@@ -1,4 +1,4 @@
-"""Archives with new lines, and new summaries, that the search index does not have.
+"""Find archives with lines, and summaries, that the search index does not have yet.
 
 A folder that is unchanged since all of its archives were indexed is skipped. In a changed folder,
 unchanged archives are skipped. So the cost of a search depends on the new lines only.
@@ -36,14 +36,14 @@ class ChangedFolder:
 
 @dataclass(frozen=True, slots=True)
 class Unindexed:
-    """New summaries, and the archives of changed folders, which may have new lines."""
+    """New summaries, and the archives of changed folders; these archives may have new lines."""
 
     summaries: list[Archived]
     folders: list[ChangedFolder]
 
     @property
     def archived(self) -> list[Archived]:
-        """Return the summaries, then the archives, in order of their start, the latest first."""
+        """Return the summaries, then the archives, those that started last first."""
         found = [each for folder in self.folders for each in folder.archived]
         found.sort(key=lambda each: each.began, reverse=True)
         return [*self.summaries, *found]
@@ -59,9 +59,9 @@ class Unindexed:
 
 
 def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
-    """Return the archives and summaries that may have lines missing in the index.
+    """Return the summaries that are not indexed, and the archives that may have unindexed lines.
 
-    If lines that were indexed have changed since, the index is emptied first.
+    If indexed lines have changed, empty the index first.
     """
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
@@ -108,7 +108,7 @@ def _changed(
     entries: dict[str, Entry],
     known: FolderState | None,
 ) -> ChangedFolder | None:
-    """Return a folder with its changed archives, or None if it is unchanged since `known`."""
+    """Return a folder with its changed archives, or None if `known` is the folder's state."""
     keys = zlib.crc32("\n".join(entries).encode("utf-8", "surrogatepass"))
     state = FolderState(folder.changed_ns(), keys)
     if state == known:
@@ -128,7 +128,7 @@ def _changed(
 
 
 def update_search_index(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
-    """Update the index of a home, if there is one."""
+    """Update the search index of a home, if the home has one."""
     if index_path(home).exists():
         with closing(SearchIndex(index_path(home))) as index:
             index_new(index, unindexed(home, index, archives), should_stop=should_stop)

@@ -1,7 +1,7 @@
 """Periodic work on the pipeline itself.
 
-The writer or the slow worker does this work itself. Except for `drop_dead_workers`, the scheduler
-enqueues it only while that process is missing.
+The writer or the slow worker does this work by itself. The scheduler enqueues these operations only
+while that process is missing, except `drop_dead_workers`, which it always enqueues.
 """
 
 import logging

@@ -13,8 +13,8 @@ class Change(Args):
 
 
 class RecordAlert(Change, handler="alerts.record_alert", priority=6, without_session=True):
-    """Write the change to the store."""
+    """Write the change of an alert to the store."""
 
 
 class SendAlert(Change, handler="alerts.send_alert", priority=7, queue=SLOW):
-    """Send the change to the user's command and webhook."""
+    """Send the change of an alert to the user's command and webhook."""

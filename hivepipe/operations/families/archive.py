@@ -10,8 +10,8 @@ class ArchiveTranscript(Args, handler="archive.archive_transcript", queue=SLOW):
     """Append the new lines of a transcript to its archive.
 
     `kind` is main or subagent. `claude` is the folder of Claude Code's files, if it is not the
-    default. `compacted` is True if the transcript was just compacted, `ends` if its session has
-    ended. `settle_s` is the delay of the job in seconds.
+    default. `compacted` is True if the transcript was just compacted, and `ends` is True if its
+    session has ended. `settle_s` is the delay of the job in seconds.
     """
 
     path: str = ""

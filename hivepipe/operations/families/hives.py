@@ -1,4 +1,4 @@
-"""The operation of hives, declared in a module that its sender may import."""
+"""The operation of hives. Its class is in `jobs`, because senders may not import `operations`."""
 
 from hivepipe.jobs.worker_status import RecordStatus
 

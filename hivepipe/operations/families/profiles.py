@@ -20,7 +20,7 @@ class SyncProfile(Args, handler="process_end.sync_profile", queue=SLOW):
 
 
 class SyncIdentity(Args, handler="profiles.sync_identity"):
-    """Store one identity file from its snapshot, whose name is an id."""
+    """Store one identity file from its snapshot; the snapshot's file name is an id."""
 
     profile_id: Id
     folder: str = ""
@@ -34,7 +34,7 @@ class FinishProcess(Args, handler="process_end.finish_process", priority=5, queu
 
 
 class IndexMemory(Args, handler="memory.index_memory", queue=SLOW):
-    """Index the memory files of a session; `folders` has one folder per line."""
+    """Index the memory files of a session; `folders` is a text with one folder per line."""
 
     folders: str = ""
     swarm: str = ""

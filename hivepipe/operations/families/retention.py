@@ -13,7 +13,7 @@ class CountDropped(Args, handler="prune_files.count_dropped", priority=9, withou
 
 
 class DeleteOutdated(Args, handler="prune.delete_outdated", priority=9, without_session=True):
-    """Delete some of the rows of a table, if they are older than a time."""
+    """Delete some of a table's rows that are older than a time."""
 
     table: str
     before: str = ""

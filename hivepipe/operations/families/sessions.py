@@ -6,7 +6,7 @@ from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRI
 
 
 class StartSession(AboutSession, handler="sessions.start_session"):
-    """A session starts or continues in a process on a host."""
+    """A session starts, or continues, in a process on a host."""
 
     pid: int | None = None
     pid_started: str = ""
@@ -21,7 +21,7 @@ class ActivateSession(AboutSession, handler="sessions.activate_session"):
 
 
 class PauseSession(AboutSession, handler="sessions.pause_session"):
-    """A turn ends; `error` and `said` are kind and text of the error that ended it."""
+    """A turn ends; `error` and `said` are the kind and the text of an error that ended the turn."""
 
     error: str = ""
     said: str = ""
@@ -72,7 +72,8 @@ class LoseInstance(Args, handler="sessions.lose_instance", priority=5, without_s
 class ConcludeSession(Args, handler="session_end.conclude_session", queue=HERE):
     """Do the follow-up work of a session's end.
 
-    `path` is its transcript, `claude` the folder of Claude Code's files if it is not the default.
+    `path` is the session's transcript. `claude` is the folder of Claude Code's files if it is not
+    the default.
     """
 
     path: str = ""

@@ -14,7 +14,7 @@ def probe(_db: Database, _job: Origin, _args: Probe) -> None:
 
 
 class RecordSlot(Args, handler="slots.record_slot", priority=9, without_session=True):
-    """A slot whose job ran outside a transaction of the store."""
+    """Record that a slot of a periodic operation was executed outside a store transaction."""
 
     name: str = ""
     opened: int
