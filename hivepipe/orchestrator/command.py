@@ -1,8 +1,8 @@
 """The command line and the environment of a worker's Claude Code.
 
-The environment is built from an allow list (hivepipe.settings.inherited). It holds no credentials
-except those that the user's settings name. It holds no variables of Claude Code, because Claude
-Code refuses to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a worker is an
+The environment is built from an allow list (hivepipe.settings.inherited). It contains no
+credentials except those that the user's settings name. It contains no variables of Claude Code,
+which refuses to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a worker is an
 ordinary session whose hooks run.
 """
 
@@ -54,7 +54,7 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
 
 
 def write_hooks(worker: Worker, project: str) -> None:
-    """Write a settings file with our hooks, unless the session already reads a file with them."""
+    """Write a settings file with hivepipe's hooks, unless the session already reads such a file."""
     path = worker.state / "settings.json"
     if any(map(settings_text.file_has_entries, _settings_paths(project))):
         path.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ def unset_variables() -> list[str]:
 
 
 def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:
-    """Return the environment of a worker. Its hooks report to the orchestrator's home."""
+    """Return the environment of a worker, whose hooks report to the orchestrator's home."""
     project = real_path(str(hive.root.parent))
     own = {
         "HIVEPIPE_HOME": hive.home,

@@ -15,7 +15,7 @@ _WORDS = 200  # characters
 
 
 def record_cost(worker: Worker, run: Run) -> None:
-    """Record the cost and the last result of a run that has ended."""
+    """Record the cost and the result of a run that has ended."""
     result = _result(worker, run)
     run.cost_usd = str(_own_cost(worker, run))
     run.outcome = result.outcome if result else ""
@@ -34,7 +34,7 @@ def record_lost_end(worker: Worker, run: Run) -> None:
 
 
 def cost_before(worker: Worker) -> Decimal:
-    """Return the cost in USD of the runs before the first run that hivepipe started."""
+    """Return the cost in USD of earlier runs, which hivepipe did not start."""
     return _before(worker).cost_usd
 
 
@@ -46,7 +46,7 @@ def cost_of(worker: Worker) -> Decimal:
 
 
 def _own_cost(worker: Worker, run: Run) -> Decimal:
-    """Return the cost in USD of one run, even if its result has the session's total."""
+    """Return the cost in USD of this run alone, even if its result line has the session's total."""
     result = _result(worker, run)
     if result is None:
         return Decimal(0)
@@ -55,7 +55,7 @@ def _own_cost(worker: Worker, run: Run) -> Decimal:
 
 
 def _before(worker: Worker) -> Stream:
-    """Return the part of the transcript before the first run that hivepipe started."""
+    """Return the part of the transcript that precedes the first run started by hivepipe."""
     first = next((run for run in worker.runs() if run.is_started), None)
     return read_stream(worker.transcript, 0, first.offset if first else None)
 

@@ -45,7 +45,7 @@ class Hive:
 
     @property
     def stored_root(self) -> str:
-        """Return the path of `.hive` as it is in the store, which takes UTF-8 only."""
+        """Return the path of `.hive` as the store has it: in valid UTF-8."""
         return clean(str(self.root))
 
     def workers(self) -> list[Worker]:
@@ -61,7 +61,7 @@ class Hive:
         return [self.new_worker(each.id) for each in states]
 
     def without_folder(self) -> list[Worker]:
-        """Return every worker whose folder was moved or removed but whose state remains."""
+        """Return every worker that has a state but no folder, because it was moved or removed."""
         there = {worker.id for worker in self.workers()}
         return [worker for worker in self.with_state() if worker.id not in there]
 
@@ -83,7 +83,7 @@ class Hive:
         return (exact or found)[0]
 
     def new_worker(self, id: str) -> Worker:
-        """Return a worker with this id, whether it exists or not.
+        """Return the worker with this id, even if it does not exist yet.
 
         Raise HiveError if the id cannot name a folder.
         """
@@ -92,7 +92,7 @@ class Hive:
         return Worker(self.workers_folder / id, self.state_folder / id)
 
     def archived_worker(self, id: str) -> Worker:
-        """Return a worker with its folders in the archive, whether they exist or not."""
+        """Return the worker with this id and its archived folders, even if they do not exist."""
         return Worker(self.archive_folder / id, self.trusted_folder / ARCHIVE / id)
 
     def show_projects(self) -> None:
@@ -100,7 +100,7 @@ class Hive:
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
 
     def migrated(self) -> "Hive":
-        """Migrate the state that an earlier version kept in this `.hive`, and return the hive."""
+        """Migrate the state that an earlier version kept in `.hive`; return the migrated hive."""
         self.notes += trusted_state.migrate_state(self.root)
         return self
 
@@ -115,7 +115,7 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
 
 
 def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
-    """Make a trusted `.hive` in a folder; return it, and whether it was not trusted before.
+    """Make a trusted `.hive` in `parent`; return it, and True if it was not trusted before.
 
     Raise HiveError if hivepipe did not make the existing `.hive` and `adopt` is not set.
     """
@@ -153,7 +153,7 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def find_hive(start: str, home: str) -> Hive:
-    """Return the hive of a folder or its nearest parent. Raise HiveError without a trusted hive."""
+    """Return the hive of a folder or its nearest parent. Raise HiveError if none is trusted."""
     here = Path(os.path.realpath(start))
     for folder in (here, *here.parents):
         root = folder / NAME
@@ -179,5 +179,5 @@ def running_workers(home: str) -> list[Worker]:
 
 
 def known_hives(home: str) -> list[Hive]:
-    """Return every hive of a home whose folder still exists, without migrating it."""
+    """Return every hive of a home whose folder exists; an old state is not migrated."""
     return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

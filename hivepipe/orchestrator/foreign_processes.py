@@ -1,6 +1,6 @@
 """Find processes that use a worker's session but were not started by hivepipe.
 
-One of three signs is enough: the arguments of the process name the session, its standard output is
+Each of three signs is enough: the arguments of the process name the session, its standard output is
 the worker's transcript, or a hook of the process reported the session to this home. The second sign
 needs /proc.
 """
@@ -38,7 +38,8 @@ class ForeignProcesses:
     def of(self, worker: Worker) -> int:
         """Return the pid of a process that uses a worker's session, or 0.
 
-        The process must still live: one that ended after the snapshot may have been the worker's.
+        The process must still be running, because a process that ended after the snapshot may have
+        been the worker's own.
         """
         pids = [*self._naming(worker), *self._writing(worker)]
         return next((pid for pid in pids if alive.lives(pid, "")), 0)
@@ -55,7 +56,7 @@ class ForeignProcesses:
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Yield pid and arguments of every other process whose arguments can be read."""
+    """Yield pid and arguments of every process but this one, if the arguments can be read."""
     read = _read_proc if os.path.exists(f"{_PROC}/self/cmdline") else _ask_psutil
     for pid, arguments in read():
         if pid != os.getpid() and arguments:
@@ -63,7 +64,7 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_proc() -> Iterator[tuple[int, list[str]]]:
-    """Read the command lines in /proc. psutil takes several times as long: it reads more files."""
+    """Read the command lines in /proc. psutil reads more files and takes several times as long."""
     for name in filter(str.isdecimal, os.listdir(_PROC)):
         with suppress(OSError):
             data = read_bytes(f"{_PROC}/{name}/cmdline")
@@ -96,7 +97,7 @@ def _output(pid: int) -> tuple[int, int] | None:
 
 
 def _reported(home: str) -> Iterator[tuple[int, str]]:
-    """Yield pid and session of the living processes whose hooks report to a home."""
+    """Yield (pid, session) for each running process whose hooks report to a home."""
     try:
         keys = os.listdir(f"{home}/instances")
     except FileNotFoundError:

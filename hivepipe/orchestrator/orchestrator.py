@@ -96,15 +96,15 @@ class Orchestrator:
     def resume(self, worker: Worker, text: str, kind: str = "resume", after: int = 0) -> None:
         """Resume a worker's session with a message. Raise HiveError if a process uses the session.
 
-        `after` is the number of the last run that the caller knows, or 0. Also raise HiveError if
-        the worker had another run since.
+        `after` is the number of the last run that the caller knows. Raise HiveError if the worker
+        had another run after it; 0 skips this check.
         """
         self._go_on(worker, kind, text, partial(_had_another_run, worker, after))
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question by the number of an option, by a text, or by both.
 
-        Raise HiveError if no question is open or it has no such option.
+        Raise HiveError if no question is open, or if the question has no such option.
         """
         checked = check_worker(
             worker, number("HIVEPIPE_HIVE_STALE_SECS"), WorkerSignals(self.hive.home, [worker])
@@ -146,7 +146,7 @@ class Orchestrator:
         )
 
     def has_successor(self, worker: Worker) -> bool:
-        """Tell whether a new worker has taken over the task of this one."""
+        """Tell whether another worker has taken over this worker's task by a respawn."""
         card = self._card(worker)
         successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
         return _was_started(successor) or bool(records.ended_worker(self.hive, _successor(card)))
@@ -178,7 +178,7 @@ class Orchestrator:
         return checked_workers
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update the rows of these workers in the store; after an error the next check does it."""
+        """Update these workers' rows in the store; after an error the next check does it again."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:
@@ -200,7 +200,7 @@ class Orchestrator:
             return self.hive.workers()
 
     def _record_unrecorded_end(self, worker: Worker, deadline: float) -> None:
-        """Record the end of a worker's last run if its runner is gone; else wait for the runner."""
+        """Record the end of a worker's last run if its runner is gone, else wait for the runner."""
         run = worker.last_run()
         if run is None or not run.has_unrecorded_end:
             return
@@ -226,7 +226,7 @@ class Orchestrator:
             self.troubles.append(str(error))
 
     def _refuse_another(self, worker: Worker, session: str, task: str | None) -> None:
-        """Raise HiveError if the session or the worker's id was used for something else.
+        """Raise HiveError if another worker has or had the session, or the worker's task differs.
 
         The tasks are not compared if `task` is None.
         """
@@ -303,7 +303,7 @@ def _answered(worker: Worker, question: str) -> str:
 
 
 def _had_another_run(worker: Worker, after: int) -> str:
-    """Return an error if the last run is not number `after`; 0 accepts any run."""
+    """Return an error if run number `after` is not the last run, else ""; 0 accepts any run."""
     run = worker.last_run()
     is_another = after and (run is None or run.number != after)
     return f"{worker.id} has had another run" if is_another else ""

@@ -1,7 +1,7 @@
 """Open files in a worker's folder safely.
 
-The worker may create anything there. A pipe would block the reader, and a symbolic link would
-redirect a write to another file.
+A worker may create any kind of file in its folder. A pipe would block the reader, and a symbolic
+link would redirect a write to another file.
 """
 
 import os
@@ -20,7 +20,8 @@ _LATEST_NS = 1 << 62  # year 2116; the integers of the store end in 2262, dates 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
     """Open a regular file, with mode 0600 if it is new.
 
-    Raise OSError also for a symbolic link, a pipe or a folder. Usable as the `opener` of `open`.
+    Raise OSError for a symbolic link, a pipe or a folder, too. The function can be the `opener` of
+    `open`.
     """
     return regular(path, flags | os.O_NOFOLLOW)
 
@@ -34,7 +35,7 @@ def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
 
 
 def changed_ns(file: int | Path) -> int:
-    """Return the modification time in ns, limited to a storable range, or 0 without a file."""
+    """Return the modification time in ns, within the storable range, or 0 if there is no file."""
     try:
         return min(max(os.stat(file).st_mtime_ns, 1), _LATEST_NS)
     except OSError:

@@ -1,4 +1,4 @@
-"""Execute the steps of respawn_policy, for the tick and `monitor --respawn`."""
+"""Execute the steps of respawn_policy, for the periodic check and for `hive monitor --respawn`."""
 
 import os
 import signal
@@ -37,10 +37,10 @@ def take_next_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: P
 
 
 def take_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy, name: str) -> str:
-    """Record a step, take it, and return its name.
+    """Record a step, take the step, and return its name.
 
-    If a paid step would exceed the daily limit, record `limit` instead, once per run. Return "" if
-    the step was recorded before.
+    If a step would exceed the daily cost limit, record the step `limit` instead, once per run.
+    Return "" if the step was recorded before.
     """
     worker, run = checked.worker, checked.run
     assert run is not None
@@ -73,7 +73,7 @@ def _signal(checked: CheckedWorker, number: signal.Signals) -> None:
 
 
 def _give_up(worker: Worker, run: Run) -> None:
-    """Write status `error` on behalf of the worker, keeping its previous fields."""
+    """Write the status `error` in the worker's name; the other fields of its status stay."""
     before = dict(worker.status().fields)
     fields = {
         **before,

@@ -1,4 +1,4 @@
-"""`projects.json`: name -> path of the projects that workers can be started in."""
+"""`projects.json`: the names and paths of the projects in which workers can be started."""
 
 import json
 import re

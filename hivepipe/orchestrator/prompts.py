@@ -78,14 +78,14 @@ _FORMER = ("d6e49152bafabf6acfb8a9e5e22ba1a030a0c67af19f04339b4a76fcf21b4018",)
 
 
 def of_rights(rights: str, words: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the template words that describe a worker's rights."""
+    """Return the values of the template variables that describe a worker's rights."""
     return {name: Template(text).substitute(words) for name, text in _OF_RIGHTS[rights].items()}
 
 
 def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
-    """Return a template from the folder, or the default template, with its words substituted.
+    """Return a template from the folder, or the default template, with its variables replaced.
 
-    Raise HiveError if the file cannot be read, or a `$` is not followed by a known word.
+    Raise HiveError if the file cannot be read, or a `$` is not followed by a known variable.
     """
     path = folder / f"{name}.md"
     try:

@@ -1,4 +1,4 @@
-"""Tell whether a recorded process is still the same process."""
+"""Tell whether the process that a record names is still running."""
 
 import os
 from contextlib import suppress
@@ -8,7 +8,7 @@ from hivepipe.hook.instance import this_machine
 
 
 def machine() -> str:
-    """Return an identifier of this boot of this machine; pids are valid within one boot only."""
+    """Return an identifier of this machine and boot: a pid is valid within one boot only."""
     return " ".join(part or "-" for part in this_machine())
 
 
@@ -23,7 +23,7 @@ def lives(pid: int, started: str, on: str) -> bool | None:
 
 
 def group_lives(group: int) -> bool:
-    """Tell whether any process of a process group is running."""
+    """Tell whether any process of a process group exists."""
     try:
         with suppress(PermissionError):
             os.killpg(group, 0)

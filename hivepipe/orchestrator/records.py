@@ -1,8 +1,8 @@
 """Copy the state in the folders of workers into the store. Repeated copies change nothing.
 
 The folder is authoritative. The store keeps the data after the folder is gone, and has the sum of
-the costs. If the store cannot be written (because it is locked, for example), the next check writes
-it.
+the costs. If the store cannot be written now, for example because it is locked, the next check
+writes it.
 """
 
 import json
@@ -33,7 +33,7 @@ _LONGEST_TEXT = 2000
 
 @contextmanager
 def opened(home: str) -> Iterator[Database]:
-    """Open the database of a home. Raise StoreError, also for an OSError in the block."""
+    """Open the database of a home. An OSError in the block is raised as StoreError, too."""
     try:
         with home_database.opened(home) as db:
             yield db
@@ -62,7 +62,7 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return a set of tuples that changes with a worker's status, state or runs.
+    """Return tuples that differ whenever the worker's status, state or runs differ.
 
     `store.stored_marks` returns the tuples of the stored rows.
     """

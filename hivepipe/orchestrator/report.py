@@ -1,4 +1,4 @@
-"""Store a worker's status for the monitor, through the queue if the store cannot be written."""
+"""Store a worker's status for the monitor. If the store cannot be written, enqueue a job."""
 
 from contextlib import closing
 from hashlib import blake2b
@@ -35,7 +35,7 @@ def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> No
 def _is_enqueued(place: Place, worker: Worker, status: Status) -> bool:
     """Enqueue a status for the writer and return whether the queue accepted it.
 
-    The job's id is derived from the status, so several monitors enqueue it once.
+    The job's id is derived from the status, so that several monitors enqueue only one job.
     """
     try:
         if not answers(place.socket):

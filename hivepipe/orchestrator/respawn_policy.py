@@ -37,7 +37,7 @@ _ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
 
 
 class Policy(NamedTuple):
-    """The steps that may be taken automatically; `grace_secs` is the time allowed for an answer."""
+    """The steps that may be taken automatically; `grace_secs` is the time to wait for an answer."""
 
     mode: str  # one of _MODES
     grace_secs: float
@@ -110,7 +110,7 @@ def next_step(checked: CheckedWorker, steps: list[Step], policy: Policy, now_ns:
 
 
 def is_parked(worker: Worker, run: Run) -> bool:
-    """Tell whether the policy or a user parked a worker in the episode of a run."""
+    """Tell whether the policy or a user has parked a worker in the episode of this run."""
     runs = worker.runs()
     episode = _episode(runs, run.number)
     noted = [step.run for step in steps_taken(worker) if step.name == "park"]
@@ -118,7 +118,7 @@ def is_parked(worker: Worker, run: Run) -> bool:
 
 
 def _names(worker: Worker, steps: list[Step], run: int) -> set[str]:
-    """Return the steps taken in a run, and the once-per-episode steps of its whole episode."""
+    """Return the steps of a run, and those steps of its episode that are taken once per episode."""
     episode = _episode(worker.runs(), run)
     return {
         step.name
@@ -152,7 +152,7 @@ def _of_living(
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Return the next step for a dead worker. A worker that crashed by itself is not resumed."""
+    """Return the next step for a dead worker. It is resumed only if the policy stopped it."""
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":

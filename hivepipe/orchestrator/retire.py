@@ -1,6 +1,6 @@
 """Archive and delete finished workers. Their rows and costs stay in the store.
 
-A task that a spawn created ends with the last worker that had it.
+If a spawn created a task, the task ends with the last worker that has it.
 """
 
 import gzip
@@ -64,10 +64,10 @@ def delete(hive: Hive, worker: Worker) -> None:
 
 
 def sync_moved_workers(hive: Hive) -> list[Worker]:
-    """Complete what a user did to worker folders with `mv` or `rm -rf`.
+    """Complete the removal or move of worker folders that a user removed or moved by hand.
 
-    The state folder is moved or removed too, and the store is updated. Return the workers whose
-    process still runs. Raise StoreError if the store cannot be written now.
+    The state folder of each such worker is moved or removed too, and the store is updated. Return
+    the workers whose process still runs. Raise StoreError if the store cannot be written now.
     """
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
@@ -126,7 +126,8 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 def workers_of(home: str) -> tuple[list[Worker], list[str]]:
     """Return all workers of a home, including archived ones and those with only a state.
 
-    The texts name hives that cannot be migrated or read; their workers may be missing.
+    Also return the errors of hives that cannot be migrated or read. Workers of these hives may be
+    missing.
     """
     found: list[Worker] = []
     obstacles = []
@@ -140,7 +141,7 @@ def workers_of(home: str) -> tuple[list[Worker], list[str]]:
 
 
 def remove_workers(home: str, workers: Iterable[Worker]) -> None:
-    """Delete the folders of workers. Raise HiveError if one has a process, which could write."""
+    """Delete the folders of workers. Raise HiveError if a worker has a process: it could write."""
     for worker in workers:
         with _idle(home, worker):
             _remove(worker)
@@ -159,7 +160,7 @@ def _remove(worker: Worker) -> None:
 
 @contextmanager
 def _idle(home: str, worker: Worker) -> Iterator[None]:
-    """Hold the lock of a worker without a process. Raise HiveError if the worker has one."""
+    """Hold the lock of a worker that has no process. Raise HiveError if it has a process."""
     with locked(worker):
         refuse_living(home, worker)
         yield

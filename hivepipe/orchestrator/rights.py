@@ -1,8 +1,8 @@
 """The rights of workers: what they may do without asking. The user chooses them in config.toml.
 
-Nobody answers a worker's permission prompts, so it cannot do anything that needs one. Neither a
-project nor the environment can set these rights, because the settings of a project can change the
-environment.
+Nobody answers the permission prompts of a worker. So a worker cannot do anything that needs a
+prompt. Neither a project nor the environment can set these rights, because the settings of a
+project can change the environment.
 """
 
 import re
@@ -83,7 +83,7 @@ def rights_of(flags: tuple[str, ...]) -> str:
 def _allowed(words: list[str]) -> list[str]:
     """Return the patterns of the `Bash(PATTERN)` rules in `--allowedTools` flags.
 
-    A rule `Bash` without a pattern allows all commands, and gives "".
+    The rule `Bash` without a pattern allows all commands; its pattern is "".
     """
     option, found = "", []
     for word in words:

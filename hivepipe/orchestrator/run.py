@@ -2,7 +2,7 @@
 
     planned     written by the process that starts it, under the worker's lock
     started     written by the run's own process, just before it executes Claude Code
-    ended       written by the runner that waits for it, or by the next check if that was killed
+    ended       written by the runner, or by the next check if the runner was killed
 
 Each step replaces the file atomically, and no two steps run at the same time.
 """
@@ -60,7 +60,7 @@ class Run:
 
     @property
     def is_unpriced(self) -> bool:
-        """Tell whether the run ended without a result line, so that its cost is unknown."""
+        """Tell whether the run ended without a result line; its cost is then unknown."""
         return self.is_started and self.has_ended and not self.outcome
 
     def process_lives(self) -> bool | None:
@@ -70,7 +70,7 @@ class Run:
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Tell whether the run's Claude Code lives; before its start, whether the runner lives.
+        """Tell whether the run's Claude Code, or before its start the runner, is running.
 
         Return None if the run is on another machine.
         """

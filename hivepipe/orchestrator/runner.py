@@ -2,9 +2,9 @@
 
     python -I -m hivepipe.orchestrator.runner <worker's folder> <its state> <run> <lock> <answer>
 
-It outlives the process that started it, and holds the worker's lock until it ends. It reads no
-output. Claude Code writes to the files itself, so that nothing is lost or blocked if this process
-is killed. In that case the next check records the end of the run.
+The runner outlives the process that started it, and holds the worker's lock until it ends. The
+runner reads no output: Claude Code itself writes to the files. So nothing is lost or blocked if the
+runner is killed. In that case the next check records the end of the run.
 
 The last two arguments are file descriptors: the worker's lock, and a pipe for the result of the
 start (`started` or an error). The environment is passed to Claude Code unchanged.
@@ -74,7 +74,7 @@ def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
 
 
 def _become(worker: Worker, run: Run) -> None:
-    """Record this process before it executes Claude Code, so that no process runs unrecorded."""
+    """Record this process, then execute Claude Code in it, so that no process runs unrecorded."""
     os.setsid()
     os.chdir(run.cwd)
     descriptors = (

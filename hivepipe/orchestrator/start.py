@@ -1,8 +1,8 @@
-"""Starts a run, with at most one process per session, even after a crash of any process.
+"""Start a run. A session has at most one process, even after a crash of any process.
 
-The worker's lock is taken here and passed to the runner, which holds it until it ends. The process
-of the run holds the lock until it is recorded. So if the lock is free and no recorded process is
-running, the session has no process.
+This module takes the worker's lock and passes it to the runner, which holds it until the runner
+ends. The process of the run also holds the lock until the process is recorded. So if the lock is
+free and no recorded process is running, the session has no process.
 """
 
 import os
@@ -77,10 +77,10 @@ def start(
 
 @contextmanager
 def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
-    """Hold a worker's lock and yield its descriptor. Raise HiveError if another process has it.
+    """Hold a worker's lock and yield its descriptor. Raise HiveError if another process holds it.
 
-    Wait up to `wait_secs`, unless the worker is running and has not written a final status. After
-    that status its runner releases the lock soon.
+    If the worker is running without a final status, do not wait. Otherwise wait up to `wait_secs`,
+    because the runner releases the lock soon.
     """
     make_folders(str(worker.state))
     run = worker.last_run()
@@ -96,10 +96,10 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
 
 
 def refuse_living(home: str, worker: Worker) -> None:
-    """Raise HiveError if a process uses a worker's session, or may use it; call it under the lock.
+    """Raise HiveError if a process uses, or may use, a worker's session. Call this under the lock.
 
     The lock is not enough. The runner may have been killed while its Claude Code continues. A
-    Claude Code that was started by hand takes no lock.
+    Claude Code that a person started takes no lock.
     """
     for run in worker.runs():
         lives = run.process_lives()

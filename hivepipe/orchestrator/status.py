@@ -98,7 +98,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a Markdown code block, or the whole text if it is not one."""
+    """Return the content of a Markdown code block, or the whole text if it is no code block."""
     block = text.strip()
     opening, _, inside = block.partition("\n")
     is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)
@@ -106,7 +106,7 @@ def _without_fence(text: str) -> str:
 
 
 def _of_incomplete(text: str, changed_ns: int, digest: str) -> Status:
-    """Return the status word of an incomplete file, if it can be found."""
+    """Return the status from a file that is not complete JSON, if its status word can be found."""
     found = _STATUS_WORD.search(text)
     word = _word(found[1]) if found else ""
     fields = {"status": word} if word else {}

@@ -1,7 +1,7 @@
 """Parse the output of `claude -p --output-format stream-json`: calls, texts, costs.
 
-The `result` lines of one run have a running total, so only the last one counts. The totals of
-several runs in a transcript are added up. Up to 2.1.197 each run has its own total. In some later
+The `result` lines of one run have a running total, so only the last one counts. For several runs in
+one transcript, the totals are added up. Up to 2.1.197 each run has its own total. In some later
 version the total of a resumed session includes its earlier runs, which `own_costs` subtracts. In a
 transcript without recorded runs, an `init` after a result begins a new run, unless Claude Code
 continued by itself (then its next result has an `origin`).
@@ -51,7 +51,7 @@ class Result(NamedTuple):
     version: tuple[int, ...] = ()  # version of Claude Code
 
     def continues(self, before: "Result") -> bool:
-        """Tell whether the totals include an earlier run of the session."""
+        """Tell whether these totals include those of `before`, an earlier run of the session."""
         if not self.by_model or () < self.version <= _TOTALS_OF_RUNS:
             return False
         held = all(
@@ -63,7 +63,7 @@ class Result(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One event of a transcript: a tool call, a failed call, a text of Claude or a result."""
+    """One event of a transcript: a tool call, a failed call, a text by Claude or a result."""
 
     kind: str
     words: str
@@ -195,7 +195,7 @@ def _errors(line: Fields) -> str:
 
 
 def _cost(line: Fields) -> Decimal:
-    """Return the cost in USD: the sum over models if known, because it includes subagents."""
+    """Return the cost in USD: if known, the sum over all models, which includes subagents."""
     models = part(line, "modelUsage")
     costs = [_amount(part(models, name).get("costUSD")) for name in models]
     by_model = sum(costs, Decimal(0))
@@ -225,7 +225,7 @@ def _steps(line: Fields) -> Iterator[Step]:
 
 
 def _shown(arguments: Fields) -> str:
-    """Return the most informative argument of a tool call, or ""."""
+    """Return the argument of a tool call that tells most about it, or ""."""
     for name in ("file_path", "notebook_path", "command", "pattern", "description", "skill", "url"):
         if value := text(arguments, name, 300):
             return value

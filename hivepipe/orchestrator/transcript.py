@@ -16,10 +16,10 @@ _CHUNK_BYTES = 1 << 20
 
 
 def repair_transcript(worker: Worker, since: int = 0) -> int:
-    """Repair the transcript from a byte offset on, and return its size.
+    """Repair the transcript from byte `since` on; return the size of the file.
 
-    No process may be writing to it. Raise HiveError if it is not a regular file or cannot be
-    written.
+    The caller makes sure that no process writes to the transcript. Raise HiveError if it is not a
+    regular file or cannot be written.
     """
     path = worker.transcript
     try:
@@ -55,7 +55,7 @@ def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
 
 
 def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
-    """Remove byte spans from a file. A single span at the end is truncated in place."""
+    """Remove byte ranges from a file. If there is one range, at the end, truncate the file."""
     size = path.stat().st_size
     first, length = spans[0]
     if len(spans) == 1 and first + length == size:

@@ -4,7 +4,7 @@
       hive             path, device and inode of the .hive; written last
       workers/<id>/    the state of a worker: hivepipe.orchestrator.worker
       archive/<id>/    the state of an archived worker
-      projects.json    name -> path; the one in .hive is a copy for readers
+      projects.json    names and paths; the file in .hive is a copy for readers
 
 An earlier version kept the state in `.hive/state`, where a worker could write if its project
 contains the `.hive`. That state is migrated once, as copies of regular files. Permission flags that
@@ -54,10 +54,10 @@ def folder_of(root: Path) -> Path:
 
 
 def forget_deleted(root: Path) -> None:
-    """Forget a deleted `.hive`, before a new one is made at its path.
+    """Drop the identity of a deleted `.hive` before a new `.hive` is made at its path.
 
-    The states of workers stay. The list of projects stays if one of the workers may be running.
-    The state folder is made if it is missing: otherwise `_follow_moved` could give the new hive the
+    The states of workers stay. The list of projects stays if one of the workers may be running. A
+    missing state folder is made, because otherwise `_follow_moved` could give the new hive the
     folder of a deleted `.hive` that had the same inode. Raise HiveError if it cannot be written.
     """
     folder = folder_of(root)
@@ -104,9 +104,9 @@ def _identity(root: Path) -> Identity:
 def _follow_moved(root: Path, folder: Path) -> None:
     """Rename the state folder if the `.hive` was moved.
 
-    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists. If
-    several state folders match, the one with the newest file `hive` is used, because a deleted
-    `.hive` may have had the same inode.
+    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists. A
+    deleted `.hive` may have had the same inode. So if several state folders match, the one with the
+    newest file `hive` is used.
     """
     here, found = _identity(root), []
     for mark in folder.parent.glob(f"*/{_MARK}"):

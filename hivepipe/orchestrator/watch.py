@@ -42,14 +42,14 @@ class Watch:
         self._reported = read_or(self._path, dict[str, str], {}, _LARGEST)
 
     def changes(self) -> Iterator[Change]:
-        """Yield each change once, as it happens, without end."""
+        """Yield each change once, when it happens; the iterator does not end."""
         for _ in self._wakes():
             yield from self.unreported_changes()
 
     def unreported_changes(self) -> Iterator[Change]:
         """Yield the changes not yet reported.
 
-        A change counts as reported once the caller processed it.
+        A change counts as reported when the caller asks for the next one.
         """
         workers = self._hive.workers()
         for worker in workers:
@@ -102,7 +102,7 @@ class Watch:
 
 
 def _is_watched(_change: object, path: str) -> bool:
-    """Tell whether a path is watched. Transcripts are not, because they grow all the time."""
+    """Tell whether a path is watched. Transcripts are not watched: they grow all the time."""
     return path.endswith("/status.json") or "/runs/" in path
 
 

@@ -3,12 +3,12 @@
     workers/<project>-<uuid>/   folder of the protocol; the worker may write here
       status.json        by the worker: its state
       run-report.md      by the worker: a summary of the run
-      task.md            by us: its task
-      session-id         by us: its session, for `claude --resume`
+      task.md            by hivepipe: its task
+      session-id         by hivepipe: its session, for `claude --resume`
       transcript.jsonl   by Claude Code: the output of all runs, one JSON object per line
       stderr.log         by Claude Code: its error output
-      process.json       by us: a copy of its last run, for readers
-    state of the worker         written only by us, outside every project: trusted_state.py
+      process.json       by hivepipe: a copy of its last run, for readers
+    state of the worker         written only by hivepipe, outside every project
       worker.json        session, project, path, flags
       runs/1.json        one process; hivepipe.orchestrator.run
       runs/1.prompt.md   the prompt of that process
@@ -39,7 +39,7 @@ LARGEST_TASK = 1 << 20
 
 @dataclass(frozen=True)
 class Card:
-    """The parameters of a spawn; the same for all runs of the worker."""
+    """The parameters of a spawn, which are the same for all runs of the worker."""
 
     id: str = ""
     session: str = ""
@@ -78,7 +78,7 @@ class Worker:
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return its last status; a missing commit is no problem if the worker may not commit."""
+        """Return the worker's status; a missing commit is no problem if it may not commit."""
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):
             return status
@@ -86,7 +86,7 @@ class Worker:
         return status._replace(problems=left)
 
     def card(self) -> Card:
-        """Return the parameters of its spawn, or only the session if hivepipe did not start it."""
+        """Return the parameters of the spawn; only the session if hivepipe did not start it."""
         card = read_or(self.state / "worker.json", Card, Card(), _LARGEST_CARD)
         if card.session:
             return card
@@ -97,7 +97,7 @@ class Worker:
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:
-        """Return when a file of the worker's folder (not its state) changed, in s since 1970."""
+        """Return when a file in the worker's folder last changed, in seconds since 1970."""
         files = (path for path in self.folder.rglob("*") if not path.is_dir())
         return max((path.lstat().st_mtime for path in files), default=0.0)
 

@@ -1,4 +1,4 @@
-"""Signals of activity from outside the folders of workers, collected once for all of them."""
+"""Signs of workers' activity from outside their folders, collected once for all workers."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,10 +15,10 @@ from hivepipe.orchestrator.worker import Worker
 
 
 class WorkerSignals:
-    """Processes that hivepipe did not start, and the heartbeats of tool calls."""
+    """The processes that hivepipe did not start, and the last tool calls of workers."""
 
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
-        """Collect the processes, and the heartbeats of these workers."""
+        """Collect the foreign processes, and the last tool calls of these workers."""
         self._home = home
         self.foreign = ForeignProcesses(home)
         self._heartbeats: dict[str, str] = {}
@@ -29,7 +29,7 @@ class WorkerSignals:
                 self._heartbeats[worker] = known.get(session, {}).get("last_active_at", "")
 
     def cancellation(self, worker: Worker) -> str:
-        """Return a text that says that a worker's task was cancelled, and why, or ""."""
+        """Return a text with the reason why a worker's task was cancelled, or "" if it was not."""
         task = worker.card().task_id
         found = read_small(cancellation_path(self._home, task)) if task else ""
         reason = found.strip().partition("\n")[2]

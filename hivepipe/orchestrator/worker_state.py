@@ -58,7 +58,7 @@ def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> C
 
 
 def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """Return the latest of three times: of the status, the transcript and the run's start."""
+    """Return the time of the latest of: the status, the transcript, the start of the run."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.reported_ns, grown_ns, run.started_ns if run else 0)
 
@@ -85,7 +85,7 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def is_answered(status: Status, run: Run) -> bool:
-    """Tell whether a run began after the status was written; a run that parks does not count."""
+    """Tell whether a run began after the status was written; runs that only park do not count."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 
@@ -102,7 +102,7 @@ def _of_foreign_process(
 
 
 def _of_other(status: Status) -> tuple[str, str]:
-    """Return state and note of a worker without a run from its status.json alone."""
+    """Return state and note of a worker without a run; only its status.json tells them."""
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":
