@@ -3,7 +3,7 @@
     hivepipe:active    set    sessions whose activity is not stored yet
 
 Totals are cumulative and only rise, so storing them twice does no harm. A session stays in the set
-until its newest activity is stored, whatever process stores it.
+until some process has stored its newest activity.
 """
 
 import itertools
@@ -50,7 +50,7 @@ def has_activity(connection: Redis) -> bool:
 
 
 def take_activity(connection: Redis, stored: Iterable[Activity] = ()) -> list[Activity]:
-    """Return the activity that is not stored yet; the caller has committed `stored`.
+    """Return the activity that is not stored yet. The caller has already committed `stored`.
 
     A session whose activity cannot be stored is removed from the set.
     """

@@ -1,4 +1,4 @@
-"""The active alerts in Redis: a hash of alert -> number of the last checks that did not find it."""
+"""The active alerts in Redis: a hash of alert -> how many checks in a row have not found it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
-    """Return alert -> number of the last checks without it, or None before the first check."""
+    """Return alert -> how many checks in a row missed it; None before the first check."""
     found: Any = client.hgetall(ALERTS_KEY)
     if not found:
         return None
@@ -21,6 +21,6 @@ def load(client: Redis) -> dict[str, int] | None:
 
 
 def save(client: Redis, misses: dict[str, int]) -> None:
-    """Store the counts that the next check starts from, even if the memory of Redis is full."""
+    """Store the counts for the next check, even if the memory of Redis is full."""
     fields = [part for pair in misses.items() for part in pair]
     client.eval(_SAVE, 1, ALERTS_KEY, _CHECKED, 0, *fields)

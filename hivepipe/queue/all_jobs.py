@@ -1,4 +1,4 @@
-"""Read the jobs of a Redis, and write them into a spool, from which another Redis gets them."""
+"""Read the jobs of a Redis, and write them into a spool, so that another Redis gets them."""
 
 import re
 import time
@@ -30,9 +30,9 @@ def spool_jobs(connection: Redis, spool: str) -> None:
 
 
 def keep_unwritten_jobs(connection: Redis, place: Place) -> None:
-    """Spool the jobs that Redis accepted but cannot append to its file (a full disk).
+    """Spool the jobs that Redis accepted but cannot write to its file because the disk is full.
 
-    Raise StackError, which says their number, if a job remains that no spool can take.
+    Raise StackError with the number of remaining jobs if no spool can take them.
     """
     if connection.info("persistence")["aof_last_write_status"] == "ok":
         return
@@ -58,7 +58,7 @@ def _ids_in_files(home: Path) -> set[bytes]:
 
 
 def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
-    """Yield the time and the message of each job of an event. A job that is done has no data."""
+    """Yield time and message of each unfinished job of an event; a finished job has no data."""
     for id, data in all_jobs(connection):
         if not id.isalnum():  # periodic work, which every stack plans for itself
             continue

@@ -1,9 +1,10 @@
 """Sync the append-only file of Redis once a second, from the writer's process.
 
-With `appendfsync everysec`, Redis may answer while a write is still in its memory, if an earlier
-sync is in progress. A Redis killed at that moment loses jobs that hooks had enqueued (seen in 2 of
-8 runs with a kill -9 under load). With `appendfsync no`, every write reaches the kernel before the
-answer, so a kill loses nothing. This thread limits the loss in a power cut to about a second.
+With `appendfsync everysec`, Redis may reply while the write is still in its memory, if an earlier
+sync is in progress. A Redis that is killed at that moment loses jobs that hooks had enqueued (seen
+in 2 of 8 runs with a kill -9 under load). With `appendfsync no`, every write reaches the kernel
+before the reply, so a kill loses nothing. This thread limits the loss in a power cut to about a
+second.
 """
 
 import logging
@@ -38,7 +39,7 @@ class AofSync(threading.Thread):
         self.sync()
 
     def sync(self) -> None:
-        """Sync each file whose size has changed since its last sync; log a failure once."""
+        """Sync each file whose size has changed since its last sync; log repeated failures once."""
         for path in (self._home / "appendonly.aof", *self._home.glob("appendonlydir/*.aof")):
             try:
                 size = path.stat().st_size

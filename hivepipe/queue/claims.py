@@ -1,9 +1,9 @@
 """Claim, acknowledge, retry and fail jobs.
 
-One script changes all keys of a step, so that a job is always in a queue or a registry. A stock
-worker on several queues pops with BLPOP. Between the pop and its first write the job is in no list,
-and a crash at that moment loses it. Here the script that takes a job from its queue also adds it to
-`rq:wip:<queue>` (RQ's registry of started jobs).
+Each step is one script that changes all keys, so that a job is always in a queue or a registry. A
+stock worker on several queues pops with BLPOP. Between the pop and its first write the job is in no
+list, and a crash at that moment loses it. In hivepipe, the script that takes a job from its queue
+also adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
 """
 
 import base64
@@ -72,7 +72,7 @@ class Claims:
         """Bind the scripts. Only this worker serves `queues`, most urgent first.
 
         `worker_key` is the key of RQ's worker hash. With `is_shared`, other programs use the server
-        too, and jobs without our marker stay in their queues.
+        too, and jobs without hivepipe's marker stay in their queues.
         """
         self._is_shared = is_shared
         self._queues = queues
@@ -111,7 +111,7 @@ class Claims:
         return int(self._run["acknowledge"](args=arguments)) if done else 0
 
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
-        """Schedule jobs for another attempt, each in a queue after a delay in seconds.
+        """Schedule another attempt of each job, in the given queue after a delay in seconds.
 
         `held_up` means that the environment failed, not the jobs; `hurry` makes them due before the
         delay ends.
@@ -130,7 +130,8 @@ class Claims:
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
         """Move jobs to the failed registry.
 
-        Each job comes with the reason, and with data and a description that replace its own.
+        Each tuple has the job, the reason of the failure, and the data and description that replace
+        the job's own.
         """
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
@@ -139,7 +140,7 @@ class Claims:
             self._run["bury"](args=arguments)
 
     def hand_on(self, jobs: list[tuple[Claimed, str, float]]) -> None:
-        """Move jobs to the queues of other workers, each after a delay in seconds."""
+        """Move jobs to the queues of other workers; a job becomes due after a delay in seconds."""
         arguments: list[Argument] = []
         for job, target, delay_secs in jobs:
             arguments += (job.id, job.queue, target, delay_secs)

@@ -1,4 +1,4 @@
-"""The age of the oldest job. Ids in `applied` that are older are not needed any more."""
+"""The time of the oldest job. Ids in the table `applied` that are older are no longer needed."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ _AT_A_TIME = 1000
 def oldest_job_time(connection: Redis, spool: Path) -> str | None:
     """Return the creation time of the oldest job in Redis or the spool, or None if there is no job.
 
-    The time is in RQ's format.
+    The time is text in RQ's format.
     """
     found: list[str] = [_of_spooled(path) for path in waiting_files(spool)[:1]]
     keys: Any = connection.scan_iter(_JOBS + b"*", count=_AT_A_TIME)

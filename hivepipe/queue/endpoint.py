@@ -4,7 +4,7 @@
     unix://[user:password@]/path[?db=database]          hooks connect to it
     any other                                           hooks spool, and notify the forwarder
 
-On the hook path, if the record names a URL.
+Hooks import this module if the record names a URL.
 """
 
 from _socket import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, socket
@@ -15,7 +15,7 @@ BELL = "bell.sock"
 
 
 class Endpoint:
-    """A socket address, and the login and database to send before the first command."""
+    """A socket address, and the commands for login and database that precede the first command."""
 
     __slots__ = ("database", "family", "login", "place")
 
@@ -52,7 +52,7 @@ def parse(url: str) -> Endpoint:
 
 
 def is_local(url: str) -> bool:
-    """Tell whether a hook may connect to it: a socket or a loopback address, without TLS."""
+    """Tell whether a hook may connect to the URL: a socket or loopback address, without TLS."""
     if url.startswith(("/", "unix://")):
         return True
     if not url.startswith("redis://"):
@@ -66,7 +66,7 @@ def is_local(url: str) -> bool:
 
 
 def ring(runtime: str) -> bool:
-    """Notify the process that drains the spool; return False if no process listens."""
+    """Notify the process that drains the spool; return False if no process is listening."""
     wake_up = socket(AF_UNIX, SOCK_DGRAM)
     try:
         wake_up.setblocking(False)

@@ -21,8 +21,8 @@ def enqueue(
 ) -> None:
     """Enqueue jobs for the writer, or for stock workers.
 
-    A local address is reached over a raw socket, as hooks do it. Raise RefusedError unless it is
-    certain that the jobs have arrived.
+    Like a hook, use a raw socket for a local address. Raise RefusedError unless it is certain that
+    the jobs have arrived.
     """
     if is_local(address):
         push(address, jobs, PUSH_SECS, _counter(is_periodic))
@@ -34,7 +34,7 @@ def enqueue(
 
 
 def enqueue_over(connection: Redis, jobs: list[Message], counter: str) -> None:
-    """Enqueue jobs over this connection."""
+    """Enqueue jobs over this connection, and increment the key `counter`."""
     _, script, _, *arguments = eval_command(jobs, counter=counter)
     connection.eval(script.decode(), 1, *arguments)
 

@@ -48,7 +48,7 @@ _DISCARD = script("discard_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """One job without attempts left; all its text is redacted."""
+    """One job without attempts left; secrets in its texts are redacted."""
 
     id: str
     queue: str  # the queue whose failed registry holds it
@@ -64,7 +64,7 @@ class FailedJob:
 
     @property
     def headline(self) -> str:
-        """Return the last line of the reason; in a traceback it names the error."""
+        """Return the last line of the failure reason; in a traceback this line names the error."""
         return self.reason.rstrip().rpartition("\n")[2]
 
     @property
@@ -99,7 +99,7 @@ class FailedJobs:
         return found
 
     def job(self, prefix: str) -> FailedJob:
-        """Return the job whose id starts with `prefix`. Raise HivepipeError unless one matches."""
+        """Return the job whose id starts with `prefix`; raise HivepipeError unless there is one."""
         ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
         ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
         if not ids:
@@ -109,7 +109,7 @@ class FailedJobs:
         return self._read(ids)[0]
 
     def retry(self, jobs: list[FailedJob]) -> int:
-        """Return jobs to the queues of their original priority; return the number of moved jobs."""
+        """Return jobs to the queues of their original priority; return how many were moved."""
         each = [(_bytes(job.id), job.queue, job.target) for job in jobs]
         return self._run(_RETRY, each, utc(time.time_ns()))
 

@@ -57,7 +57,7 @@ def figures(client: Redis) -> Figures:
 
 
 def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) -> None:
-    """Store the current counts of jobs as a sample, which `shares` compares later."""
+    """Store the current counts of jobs as a sample, with which `shares` compares later counts."""
     sample = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
     client.lpush(SAMPLES_KEY, sample)
     client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)
@@ -81,7 +81,7 @@ def shares(
 
 
 def as_report(found: Figures) -> dict[str, Any]:
-    """Return the figures as commands print them in JSON."""
+    """Return the figures in the form in which commands print them as JSON."""
     report = asdict(found) | {"accepted": found.accounts["accepted"]}
     report["workers"] = [
         worker._asdict() | {"alive": worker.is_alive, "queues": list(worker.queues)}
@@ -102,7 +102,7 @@ def _number(client: Redis, key: str) -> int:
 
 
 def _newer(version: Any) -> int | None:
-    """Return the envelope version that waiting jobs need, or None if this hivepipe reads it."""
+    """Return the envelope version of waiting jobs if this hivepipe cannot read it, else None."""
     return int(version) if version and int(version) > ENVELOPE_VERSION else None
 
 
@@ -118,7 +118,7 @@ def _oldest_secs(client: Redis) -> float | None:
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
-    """Return how many seconds the store has not been writable, and why; None if it is writable."""
+    """Return for how many seconds the store is unwritable, and why; None if it is writable."""
     if not found:
         return None
     secs = time.time() - float(found[b"since"])

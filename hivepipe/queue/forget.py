@@ -43,7 +43,7 @@ def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
 
 
 def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
-    """Tell whether a job is to be removed.
+    """Tell whether a job is to be removed, given its data.
 
     A job that cannot be read is removed if its bytes contain one of the ids, or the text.
     """
@@ -54,7 +54,7 @@ def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
-    """Remove the `wanted` jobs, running ones after their end; return the number of removed jobs.
+    """Remove the `wanted` jobs, running ones when they have ended; return their number.
 
     Raise StackError if a job is still running after RUNNING_SECS.
     """
@@ -129,7 +129,7 @@ def _running(connection: Redis) -> set[bytes]:
 
 
 def sessions_spooled(folders: Iterable[Path], wanted: ForgetQuery | None = None) -> set[str]:
-    """Return the sessions of spooled events; with `wanted`, only of files that contain its text."""
+    """Return the sessions of spooled events; with `wanted`, only of files that hold its text."""
     found = set()
     for path in _spool_files(folders):
         if wanted is None or wanted.contains_text(_bytes(path)):
@@ -152,8 +152,8 @@ def last_spooled(folders: Iterable[Path]) -> dict[str, str]:
 def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: bool = False) -> int:
     """Remove events from the spools and from `bad/`; return the number of affected files.
 
-    A file that cannot be parsed is removed if it names a session or holds the text. The other jobs
-    in a file stay. With `dry_run`, the files are only counted.
+    A file that cannot be parsed is removed if it names a session or holds the text. Other jobs in
+    an affected file stay. With `dry_run`, the files are only counted.
     """
     removed = 0
     for path in _spool_files(folders):
@@ -180,7 +180,7 @@ def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: boo
 
 
 def _is_of_another_session(path: Path, wanted: ForgetQuery) -> bool:
-    """Tell whether a file is a raw event of another session without the text, so that it stays."""
+    """Tell whether a file is a raw event that stays: of another session and without the text."""
     data = _bytes(path) if RAW in path.suffixes else b""
     session = session_of(data)
     return bool(session) and session not in wanted.sessions and not wanted.contains_text(data)

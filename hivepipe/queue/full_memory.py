@@ -17,7 +17,7 @@ def is_full(error: Exception) -> bool:
 
 
 def has_room(client: redis.Redis) -> bool:
-    """Tell whether Redis takes writes that need memory. Nothing is changed."""
+    """Tell whether Redis accepts writes that need memory. The check changes nothing."""
     try:
         client.setrange("hivepipe:none", 0, "")
     except redis.ResponseError as error:
@@ -27,7 +27,7 @@ def has_room(client: redis.Redis) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Ignore the error of a full Redis, because only finished jobs make room in it."""
+    """Ignore the error of a Redis with full memory; only jobs that finish will free memory."""
     try:
         yield
     except (redis.ResponseError, RefusedError) as error:

@@ -1,8 +1,8 @@
-"""Durations of hooks by event, from the start of the process until it sends the event.
+"""Durations of hooks by event, from the start of a hook's process until it sends the event.
 
-A hook increments a counter for its range of durations, in the command that sends the event
-(hivepipe.hook.hand_over), without another write. Once a minute the counts become a sample, and the
-oldest sample is dropped. Hooks that send nothing and hooks that cannot reach Redis are not counted.
+The command that sends the event also increments a counter for the hook's range of durations
+(hivepipe.hook.hand_over). Once a minute the counts become a sample, and the oldest sample is
+dropped. Hooks that send nothing and hooks that cannot reach Redis are not counted.
 """
 
 import json

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Housekeeper:
-    """Housekeeping steps that the writer calls between its turns; each one is short."""
+    """Housekeeping that the writer does between batches of jobs; each step is short."""
 
     def __init__(self, connection: Redis, home: Path, address: str) -> None:
         """Set up for a home; `address` is the address of the home's Redis."""
@@ -64,8 +64,8 @@ class Housekeeper:
         """Move spooled events into Redis, the oldest first; return the number of moved files.
 
         Unreadable files are moved to `bad/` afterwards, a few in each turn, so that they delay no
-        event. Raise RefusedError if Redis is lost; the remaining files stay. The job ids are those
-        that the hook assigned, so an event that arrived before is not enqueued again.
+        event. Raise RefusedError if Redis cannot be reached; the remaining files stay. The job ids
+        are those that the hook assigned, so an event that arrived before is not enqueued again.
         """
         tried = convert_raw_events(self._home, self._stuck)
         again_at = time.monotonic() + STUCK_SECS
@@ -114,7 +114,7 @@ class Housekeeper:
         return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
-        """Return the files, except those known to be unreadable, oldest first."""
+        """Return the spool files, oldest first, without those known to be unreadable."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
         known = {*self._stuck, *self._bad}
@@ -133,7 +133,7 @@ class Housekeeper:
             return []
 
     def _pass_over(self, path: Path, reason: str, error: OSError) -> None:
-        """Skip this path for STUCK_SECS and log it once."""
+        """Skip this path for STUCK_SECS; log the error once."""
         logger.error("spool: %s stays: %s; %s", path.name, reason, error.strerror)
         self._stuck[path] = time.monotonic() + STUCK_SECS
 
@@ -146,7 +146,7 @@ class Housekeeper:
             logger.error("spool file %s set aside: %s", path.name, reason)
 
     def tidy(self) -> None:
-        """Do the work that is due while no job waits."""
+        """Do the work that is due while no job is waiting."""
         now = time.monotonic()
         self._rewrite_aof_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
@@ -166,7 +166,7 @@ class Housekeeper:
         self._rotate_hook_log()
 
     def rewrite_aof_at_end(self) -> None:
-        """Rewrite the append-only file, so that it has no text of finished jobs."""
+        """Rewrite the append-only file, so that it no longer has the text of finished jobs."""
         try:
             if self._is_our_server:
                 self._wait_for_rewrite()  # a running one keeps jobs that finished since its start
@@ -221,7 +221,7 @@ class Housekeeper:
                 self._set_aside(path, "half-written: its hook died")
 
     def _remove_spare_folder(self) -> None:
-        """Remove the spare folder in memory if it is empty. Hooks create it when needed."""
+        """Remove the spare spool folder in memory if it is empty. Hooks create it when needed."""
         spool = self._spools[-1]
         with suppress(OSError):
             for folder in (spool, spool.parent, spool.parent.parent):

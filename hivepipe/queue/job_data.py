@@ -1,4 +1,4 @@
-"""Decode the data of an RQ job safely: no global is resolved and no code is run.
+"""Decode the data of an RQ job safely: unpickling resolves no global and runs no code.
 
 A pickle is a program, and its author may be a hook, one of RQ's tools or an attacker. The pickle of
 a hivepipe job holds a tuple of plain values.
@@ -44,7 +44,7 @@ def read_claimed(job: Claimed) -> Envelope:
 
 
 def envelope_text(data: bytes) -> str:
-    """Return the envelope, the only argument of FUNCTION. Raise BadEnvelopeError for other data."""
+    """Return the envelope, the job's only argument. Raise BadEnvelopeError for other data."""
     if len(data) > LIMIT_BYTES:
         raise BadEnvelopeError(f"{len(data)} bytes of data, more than any job of hivepipe has")
     ours = as_written(data)
@@ -68,7 +68,7 @@ def envelope_text(data: bytes) -> str:
 
 
 def as_written(data: bytes) -> str | None:
-    """Return the envelope of data in exactly a hook's format, or None for other data."""
+    """Return the envelope if the data has exactly the format that hooks write, else None."""
     body = data[_FRAME_BYTES:]
     if not body.startswith(HEAD) or not body.endswith(TAIL):
         return None
@@ -82,7 +82,7 @@ def as_written(data: bytes) -> str | None:
 
 
 def _check_opcodes(pickled: bytes) -> None:
-    """Allow only opcodes of plain values, because one four-byte memo index can take gigabytes."""
+    """Allow only opcodes of plain values: a four-byte memo index alone can take gigabytes."""
     for opcode, _, _ in pickletools.genops(pickled):
         if opcode.name.endswith("GLOBAL"):
             raise BadEnvelopeError("the pickle names something to be run")

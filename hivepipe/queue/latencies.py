@@ -32,7 +32,7 @@ Counts = Counter[int]  # step -> jobs
 
 @dataclass(frozen=True)
 class Latency:
-    """Number of jobs of an operation or a sample, and percentiles of their durations."""
+    """The number of jobs of an operation or a sample, and the percentiles of their durations."""
 
     jobs: int
     p50_ms: float
@@ -41,7 +41,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Latencies by operation. `course` has all operations together by sample time, oldest first."""
+    """Latencies by operation. `course` has one entry per sample, for all operations together."""
 
     operations: dict[str, Latency]
     course: dict[str, Latency]
@@ -79,7 +79,7 @@ def latencies(client: Redis) -> Latencies:
 
 
 def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
-    """Yield the operation, end time and step (see `_step`) of each finished job of hivepipe."""
+    """Yield operation, end time and duration step (see `_step`) of each finished hivepipe job."""
     for queue in QUEUES:
         ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
         pipe = client.pipeline(transaction=False)
@@ -94,7 +94,7 @@ def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
 
 
 def _step(began: str, ended: str) -> int:
-    """Return the step of a duration, on a logarithmic scale; 0 is at most a millisecond."""
+    """Return the number of a duration's step on a logarithmic scale; 0 is up to a millisecond."""
     duration = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
     ms = max(duration.total_seconds() * 1000, 1)  # the clock may have been set back
     return math.ceil(_STEPS * math.log2(ms))
@@ -105,7 +105,7 @@ def _latency(counts: Counts) -> Latency:
 
 
 def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
-    """Return the upper end of the range with this percentile, in milliseconds."""
+    """Return the upper end, in ms, of the range of durations that contains this percentile."""
     left = math.ceil(counts.total() * share)
     for step, number in sorted(counts.items()):
         left -= number
@@ -115,7 +115,7 @@ def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
 
 
 def entries(found: Latencies) -> dict[str, Any]:
-    """Return the latencies in the form of the JSON output."""
+    """Return the latencies in the form of the commands' JSON output."""
     return {
         "operations": {name: vars(each) for name, each in found.operations.items()},
         "course": [{"at": at, **vars(each)} for at, each in found.course.items()],

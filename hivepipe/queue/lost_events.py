@@ -1,4 +1,4 @@
-"""Lost events, which no folder could take: hooks count them, `status` and `doctor` report them."""
+"""Lost events: no folder could store them. Hooks count them, `status` and `doctor` report them."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ _HEADER = "# times of lost events, in nanoseconds since 1970\n"
 
 
 class Lost(NamedTuple):
-    """The number of lost events, and the first and last time (seconds since 1970)."""
+    """The number of lost events, and the times of the first and last one (seconds since 1970)."""
 
     number: int
     first: float
@@ -33,7 +33,7 @@ def lost_files(home: str) -> list[Path]:
 
 
 def prepare(home: str) -> None:
-    """Create the home's file with its own disk block, so that a line fits even on a full disk."""
+    """Create the home's file for them with its own disk block: a line then fits on a full disk."""
     path = Path(home, LOST)
     if not path.exists():
         path.write_text(_HEADER, encoding="ascii")

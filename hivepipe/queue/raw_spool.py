@@ -1,10 +1,10 @@
-"""Raw events: the native hook wrote them to the spool because it reached no intake.
+"""Raw events, which the native hook writes to the spool if it cannot reach the process `intake`.
 
     <folder>/spool/<event time>_<pid>.raw    a frame (hivepipe.hook.frame)
 
-A process that drains a spool first converts them into spool files of jobs, as the Python hook
-writes them. It starts another process for that (hivepipe.hook.convert_spool), which takes over the
-environment of each event's hook.
+A process that drains a spool first converts raw events into spool files of jobs, as the Python hook
+writes them. A child process does this (hivepipe.hook.convert_spool); it takes on the environment of
+each event's hook.
 """
 
 import fcntl
@@ -37,16 +37,16 @@ def session_of(data: bytes) -> str:
 
 
 def convert_all(home: str) -> None:
-    """Convert the raw events of a home into spool files, each once. Events that fail stay."""
+    """Convert the raw events of a home into spool files, each once. Keep events that fail."""
     tried: set[Path] = set()
     while some := convert_raw_events(home, tried):
         tried.update(some)
 
 
 def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
-    """Convert the oldest raw events of a home, except `without`; return those that were tried.
+    """Convert the oldest raw events of a home, except `without`; return those attempted.
 
-    Events that fail stay.
+    Keep events that fail.
     """
     free = (path for path in raw_events(home) if path not in without and not _is_held(path))
     tried = list(islice(free, _AT_ONCE))
@@ -58,7 +58,7 @@ def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
 
 
 def _is_held(path: Path) -> bool:
-    """Tell whether the intake or a converter holds this event, or has just removed it."""
+    """Tell whether the intake or a converter holds this event's file, or just removed it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

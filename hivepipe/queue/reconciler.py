@@ -30,9 +30,10 @@ _REDACT = script("redact_failed")
 
 
 def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
-    """Redact failed jobs left unredacted by a stock worker, or by the third crash of a writer.
+    """Redact failed jobs that a stock worker, or the third crash of a writer, left unredacted.
 
-    With `is_shared`, other programs use the server too, and jobs without our marker stay unchanged.
+    With `is_shared`, other programs use the server too, and jobs without hivepipe's marker stay
+    unchanged.
     """
     redact = connection.register_script(_REDACT)
     for queue in ALL_QUEUES:

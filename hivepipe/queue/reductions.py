@@ -30,14 +30,14 @@ _LLM = (
 
 
 class Reduction(NamedTuple):
-    """One reduced function: its name, and the effect and its reason as text."""
+    """A function that is delayed or missing: its name, the effect as text, the reason as text."""
 
     name: str
     text: str
 
 
 def reductions_of(workers: list[RqWorker], scheduler_runs: bool) -> list[Reduction]:
-    """Return the reduced functions with these workers, or [] if no worker is alive."""
+    """Return what is delayed or missing with these workers, or [] if no worker is alive."""
     if not any(worker.is_alive for worker in workers):
         return []
     is_stock, roles = only_stock(workers), living_roles(workers)

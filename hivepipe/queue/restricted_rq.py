@@ -1,7 +1,8 @@
-"""RQ's command line, restricted so that it runs no code that a job names.
+"""RQ's command line, restricted: it runs no code that a job names.
 
 `rq info` and `rq requeue` unpickle `meta` with any serializer, and the cleanup of a registry calls
-the failure callback that a job names. If data cannot be loaded, RQ shows the job without it.
+the failure callback that a job names. If the restriction refuses to load data, RQ shows the job
+without this data.
 """
 
 import io
@@ -35,7 +36,7 @@ def run(address: str, arguments: Sequence[str]) -> int:
 
 
 def restrict() -> None:
-    """Replace RQ's functions that load or call named code, for the lifetime of this process."""
+    """Replace the functions of RQ that load or call code named by a job, in this process."""
     # RQ looks up the attribute at each use, and the serializer named "pickle" is this class too.
     DefaultSerializer.loads = staticmethod(_loads)
     rq.job.import_attribute = _our_function  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ class RqWorker(NamedTuple):
     def is_alive(self) -> bool:
         """Tell whether the heartbeat is recent enough.
 
-        An idle stock worker sends none for minutes.
+        An idle stock worker sends no heartbeat for minutes.
         """
         if self.heartbeat_secs is None:
             return False
@@ -50,7 +50,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether the worker's process was on this machine and no longer exists."""
+        """Tell whether the worker's process ran on this machine and no longer exists."""
         return bool(self.host == os.uname().nodename and self.pid and not process_exists(self.pid))
 
 
@@ -93,7 +93,7 @@ def _number(text: str) -> int:
 
 
 def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the queues without a live worker, or () during the start-up grace."""
+    """Return the queues without a live worker, or () if the workers may still be starting."""
     return missing_queues(workers, waiting) if have_settled(workers) else ()
 
 
@@ -130,14 +130,14 @@ def living_roles(workers: list[RqWorker]) -> set[str]:
 
 
 def have_settled(workers: list[RqWorker]) -> bool:
-    """Tell whether the start-up grace is over."""
+    """Tell whether the workers have had time to start."""
     return any(worker.age_secs > SETTLED_SECS for worker in workers)
 
 
 def drop_dead(connection: Redis) -> list[tuple[str, str]]:
     """Remove the registrations of dead workers; return their names and the reasons.
 
-    Their jobs are requeued when the lease ends, or when a successor starts.
+    The jobs of a dead worker are requeued when their leases end, or when a new worker starts.
     """
     dead = []
     for worker in rq_workers(connection):

@@ -4,13 +4,13 @@
     <folder>/call-notes                         notes of the guard: JSON arguments, one per line
     <folder>/lost-events                        times of lost events in ns, one per line
 
-The folder is the home, else the runtime folder, else one in memory. The last two have a limit. A
-spool file is first written under a `.tmp` name. Files are not synced: a killed process loses
-nothing, but a power cut may lose the last second.
+The folder is the home, else the runtime folder, else a folder in memory. The size of the last two
+is limited. A spool file is first written under a `.tmp` name. Files are not synced: a killed
+process loses nothing, but a power cut may lose the last second.
 
     {"v":1,"jobs":[{"twins":"","queue":"high","description":"...","envelope":{...}}]}
 
-On the hook path.
+Hooks import this module.
 """
 
 import posix
@@ -60,9 +60,9 @@ def keep_event(
     messages: list[Message],
     note: "tuple[str, list[str]] | None" = None,
 ) -> str:
-    """Keep an event that Redis did not take; return its spool file, or "" if it has no messages.
+    """Store an event that Redis did not accept; return its spool file, or "" without messages.
 
-    Raise OSError if no folder can take it.
+    Raise OSError if no folder can store the event.
     """
     try:
         return _keep(place.home, event_time_ns, messages, note)
@@ -121,8 +121,8 @@ def _prepare(folder: str) -> None:
 def count_lost(place: Place, event_time_ns: int) -> None:
     """Record a lost event. Errors are ignored.
 
-    The home's file already has a disk block (hivepipe.queue.lost_events). So the line can be
-    written on a full disk, and in a folder where no file can be created.
+    The file in the home already has a disk block (hivepipe.queue.lost_events). So the line can be
+    written even if the disk is full or the folder allows no new file.
     """
     for folder in (place.home, *spare_folders(place.home, place.runtime)):
         try:
@@ -135,7 +135,7 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 
 
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
-    """Append a line; append it again if the file was renamed meanwhile and may have been read."""
+    """Append a line to a file; repeat this if the file was renamed, and may be read, meanwhile."""
     path = f"{folder}/{name}"
     # The line starts with a newline, because the previous one may be torn.
     data = f"\n{line}\n".encode("ascii")

@@ -40,12 +40,12 @@ def is_spool_file(name: str) -> bool:
 
 
 def spool_files(folder: Path) -> list[Path]:
-    """Return the complete files of jobs, oldest first."""
+    """Return the complete spool files of jobs, without raw events, oldest first."""
     return _files(folder, JOBS)
 
 
 def waiting_files(folder: Path) -> list[Path]:
-    """Return the complete files of a folder, including raw events, oldest first."""
+    """Return the complete spool files of a folder, with raw events, oldest first."""
     return _files(folder, JOBS, RAW)
 
 
@@ -56,7 +56,7 @@ def waiting_events(home: str) -> list[Path]:
 
 
 def raw_events(home: str) -> list[Path]:
-    """Return the raw events of a home in the spools that can be read, oldest first in each."""
+    """Return the raw events of a home, oldest first per spool; skip spools that are unreadable."""
     found: list[Path] = []
     for folder in spool_folders(home):
         with suppress(OSError):
@@ -79,7 +79,7 @@ def own_folders(home: str) -> list[str]:
 
 
 def has_spooled(home: str) -> bool:
-    """Tell whether an event or a call note is on disk, in the folders that can be read."""
+    """Tell whether an event or a call note is on disk; folders that cannot be read are skipped."""
     return any(_holds(folder, NOTES, ("",)) for folder in all_folders(home)) or any(
         _holds(folder, "", (JOBS, RAW)) for folder in spool_folders(home)
     )
@@ -143,7 +143,7 @@ def set_aside(path: Path, reason: str) -> None:
 
 
 def abandoned(folder: Path, now: float) -> Iterator[Path]:
-    """Yield partial files that are older than a hook can live."""
+    """Yield incomplete files that are older than any running hook can be."""
     for path in folder.glob("*.tmp"):
         try:
             if now - path.stat().st_mtime > _TORN_AFTER_SECS:

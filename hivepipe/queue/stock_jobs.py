@@ -1,8 +1,8 @@
 """Jobs of stock `rq worker`s: count finished jobs and promote retries that are due.
 
-RQ marks a job finished by itself and lets it expire after a minute. So the job's id is noted when
-its effect is committed. The job is counted exactly once, after RQ has finished or expired it, even
-if it is executed several times or another worker acknowledges it.
+RQ marks a job finished by itself and lets it expire after a minute. So hivepipe adds the job's id
+to a set when the job's effect is committed. The job is counted exactly once, after RQ has finished
+or expired it, even if it is executed several times or another worker acknowledges it.
 
     hivepipe:executed   set   ids that a stock worker has executed and that are not counted yet
 """
@@ -33,22 +33,22 @@ def promote_due(connection: Redis) -> int:
 
 
 def has_due_retries(connection: Redis, now: float) -> bool:
-    """Tell whether a retry is due, or has a due time that only a changed clock explains."""
+    """Tell whether a retry is due, or so far ahead that the clock must have been set back."""
     spans = (("-inf", now), (now + LONGEST_SECS, "+inf"))
     keys = [f"rq:scheduled:{queue}" for queue in QUEUES]
     return any(connection.zcount(key, *span) for key in keys for span in spans)
 
 
 def note_executed(connection: Redis, job_id: str) -> None:
-    """Note that the effect of a job is committed, while RQ still executes it."""
+    """Add a job to the set: its effect is committed, while RQ still executes it."""
     connection.eval(_NOTE, 0, job_id)
 
 
 def count_tick(connection: Redis) -> None:
-    """Count a run of a tick at once, because its id may be reused before RQ has finished it."""
+    """Count the run of a tick at once, because a tick's id may be reused before RQ finishes it."""
     connection.incr("hivepipe:done")
 
 
 def count_executed(connection: Redis) -> None:
-    """Count the noted jobs that RQ has finished or expired."""
+    """Count the jobs of the set that RQ has finished or expired."""
     connection.eval(COUNT, 0)

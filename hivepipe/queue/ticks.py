@@ -1,4 +1,4 @@
-"""Ticks in Redis: the schedule of rq-scheduler, changed by one script per step.
+"""Ticks: rq-scheduler's entries for periodic operations, changed by one script per step.
 
 By itself, rq-scheduler pushes the same id repeatedly while no writer runs. It also loses an entry
 if it dies after it has removed the entry from its set and before it adds it again.
@@ -57,7 +57,7 @@ _SUPERSEDE = script("supersede_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 
 def due_times(connection: Redis) -> dict[str, float]:
-    """Return tick id -> due time, without entries of other programs."""
+    """Return tick id -> due time; entries of other programs are left out."""
     found: Any = connection.zrange(SCHEDULED_KEY, 0, -1, withscores=True)
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
 
@@ -67,7 +67,7 @@ def scheduler_runs(connection: Redis) -> bool:
 
 
 def known_interval(connection: Redis, row: Periodic) -> int | None:
-    """Return the interval in seconds of a row's tick, or None if there is no tick."""
+    """Return the interval in seconds of an operation's tick, or None if it has no tick."""
     found: Any = connection.hget(f"rq:job:{tick_id(row.name)}", "hp_interval")
     return int(found) if found else None
 
@@ -87,8 +87,8 @@ def trigger(connection: Redis, name: str, cause: str) -> None:
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
     """Enqueue the extra runs that were requested.
 
-    If another request arrives meanwhile, all requests stay and cause one more run, because the
-    first run may already be over.
+    If another request arrives meanwhile, all requests stay, and each requested operation runs once
+    more, because the first run may already be over.
     """
     with connection.pipeline() as watching, suppress(WatchError):
         watching.watch(TRIGGERED_KEY)  # type: ignore[no-untyped-call]
@@ -109,7 +109,7 @@ def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> N
 
 
 def fire(connection: Redis, row: Periodic, now: float) -> bool:
-    """Enqueue the tick of a row; return False if it is not due or is being executed."""
+    """Enqueue the tick of a periodic operation; return False if it is not due or still running."""
     tick = tick_of(row, slot_at(now, row.interval_secs), int(now * 1e9))
     due = next_due(now, row.interval_secs)
     data, at = job_data(tick.envelope), tick.created_at
@@ -117,13 +117,13 @@ def fire(connection: Redis, row: Periodic, now: float) -> bool:
 
 
 def finish(connection: Redis, ticks: Sequence[tuple[str, str]], at: str) -> None:
-    """Acknowledge executed ticks, each with its queue; `at` is now in RQ's format."""
+    """Acknowledge executed ticks, each with its queue; `at` is the current time in RQ's format."""
     arguments = [text for tick in ticks for text in tick]
     connection.eval(_FINISH, 0, at, *arguments)
 
 
 def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
-    """Remove the ticks of rows that no longer exist; return their ids."""
+    """Remove the ticks of operations that no longer exist; return the ids."""
     wanted = {tick_id(row.name).encode() for row in rows}
     listed: Any = connection.zrange(SCHEDULED_KEY, 0, -1)
     keys: Any = connection.scan_iter(b"rq:job:" + TICK_PREFIX + b"*", count=1000)
@@ -139,9 +139,9 @@ def forget(connection: Redis, row: Periodic) -> None:
 
 
 def drop_superseded(connection: Redis) -> int:
-    """Discard all failed periodic jobs but the newest of each row; return their number.
+    """Discard all failed periodic jobs except the newest of each operation; return their number.
 
-    Each slot is a new attempt, so one failed job per row is enough for a person.
+    A periodic operation runs again anyway, so one failed job per operation is enough for a person.
     """
     found: dict[str, list[tuple[int, str, str]]] = {}
     for queue in ALL_QUEUES:

@@ -16,8 +16,9 @@ from hivepipe.times import ns_of
 class Agent:
     """One subagent, with the columns of `hivepipe agents --json`; None means unknown.
 
-    `cost_usd` is None if none of its messages is counted or none of its models has a price.
-    `parent_id` is the agent that started it (None for Claude), `depth` its level in a nested list.
+    `cost_usd` is None if no message of the agent is counted, or no model of the agent has a price.
+    `parent_id` is the agent that started this agent, or None if Claude did. `depth` is the level in
+    a nested list.
     """
 
     home: str  # key of the home
@@ -50,7 +51,7 @@ class Agent:
 
     @property
     def took_ms(self) -> int | None:
-        """Return the duration that Claude Code reported, or the time between start and end."""
+        """Return the duration that Claude Code reported, else the time from start to end."""
         if self.duration_ms is not None:
             return self.duration_ms
         began, ended = (
@@ -75,7 +76,7 @@ class AgentsOfSession:
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the total cost of these agents, or None if none of them has one."""
+        """Return the total cost of these agents, or None if no agent has a known cost."""
         costs = [agent.cost_usd for agent in self.agents if agent.cost_usd is not None]
         return round(sum(costs), 6) if costs else None
 
@@ -83,7 +84,7 @@ class AgentsOfSession:
 def agents(
     homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = ""
 ) -> tuple[list[AgentsOfSession], bool]:
-    """Return the newest agents of all homes by session, and whether there are older ones.
+    """Return the newest agents of all homes by session, and whether older agents exist.
 
     Return at most `limit` agents, filtered by `kind` and `state`. The session of the newest agent
     comes first.

@@ -31,8 +31,8 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     """Return the conversation of a session or subagent by a prefix of its id, or `last`.
 
     With `around`, return only the pieces around the line at this byte offset of `search`. Raise
-    ArchiveError if it is not archived or has no such byte. Iterating over the pieces may raise
-    DamagedArchiveError if the rest of the archive cannot be read.
+    ArchiveError if the session is not archived or its archive has no such byte. Iterating over the
+    pieces may raise DamagedArchiveError if the rest of the archive cannot be read.
     """
     archives = archives_of(home)
     key = _key(home, archives, start)
@@ -45,7 +45,7 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
 
 
 def state_of_archives(home: str, session: str) -> tuple[object, ...] | None:
-    """Return a value that changes with a session's conversation, or None if that is unknown."""
+    """Return a value that changes whenever a session's conversation does, or None if unknown."""
     archives = archives_of(home)
     stamps: list[object] = [stamp(path) for path in setting_table.files(home)]  # rules
     try:

@@ -1,6 +1,6 @@
 """Parse archived lines into a conversation, independently of where they are stored.
 
-It reads line by line, so it needs memory only for the longest line.
+The lines are read one by one, so the memory needed depends on the longest line only.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ LONGEST_PROMPT = 100  # characters shown of a prompt that was taken back
 
 
 class Conversation(NamedTuple):
-    """Session and agent, metadata, and an iterator that reads the pieces lazily."""
+    """Session and agent, metadata, and an iterator that reads messages and calls lazily."""
 
     session: str
     agent: str
@@ -118,7 +118,7 @@ class Reader:
             yield Piece(NOTE, str(error), depth=piece.depth + 1)
 
     def _others(self, session: str) -> Iterator[Piece]:
-        """Yield the pieces of the subagents that no tool result names."""
+        """Yield the pieces of those subagents that no tool result names."""
         for entry in self.archived.of_subagents(session).values():
             yield from self._agent(session, Piece(AGENT, "", id=entry["agent_id"]))
 
@@ -149,7 +149,7 @@ class Reader:
         return words
 
     def _note_call(self, piece: Piece) -> None:
-        """Store the name of a call by its id, because results of parallel calls come later."""
+        """Remember the name of a call by its id, because results of parallel calls come later."""
         self._last_call = piece.id
         self._calls[piece.id] = piece.text
         if len(self._calls) > MOST_CALLS:

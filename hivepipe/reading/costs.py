@@ -1,4 +1,4 @@
-"""Tokens and their cost, added up by columns of the charges."""
+"""Tokens and their cost, grouped by columns such as day, model or session."""
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -28,7 +28,7 @@ GROUPS = {
 
 
 def readers(day_of: Callable[[str], str]) -> dict[str, Callable[[Charge], str]]:
-    """Return column -> function that reads it from a charge; `day_of` gives a stored time's day."""
+    """Return column -> function that reads it from a charge; `day_of` gives the day of a time."""
     return {
         "day": lambda charge: day_of(charge.time),
         "session": attrgetter("session"),
@@ -40,7 +40,7 @@ def readers(day_of: Callable[[str], str]) -> dict[str, Callable[[Charge], str]]:
 
 @dataclass(frozen=True)
 class GroupCost:
-    """The messages of one group and their cost; `key` maps columns to values."""
+    """The messages of one group and their cost; `key` maps the group's columns to values."""
 
     key: dict[str, str]
     bill: Bill
@@ -58,7 +58,7 @@ class GroupCost:
 
 @dataclass(frozen=True)
 class Bills:
-    """The total, and a bill for each key; a key has the values of `columns`."""
+    """The total bill, and one bill per key; a key is a tuple of values of `columns`."""
 
     columns: Columns
     of: dict[Key, Bill] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Add up the charges since a stored time: of all sessions, some sessions or a folder."""
+    """Add up the charges of all sessions, or of some sessions or a folder, since a stored time."""
     found = Bills(columns)
     read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}
@@ -125,7 +125,7 @@ def costs_by(
 
 
 def agent_costs(home: str, added: Bills) -> list[Entry]:
-    """Return the costs by agent ("" for the session itself), type and model, highest first."""
+    """Return the costs by agent ("" for Claude itself), type and model; the highest comes first."""
     return [
         {
             "agent": each.key["agent"],

@@ -13,7 +13,7 @@ from hivepipe.reading.homes import KnownHome
 
 @dataclass(frozen=True)
 class Change:
-    """A file that a session changed; `agents` are the types of its subagents that changed it.
+    """A file that a session changed; `agents` are the types of the subagents that changed it.
 
     `last_at` is the last checkpoint of the file, or else the end of the transcript.
     """
@@ -36,7 +36,8 @@ def changed_files(
 ) -> list[Change]:
     """Return a change for each file and session, the newest first.
 
-    Filters are a part of the path, a prefix of the session's id, a stored time, a project folder.
+    The filters: a part of the path, a prefix of the session's id, a stored time (`since`), and a
+    project folder.
     """
     return last_first(
         change

@@ -80,7 +80,7 @@ def _applied(values: dict[str, str]) -> Iterator[None]:
 
 
 def _of_home(home: str) -> _OfHome:
-    """Return settings and database of a home; they are read again when a file has changed."""
+    """Return settings and database of a home; both are read again when a file has changed."""
 
     def read() -> _OfHome:
         values = _values(home, own)
@@ -93,9 +93,10 @@ def _of_home(home: str) -> _OfHome:
 
 
 def _values(home: str, own: dict[str, str]) -> dict[str, str]:
-    """Return the values of a home's files and of its stack's environment.
+    """Return the settings of a home: from its files and from its stack's environment.
 
-    `own` has the variables of this process; they apply to the home where it was started.
+    `own` has the variables of this process. They apply only to the home in which this process was
+    started.
     """
     is_own = locate(".").home == home
     of_stack = own if is_own else settings.of_one_home(environment_of(home))
@@ -115,7 +116,7 @@ def _read_homes(here: Place) -> list[KnownHome]:
 
 
 def homes_named(here: Place, key: str) -> list[KnownHome]:
-    """Return the home with this key, or all for "". Raise HivepipeError for an unknown key."""
+    """Return the home with this `key`, or all homes if it is "". Raise HivepipeError otherwise."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
         raise HivepipeError(f"no project has the key {key}: /queues.json lists all keys")

@@ -1,4 +1,4 @@
-"""The end of a growing transcript: last tool, context, prompt cache."""
+"""Read the end of a growing transcript: last tool, size of the context, prompt cache."""
 
 import os
 from collections.abc import Iterator
@@ -53,8 +53,8 @@ def latest(path: str) -> Latest:
 def context_window(model: str, tokens: int | None) -> int | None:
     """Return the size of a model's context window in tokens, or None if it is not a Claude model.
 
-    The size is 200,000 tokens. A large window is recognized by the suffix `[1m]` of the model, or
-    by a context that is larger.
+    The size is 200,000 tokens. It is larger if the model's name has the suffix `[1m]`, or if the
+    context has more tokens than that.
     """
     if "claude" not in model:
         return None

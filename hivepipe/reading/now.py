@@ -35,7 +35,7 @@ def state_of(condition: str) -> str:
 
 @dataclass(frozen=True)
 class OpenSession:
-    """One session; `dollars` is None if no model has a price.
+    """One session; `dollars` is None if none of its models has a price.
 
     `last_tool`, `context_tokens` and `cache_until` come from `Latest`.
     """
@@ -72,9 +72,9 @@ class OpenSession:
 
 
 def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> list[OpenSession]:
-    """Return the open sessions, or all, at most `limit` of each home.
+    """Return the open sessions, or with `with_ended` all sessions, at most `limit` per home.
 
-    Sessions that wait for the user come first, then the last active.
+    Sessions that wait for the user come first, then the sessions that were active last.
     """
     found: list[OpenSession] = []
     for known in homes:

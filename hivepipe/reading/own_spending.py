@@ -1,4 +1,4 @@
-"""hivepipe's own spending: on summaries by a language model in all projects, and the caps."""
+"""hivepipe's own spending on language models, for summaries in all projects, and its caps."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def own_or_problem() -> dict[str, Any]:
 
 
 def own_spending() -> dict[str, dict[str, float]]:
-    """Return today's and all spending (0 without a ledger), and the daily caps."""
+    """Return the spending of today and of all time (0 without a ledger), and the daily caps."""
     ever = today = Amount(0, 0, 0)
     if spending_path().exists():
         with spending() as ledger:

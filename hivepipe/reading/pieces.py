@@ -33,8 +33,8 @@ _NAMES = (
 class Piece(NamedTuple):
     """One piece; `id` is the id of a call, or of the agent whose conversation follows.
 
-    `of` is the call that a result belongs to, if that is not the previous piece. `arguments` has
-    the arguments of a call that neither its text nor its diff shows in full.
+    `of` is the call that a result belongs to, if this call is not the previous piece. `arguments`
+    has the arguments of a call that neither its text nor its diff shows in full.
     """
 
     kind: str
@@ -50,7 +50,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(line: Fields) -> Iterator[Piece]:
-    """Yield the pieces of a line, or nothing if it is not part of the conversation."""
+    """Yield the pieces of a line; a line that is no part of the conversation has none."""
     at = moment(line)
     for piece in _pieces(line):
         yield piece._replace(at=at, text=_capped(piece.text))
@@ -155,7 +155,7 @@ def _words(line: Fields, words: str) -> Piece:
 
 
 def _unescaped(output: str) -> str:
-    """Return the output of a shell command as the shell wrote it: Claude Code escapes it."""
+    """Undo Claude Code's escaping in the output of a shell command."""
     return output.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
@@ -224,7 +224,7 @@ def _changed(edit: Fields) -> list[str]:
 
 
 def _compared(old: list[str], new: list[str]) -> Iterator[str]:
-    """Yield kept, removed and added lines; replaced lines are not compared (slow)."""
+    """Yield kept, removed and added lines; replaced lines are not compared, as that is slow."""
     matcher = difflib.SequenceMatcher(None, old, new)
     for tag, begin, end, new_begin, new_end in matcher.get_opcodes():
         if tag == "equal":

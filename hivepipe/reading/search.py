@@ -24,7 +24,7 @@ _DOTTED_I, _DOT = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "\N{COMBINING DOT
 
 @dataclass(frozen=True)
 class Question:
-    """A query: words and filters ("" is any); `since` and `until` are stored times.
+    """A query: words, and filters ("" matches all). `since` and `until` are times of the store.
 
     `project` is an absolute path.
     """
@@ -91,7 +91,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Found:
-    """The first lines, the total number of lines, the bytes not yet indexed, counts by facet."""
+    """The first lines, the total number of lines, the number of unindexed bytes, facet counts."""
 
     lines: list[Line]
     total: int
@@ -110,9 +110,9 @@ def find(
 ) -> Found:
     """Index new lines, then return the lines with all words, newest first.
 
-    Calls of hivepipe itself come last. `progress` is called before the first archive and after each
-    one; it gets the number of bytes just indexed, and the number missing at the start. Raise
-    SearchError for a query without words or an unusable index.
+    Lines in which Claude calls hivepipe come last. `progress` is called before the first archive
+    and after each one; it gets the number of bytes just indexed, and the number missing at the
+    start. Raise SearchError for a query without words or an unusable index.
     """
     question.terms()
     archives = archives_of(home)

@@ -23,7 +23,9 @@ _TIME = itemgetter(0)
 
 
 def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
-    """Return the first home with a session or subagent of this id prefix, or for `last` an archive.
+    """Return the first home with a session or subagent whose id begins with `start`.
+
+    For `last`, return the first home with an archive.
 
     Raise StoreError if no home has the id, or the error of a home that cannot be searched.
     """
@@ -61,7 +63,7 @@ def session_named(home: str, start: str) -> str:
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
-    """Do what `session_named` does, with a store that is already open."""
+    """Return the session as `session_named` does, from a store that is already open."""
     return _one(home, store.ids("session", start), start)
 
 
@@ -80,7 +82,8 @@ def _newest(archives: Archives, entries: Iterable[Entry]) -> str:
     """Return the session whose last line is newest.
 
     The time of an archive's file is only an upper bound, because the sweep also copies old
-    transcripts. Only archives whose bound is later than the newest line so far are opened.
+    transcripts. Only an archive whose file time is later than the newest line found so far is
+    opened.
     """
     copied = sorted(
         ((_copied_at(archives, each), each) for each in entries), key=_TIME, reverse=True

@@ -34,7 +34,8 @@ class Mark:
 class Lane:
     """The calls and marks of one agent ("" for Claude itself), oldest first.
 
-    `parent` is the agent that started it; `depth` is 0 for Claude, 1 for a subagent, and so on.
+    `parent` is the agent that started this agent; `depth` is 0 for Claude, 1 for a subagent, and so
+    on.
     """
 
     agent: str
@@ -72,7 +73,7 @@ def work_of(pieces: Iterable[Piece]) -> Work:
 
 
 class _Reader:
-    """Sorts pieces into lanes; the deeper pieces after an AGENT piece belong to that agent."""
+    """Sorts pieces into lanes; deeper pieces that follow an AGENT piece belong to that agent."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {"": Lane("", "claude")}

@@ -34,7 +34,7 @@ _Dollars = dict[tuple[str, ...], float | None]
 
 @dataclass(frozen=True)
 class TeamAgents(AgentsOfSession):
-    """The agents of one session of a member's machine; `home` is its number on the server."""
+    """The agents of one session of a machine; `home` is the home's number on the server."""
 
     person: str = ""
     machine: str = ""
@@ -51,7 +51,7 @@ def team_agents(
 ) -> list[Entry]:
     """Return the agents, newest first, in the form of a listing of one machine.
 
-    Each also has `person`, `machine`, `home` and `project`. `session` is a prefix of an id.
+    Each agent also has `person`, `machine`, `home` and `project`. `session` is a prefix of an id.
     """
     filters = {"session": clean(session), "kind": clean(kind), "state": clean(state)}
     found = source.rows(_AGENTS, choice.values() | filters | {"limit": limit})

@@ -17,6 +17,6 @@ def newest_reads(source: Source, limit: int) -> list[Entry]:
 
 
 def read_of(row: Entry) -> Entry:
-    """Return a row of READS with its time as the stored time `at`."""
+    """Return a row of the query READS, with the time in the store's form as `at`."""
     rest = {name: value for name, value in row.items() if name != "at_us"}
     return {"at": stored_time(row["at_us"] * 1000), **rest}

@@ -27,8 +27,8 @@ def team_conversation(
 ) -> Conversation:
     """Return the conversation of a session, redacted again with the rules of the local `home`.
 
-    Raise ArchiveError if the team has no archive of it, TeamError if the key of the store is
-    missing, and DamagedArchiveError if a segment is damaged or encrypted with another key.
+    Raise ArchiveError if the team has no archive of the session, TeamError if the key of the store
+    is missing, and DamagedArchiveError if a segment is damaged or encrypted with another key.
     """
     redactor = load_redactor(home).of_session([])
     archived = _Shared(source, source.archives(found.home, found.id), redactor)

@@ -1,7 +1,7 @@
 """Tokens and their cost over persons, machines and projects of a team.
 
 The server adds up messages, and the reader applies its own prices. As on one machine, a message
-counts once per home. Usage that Claude Code reports but that is in no message comes last.
+counts once per home. Usage that Claude Code reports without a message comes last.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -95,9 +95,9 @@ _COUNTS = ", ".join(f"{in_range(f'c.{name}')} AS {name}" for name in Tokens._fie
 def team_charges(
     source: Source, choice: Choice, columns: Iterable[str], sessions: list[tuple[int, str]] | None
 ) -> Iterator[tuple[Charge, Entry]]:
-    """Yield charges added up by `columns`, each with its row, which has these columns.
+    """Yield charges grouped by `columns`, each with a row of the values of these columns.
 
-    With `day`, the charges are also added up by quarters of an hour.
+    With the column `day`, the charges are also grouped by quarter of an hour.
     """
     names = [name for name in columns if name in _COLUMNS]
     values = choice.values() | _pairs(sessions or [])
@@ -158,7 +158,7 @@ def team_bills(
     day_of: Callable[[str], str] = local_day,
     sessions: list[tuple[int, str]] | None = None,
 ) -> Bills:
-    """Add up the usage by these columns: keys of `_COLUMNS`, `day` and `model`."""
+    """Add up the usage, grouped by `columns`: keys of `_COLUMNS`, `day` and `model`."""
     found = Bills(columns)
     read = readers(day_of)
     for charge, row in team_charges(source, choice, columns, sessions):

@@ -22,7 +22,7 @@ _FOUND = """
 
 @dataclass(frozen=True)
 class TeamLine(Line):
-    """A text found in the rows of a member's machine; `home` is its number on the server."""
+    """A text found in the rows of a member's machine; `home` is the home's number on the server."""
 
     home: int = 0
     person: str = ""

@@ -48,7 +48,7 @@ _LISTS = ("key_learnings", "files", "open_ends")
 
 @dataclass(frozen=True)
 class Found:
-    """A session of the team, optionally with a subagent; `home` is its number on the server."""
+    """A session of the team, or a subagent in it; `home` is the home's number on the server."""
 
     home: int
     id: str
@@ -82,7 +82,7 @@ def _last(source: Source, choice: Choice) -> Found:
 
 
 def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
-    """Return a session or else a subagent by a prefix. Raise errors like `session_starting`."""
+    """Return the session, or else the subagent, whose id begins with `start`."""
     values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     agents = source.rows(_AGENTS, values) if start and start != LAST else []
     if not agents or source.rows(_STARTING, values):
@@ -115,7 +115,7 @@ def session_store(source: Source, found: Found) -> Iterator[Listings]:
 def _fill(connection: sqlite3.Connection, table: str, rows: list[Entry]) -> None:
     """Insert rows into a table after removing its constraints.
 
-    The rows may come from another version of hivepipe, and break them.
+    The rows may come from another version of hivepipe, and violate the constraints.
     """
     columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
     connection.execute("PRAGMA foreign_keys=OFF")

@@ -47,7 +47,7 @@ _OF_ACTIVITY = (
 
 @dataclass(frozen=True)
 class TeamSession(OpenSession):
-    """An open session of a member's machine; `home` is its number on the server."""
+    """An open session of a member's machine; `home` is the home's number on the server."""
 
     person: str = ""
     machine: str = ""
@@ -56,9 +56,11 @@ class TeamSession(OpenSession):
 def team_sessions(
     source: Source, choice: Choice, *, with_ended: bool, limit: int = MOST_SESSIONS
 ) -> list[Entry]:
-    """Return the open sessions, or all, last active first, in the form of a listing of one machine.
+    """Return the open sessions, or with `with_ended` all sessions, last active first.
 
-    Each also has `person`, `machine`, `home` and `agents_at_work`.
+    The form is that of a listing of one machine.
+
+    Each session also has `person`, `machine`, `home` and `agents_at_work`.
     """
     values = choice.values() | {"with_ended": with_ended, "limit": limit}
     found = source.rows(_SESSIONS, values)

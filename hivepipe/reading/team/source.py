@@ -30,7 +30,10 @@ Key = tuple[int, str]  # home on the server, key of the row
 
 @dataclass(frozen=True)
 class Choice:
-    """A filter of rows ("" is any); times are stored times, `project` is the end of a name."""
+    """A filter of rows; "" matches all. Times are in the store's form.
+
+    `project` is the end of a project's name.
+    """
 
     person: str = ""
     machine: str = ""
@@ -39,7 +42,7 @@ class Choice:
     until: str = ""
 
     def values(self) -> Entry:
-        """Return the values of a query's parameters."""
+        """Return the filter as the parameters of a query."""
         return {name: clean(value) for name, value in vars(self).items()}
 
 
@@ -97,7 +100,7 @@ class Source:
             self._connection.execute(sql, values)
 
     def texts(self, table: str, keys: Iterable[Key], what: str) -> dict[Key, Entry]:
-        """Return the hidden texts of these rows, after an audit entry that names `what`."""
+        """Write an audit entry that names `what`, then return the hidden texts of these rows."""
         wanted = [*keys]
         if not wanted:
             return {}
@@ -144,7 +147,7 @@ class _MemberConnection:
 
 
 def _set_person(connection: Connection, person: str) -> None:
-    """Set the member for whom a page reads, for this transaction; "" sets nobody."""
+    """Set the member for whom a page reads, in this transaction; "" means no member."""
     if person:
         connection.execute("SELECT set_config('hivepipe.person', %s, true)", (person,))
 
@@ -153,8 +156,8 @@ def _set_person(connection: Connection, person: str) -> None:
 def opened(person: str = "") -> Iterator[Source]:
     """Connect as this user's reader, or as a page for a member.
 
-    Raise TeamError without a team, a reader or a server that answers, and TeamRefusedError for an
-    unknown member.
+    Raise TeamError if no team is joined, or there is no reader login, or the server does not
+    answer. Raise TeamRefusedError for an unknown member.
     """
     with connected(membership.page_address() if person else _address()) as connection:
         source = Source(connection, person)
