@@ -47,7 +47,7 @@ def redact_text(text: str) -> str:
 
 
 def of_session() -> "Redactor":
-    """Return a redactor with the active rules that also recognises secrets found earlier."""
+    """Return a redactor with the active rules that also recognises the secrets it has found."""
     return _rules().of_session()
 
 

@@ -35,7 +35,7 @@ class Positions:
         meaning: Callable[["re.Match[bytes]"], bytes],
         deadline: float,
     ) -> None:
-        """Decode. Raise OutOfTimeError after more processor time of this thread than `deadline`."""
+        """Decode the text. Raise OutOfTimeError after `deadline` (processor time)."""
         parts: list[bytes] = []
         # Plain text and single escapes alternate. These are their starts in the decoded text ...
         self._starts = starts = array("Q", (0,))
@@ -76,7 +76,7 @@ class Reading:
     """
 
     def __init__(self, spelled: bytes, strings: Iterable[tuple[int, int]], deadline: float) -> None:
-        """Decode. Raise OutOfTimeError after more processor time of this thread than `deadline`."""
+        """Decode the strings. Raise OutOfTimeError as `Positions` does."""
         self._spelled = spelled
         self._deadline = deadline
         self._origins = array("Q")  # start of each piece in the original text ...
@@ -120,7 +120,7 @@ class Reading:
 
 
 def _pieces(spelled: bytes, strings: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges between strings, and those of strings, cut into pieces if they are long."""
+    """Yield the ranges of strings and of the text between them; long ranges are cut."""
     behind = 0
     for start, end in strings:
         yield behind, start

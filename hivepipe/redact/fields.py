@@ -1,4 +1,4 @@
-"""Redacts the fields of a row or a job, except keys and times, which other rows refer to.
+"""Redact the fields of a row or a job, except keys and times, to which other rows refer.
 
 A rule of the user such as `[0-9]{4}` also matches ids, hashes, names of models, times, and paths of
 folders and files that hivepipe opens later. Only the built-in rules apply to them.
@@ -60,8 +60,8 @@ def _redact_json(text: str, redacted: str) -> str:
     """Redact the strings of JSON one by one, so that the result is still JSON.
 
     If a secret is recognised only by its neighbours in the whole text, return `redacted`, the text
-    redacted as a whole. If that is not JSON, because a rule has replaced a number, first redact the
-    whole text by the built-in rules, then its strings.
+    redacted as a whole. If `redacted` is not JSON, because a rule has replaced a number, redact the
+    whole text by the built-in rules first, and then its strings.
     """
     result = _string_by_string(text)
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]

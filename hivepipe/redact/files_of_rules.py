@@ -1,4 +1,4 @@
-"""Reads the files in which a user may have rules; loads no rules before they are needed."""
+"""Read the config files in which a user may have rules; load rules only when needed."""
 
 import tomllib
 from functools import partial
@@ -24,7 +24,7 @@ def files_of_rules(home: str) -> dict[Path, str]:
 
 
 def use_rules_when_needed(home: str) -> str:
-    """Do what `configured.use_rules` does, but load built-in rules only before the first text.
+    """Activate rules like `configured.use_rules`, but load built-in rules with the first text.
 
     Loading takes 50 ms, and most commands redact nothing.
     """

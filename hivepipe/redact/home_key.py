@@ -21,7 +21,8 @@ FILE = "redaction.key"
 def key_of(home: str) -> bytes:
     """Return the key of a home; make one if the home has none.
 
-    If the key cannot be stored, or the folder is not a home, return a key of this process.
+    If the key cannot be stored, or the folder is not a home, return a key that only this process
+    uses.
     """
     if is_in_project(home) or not os.path.isdir(home):  # files in a work tree are not trusted
         return _of_process()

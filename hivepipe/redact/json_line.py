@@ -1,7 +1,7 @@
 """Find the strings of a JSON line in its raw bytes, without parsing it into values.
 
-So nothing changes except secrets: numbers of any length, NaN, lone surrogates, repeated keys,
-spaces and escapes stay unchanged.
+So redaction changes nothing but secrets: numbers of any length, NaN, lone surrogates, repeated
+keys, spaces and escapes stay unchanged.
 """
 
 import re
@@ -35,7 +35,8 @@ class Leaf(NamedTuple):
     """A string of a JSON line, with its key if it has one. Key and value are searched together.
 
     The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
-    The value is also searched together with the strings from `named_from` on: they may name it.
+    The value is also searched together with the strings from `named_from` on, because one of them
+    may be its name.
     """
 
     start: int
@@ -47,7 +48,7 @@ class Leaf(NamedTuple):
 def plainly_quoted(line: bytes) -> bytes | None:
     """Return a JSON line of the same length, with its escaped quotes and backslashes replaced.
 
-    Return None if the text outside of strings has no JSON tokens. The grammar is not checked.
+    Return None if the line does not consist of JSON tokens. The grammar is not checked.
     """
     quoted = line.replace(rb"\\", b"__").replace(rb"\"", b"__")
     return quoted if _JSON.fullmatch(quoted) else None

@@ -2,7 +2,7 @@
 
 
 def looks_random(text: bytes) -> bool:
-    """Tell whether a text changes between upper case, lower case and digits more often than names.
+    """Tell whether a text changes between upper case, lower case and digits more than names do.
 
     A change from upper to lower case is not counted, because words begin with a capital.
     """

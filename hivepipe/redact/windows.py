@@ -1,6 +1,6 @@
 """Redact a text of any length in overlapping windows.
 
-So a secret of many lines is found as a whole, and the use of memory is constant.
+A window finds a secret of many lines as a whole, and the memory used does not grow.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ class Windows:
             yield from self._redact(is_end=False)
 
     def end(self) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-        """Yield the remaining lines, redacted. After that another text may start."""
+        """Yield the remaining lines, redacted. After that, lines of another text may be added."""
         if self._lines:
             yield from self._redact(is_end=True)
         self._written = b""

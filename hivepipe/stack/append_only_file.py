@@ -55,7 +55,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _end_of_gap(data: bytes, at: int) -> int:
-    """Return the end of a gap at `at`, or of one after a torn command at `at`; 0 if none."""
+    """Return the end of the gap that begins at `at`, or after a torn command at `at`; else 0."""
     for found in _END_OF_GAP.finditer(data, at):
         end = found.end()
         is_gap = not data[at:end].strip(b"\0")

@@ -69,7 +69,7 @@ class Move(NamedTuple):
                 raise TreeError(f"{new} is there already: move it away, nothing was changed")
 
     def _begin(self) -> None:
-        """Write the journal, then the token into the work trees."""
+        """Write the journal, then its random token into the work trees."""
         plan = {"from": self.source, "to": self.target, "names": self.names}
         plan |= {"database": self.database, "token": self.token}
         texts = {str(self.file): json.dumps(plan)}
@@ -130,7 +130,7 @@ class Move(NamedTuple):
 def finish_interrupted_move(home: str, old: str = "", project: str = "") -> None:
     """Finish an interrupted move: undo it if the record was not switched, else complete it.
 
-    The tree `old` was renamed to `project`.
+    If the project was renamed, `old` is the earlier path of its tree and `project` the new path.
     """
     if move := _begun(home):
         trees = [project if tree == old else tree for tree in (move.source, move.target)]

@@ -23,12 +23,12 @@ def is_marked(home: str) -> bool:
 
 
 def has_data(home: str) -> bool:
-    """Tell the same as `is_marked`, but follow a link."""
+    """Tell whether a folder is marked as in `is_marked`, or is a link to a marked folder."""
     return is_whole(home) or (_is_users(home) and is_own(Path(home, "hive.db")))
 
 
 def has_data_to_adopt(home: str) -> bool:
-    """Tell the same as `has_data`; raise RegistrationError if another user made the folder."""
+    """Return the result of `has_data`; raise RegistrationError if another user made the folder."""
     if owner := another_owner(home):
         raise RegistrationError(f"{home} belongs to {owner}: leave out --adopt")
     return has_data(home)

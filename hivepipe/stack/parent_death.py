@@ -27,7 +27,7 @@ def end_with_supervisor(stack: Stack) -> None:
 
 
 def end_with_parent() -> None:
-    """Have the kernel send SIGTERM when the parent, or its thread that forked, ends; on Linux."""
+    """On Linux, have the kernel send SIGTERM when the parent, or its forking thread, ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 

@@ -37,8 +37,8 @@ def _address(stack: Stack, opened: ExitStack) -> str:
 def ensure_running(place: Place) -> str:
     """Start the stack like a hook, if it is not running; return the address of its Redis.
 
-    Idle shutdown applies to it. Raise StackError if the user stopped it or the project is not
-    registered.
+    The started stack stops when it is idle. Raise StackError if the user stopped the stack or the
+    project is not registered.
     """
     stack = Stack.of(place)
     if not answers(stack.address):

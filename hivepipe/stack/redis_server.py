@@ -98,7 +98,7 @@ def set_folder_aside(home: str) -> None:
 def folders_aside(home: str) -> list[Path]:
     """Return the renamed folders; `temporary_redis.spool_folders_aside` deletes them.
 
-    A user's copy has a shorter number, such as a date, and a link leads to files of another.
+    A user's own copy, which has a shorter number such as a date, is left out, and so is a link.
     """
     found = Path(home).glob("appendonlydir." + "[0-9]" * 19)  # nanoseconds since 1970
     return sorted(path for path in found if path.is_dir() and not path.is_symlink())

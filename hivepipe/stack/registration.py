@@ -290,7 +290,7 @@ def owner_id(home: str) -> str:
 
 
 def move_records(old: str, stack: Stack, tree: str) -> None:
-    """Make every record of a home name another home. `tree` is the project with its data."""
+    """Replace the home `old` in every record; `tree` is the work tree with the data, or ""."""
     now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
     now |= {"tree": tree} if tree else {}
     project = project_of(old)
@@ -312,7 +312,7 @@ def change_records(of_homes: Collection[str], /, **now: str) -> None:
 
 
 def _change_locked(of_homes: Collection[str], now: dict[str, str]) -> None:
-    """Change every record of the homes, each home's own record first: it locates the data."""
+    """Change every record of these homes; each home's own record, which locates it, comes first."""
     own = set(map(record_path, of_homes))
     for file in sorted(record_files(), key=lambda file: file not in own):
         record = parse_record(read_small(file))
@@ -327,7 +327,7 @@ def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 
 
 def refuse_switched_off(project: str) -> None:
-    """Raise RegistrationError if the user switched this project off. Only `on` undoes this."""
+    """Raise RegistrationError if the user switched this project off (`hivepipe on` undoes this)."""
     if read_record(project).get("state") == "off":
         raise RegistrationError(f"{project} is switched off: run `hivepipe on` there first")
 

@@ -1,4 +1,4 @@
-"""Refuse to run as root in the home of another user, who could not use files of root."""
+"""Refuse to run as root in the home of another user: that user could not use root's files."""
 
 from hivepipe.errors import RegistrationError
 from hivepipe.files.owner import user_name

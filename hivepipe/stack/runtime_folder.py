@@ -25,7 +25,7 @@ class Stack(NamedTuple):
     """The stack of a home.
 
     `folder` contains sockets and locks. `url` is the address of an existing Redis, or "" if the
-    stack has its own.
+    stack has its own Redis.
     """
 
     home: str

@@ -30,11 +30,11 @@ class ProcessTable:
     """The processes of this user, read once, when they are first needed.
 
     Reading all processes takes longer than all other steps of a report, so the reports on many
-    stacks share a table. The table finds the processes of a stack by its paths, not one by one.
+    stacks share a table. The table is indexed by the paths that identify a stack.
     """
 
     def supervisors(self) -> dict[psutil.Process, str]:
-        """Return the supervisors of all stacks, with the last word of each command line."""
+        """Return supervisor -> last word of its command line, for the supervisors of all stacks."""
         found = [entry for entry in self._entries if entry.program == SUPERVISOR]
         return {entry.process: entry.words[-1] for entry in found}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Dropping(io.FileIO):
-    """A file that drops what cannot be written."""
+    """A file object that ignores failed writes."""
 
     def write(self, data: Any) -> int:
         try:

@@ -113,7 +113,7 @@ def start(stack: Stack) -> None:
 def runs_without(stack: Stack) -> bool:
     """Tell whether the stack's own Redis listens or is starting without a supervisor (Procfile).
 
-    The writer may start first, and Redis may be busy. A killed supervisor leaves its socket.
+    The writer may start before Redis, and Redis may be busy. A killed supervisor leaves a socket.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):
         return False

@@ -1,8 +1,8 @@
 """One question to a language model, asked in a separate process: `asker`, or `claude` itself.
 
 The process leads its own process group. It gets the question and the credential through stdin; its
-environment is a fixed list, and its arguments contain neither. It is killed with its children after
-the time limit, after too much output, and when this process is told to stop.
+environment is a fixed list, and its arguments contain neither of the two. It is killed with its
+children after the time limit, after too much output, and when this process is told to stop.
 """
 
 import json
@@ -58,7 +58,7 @@ class Used(NamedTuple):
     cost_usd: float | None = None  # None if the provider does not report it
 
     def or_unknown(self) -> "Used":
-        """Return the usage, or an unknown one if no model can have used or cost so much."""
+        """Return the usage; unknown usage if the reported values are too high for any model."""
         most = max(self.requests, 1)
         counts = (self.input_tokens, self.output_tokens)
         is_possible = all(0 <= (tokens or 0) <= MOST_TOKENS * most for tokens in counts)
@@ -125,7 +125,7 @@ _REASONS = {
 
 
 class _Output(NamedTuple):
-    """The output of the process."""
+    """The output of the process that asked the model."""
 
     printed: bytes
     errors: bytes  # the end of the process's stderr

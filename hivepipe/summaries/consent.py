@@ -1,7 +1,7 @@
-"""The user's consent for one home: provider, model and address. Without it no model is asked.
+"""The user's consent for one home: provider, model and address. Without consent, no model is asked.
 
-It is stored in the user's state folder and not in the home, which may be in a repository whose
-author cannot consent for the user.
+The consent is stored in the user's state folder. The home may be in a repository, whose author
+cannot consent for the user.
 """
 
 from contextlib import suppress

@@ -28,7 +28,7 @@ class Excerpt(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Return a hash of the text, which is unchanged in a session resumed without a message."""
+        """Return a hash of the text; resuming a session without a message does not change it."""
         return blake2b(self.text.encode(), digest_size=12).hexdigest()
 
 

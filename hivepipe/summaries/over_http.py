@@ -44,7 +44,7 @@ class TooLargeError(Exception):
 
 
 class NoMoreRequestsError(Exception):
-    """The library tried to send more requests than granted."""
+    """The library tried to send more requests than it was allowed."""
 
 
 def ask_over_http(request: Request) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:
 def _model(request: Request, client: httpx2.AsyncClient) -> tuple[Model[Any], bool]:
     """Return the model, and whether its answers support a schema.
 
-    Only the library that is needed is imported: each takes half a second and 30 MB.
+    Only the library of the chosen provider is imported, because each takes half a second and 30 MB.
     """
     if request["kind"] == "anthropic":
         from hivepipe.summaries.by_anthropic import anthropic_model  # noqa: PLC0415

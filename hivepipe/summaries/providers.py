@@ -126,17 +126,18 @@ class Offer:
 
     @property
     def receiver(self) -> str:
-        """Return a text that says who can read what is sent."""
+        """Return a text that names who can read the texts that are sent."""
         if self.url == self.provider.url:
             return self.provider.receiver
         return f"the server {urlsplit(self.url).netloc}"
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return the offer of the first credential, else of a local server without one, or None.
+    """Return an offer with the first credential, else for a local server without a key, or None.
 
     Raise CredentialsError if `credentials.env` cannot be trusted. `with_environment=False` ignores
-    this shell's variables, as processes of the stack do. A command for a key is not run.
+    this shell's variables, as processes of the stack do. The user's command that prints a key is
+    not run.
     """
     kept = _read_file()
     read_setting = variable if with_environment else of_files
@@ -164,7 +165,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
 
 
 def _keyless(read_setting: ReadSetting) -> Offer | None:
-    """Return an offer without a key of the local server that the user set up, or None."""
+    """Return an offer for the local server that the user set up without a key, or None."""
     for provider in PROVIDERS:
         if _named_url(provider, read_setting) and provider.kind != "codex":
             offer = _offer(provider, read_setting, NO_KEY, "this machine")

@@ -36,7 +36,7 @@ def caps() -> Caps:
 
 
 def trouble() -> str:
-    """Return an error if a cap is not a number (no model is called then), else ""."""
+    """Return an error if a cap is not a number, else ""; with an error, no model is called."""
     for name, text in (
         ("llm_daily_calls", variable("HIVEPIPE_LLM_DAILY_CALLS")),
         ("llm_daily_tokens", variable("HIVEPIPE_LLM_DAILY_TOKENS")),
@@ -75,7 +75,8 @@ def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
     """Return the budget of one request in dollars, for a client that limits its own cost.
 
     Claude Code stops at its own estimate of the cost, which is not billed. For a model that it does
-    not know, it assumes the prices of another one. So the budget is the higher of the two costs.
+    not know, it assumes the prices of another one. So the budget is the higher cost of the two
+    models.
     """
     tokens = most_tokens(question)
     models = (
