@@ -1,6 +1,7 @@
 """The process that takes events from native hooks: `python -I -S workers/intake.py`.
 
-HIVEPIPE_HOME names the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the home has one already.
+HIVEPIPE_HOME names the home. The exit code is 0 after SIGTERM, SIGINT or SIGHUP, and 75 if the home
+already has an intake.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """The process that enqueues periodic jobs:
 `python -I workers/scheduler.py` with HIVEPIPE_HOME set.
 
-Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; only one is active. It ends with its
-supervisor; the next stack starts another one.
+The exit code is 0 after SIGTERM, SIGINT or SIGHUP. Several schedulers may run, but only one is
+active. A scheduler ends with its supervisor; the next stack starts another one.
 """
 
 from hivepipe.queue.connection import connect

@@ -1,7 +1,7 @@
 """The process that ships rows to a team's server: `python -I workers/uplink.py`.
 
-It runs while a team is joined. HIVEPIPE_HOME names the home. Exits 0 on SIGTERM, SIGINT and SIGHUP,
-75 if the home has an uplink already.
+The uplink runs while a team is joined. HIVEPIPE_HOME names the home. The exit code is 0 after
+SIGTERM, SIGINT or SIGHUP, and 75 if the home already has an uplink.
 """
 
 from hivepipe.worker.own_process import serve_alone

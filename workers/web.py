@@ -1,6 +1,6 @@
 """The process that serves the page: `python -I workers/web.py` with HIVEPIPE_HOME set.
 
-Exits 0 on SIGTERM and SIGINT, 1 if the extra `web` is not installed.
+The exit code is 0 after SIGTERM or SIGINT, and 1 if the extra `web` is not installed.
 """
 
 from hivepipe.web import with_stack

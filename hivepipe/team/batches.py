@@ -192,7 +192,7 @@ def _size(item: Item) -> int:
 
 
 def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
-    """Return what is sent for a change, or None if nothing is sent."""
+    """Return the item to send for a change, or None if nothing of the change is sent."""
     row = rows.of(change) if rows else None
     if rows is None or row is None:
         return None if _is_of_private_session(change, sharing_of) else Item(change)

@@ -1,6 +1,7 @@
 """Send all unsent rows before a machine ends: `hivepipe drain --uplink`.
 
-The login is HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else the membership's.
+The login is in HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else that of the
+membership.
 """
 
 import time

@@ -19,8 +19,8 @@ logger = logging.getLogger("hivepipe.uplink")
 class Retention(NamedTuple):
     """The number of whole months to keep (0 for all) and the first day that is kept.
 
-    The server has dropped what is older than `dropped_before`. `added` counts how often the number
-    of months was raised: all rows are sent again after that.
+    The server has dropped the rows that are older than `dropped_before`. `added` counts how often
+    the number of months was raised: all rows are sent again after that.
     """
 
     months: int = 0
@@ -29,7 +29,7 @@ class Retention(NamedTuple):
     added: int = 0
 
     def keeps(self, time: str | None) -> bool:
-        """Tell whether rows of this time are kept; rows without a time always are."""
+        """Tell whether rows of this time are kept; rows without a time are always kept."""
         return not time or time <= FAR_PAST or time >= self.dropped_before
 
     def without_dropped(self, batch: Batch) -> Batch:

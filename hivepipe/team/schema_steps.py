@@ -1,6 +1,6 @@
 """Create and update the server's schema by numbered .sql files; each is applied once.
 
-A number is missing if later steps replaced everything that its step made.
+A number is missing if later steps replaced everything that the step with this number made.
 """
 
 from pathlib import Path
@@ -59,7 +59,7 @@ def _apply(connection: Connection) -> list[str]:
 
 
 def _lock_schema(connection: Connection) -> None:
-    """Wait for running batches and a concurrent `team init`, and make later ones wait.
+    """Wait until running batches and a concurrent `team init` have ended, and block new ones.
 
     The advisory lock, which any login could take, is used only before the first schema exists.
     """

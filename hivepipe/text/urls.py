@@ -21,7 +21,7 @@ def is_web_address(text: str) -> bool:
 
 
 def is_local(url: str) -> bool:
-    """Tell whether a URL is on this machine, which is accessed without a proxy."""
+    """Tell whether a URL names this machine, which is accessed without a proxy."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

@@ -1,9 +1,9 @@
 """The counted messages of a transcript, and their usage.
 
 The last messages stay open, because a later line of a message may have a higher usage record. Older
-messages are closed: they are added to sums by rate, and a mark of eight characters records that
-they were counted. All messages of a subagent stay open. A comparison with the parent's counts shows
-which of them are only replayed.
+messages are closed: they are added to sums by price rate, and a mark of eight characters records
+that they were counted. All messages of a subagent stay open. A comparison with the parent's counts
+shows which of them are only replayed.
 """
 
 from _blake2 import blake2b
@@ -74,7 +74,7 @@ class MessageCounts:
         return True
 
     def sums(self, but_for: "MessageCounts | None" = None) -> Sums:
-        """Return the usage of all messages by rate, except those that `but_for` has counted."""
+        """Return the usage by price rate of all messages, except those counted by `but_for`."""
         total = dict(self._sums)
         for mark, message in (self._open | self._subagents).items():
             if but_for is None or not but_for.has_seen(mark):

@@ -45,7 +45,7 @@ def read_object(raw: bytes) -> Fields | None:
 
 
 def _read_leniently(raw: bytes) -> object:
-    """Parse JSON of JavaScript that orjson refuses: lone surrogates, NaN, huge numbers."""
+    """Parse JSON that JavaScript writes and orjson refuses: lone surrogates, NaN, huge numbers."""
     try:
         return json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -59,7 +59,7 @@ def text(fields: Fields, key: str, cap: int = CAP_NAME) -> str:
 
 
 def typed(fields: Fields, key: str, kind: type[Kind]) -> Kind:
-    """Return a field of this type, or this type's empty value if it is missing or differs."""
+    """Return a field; this type's empty value if it is missing or has another type."""
     value = fields.get(key)
     return value if isinstance(value, kind) else kind()
 
@@ -71,7 +71,7 @@ def id_of(fields: Fields, key: str) -> str:
 
 
 def part(fields: Fields, key: str) -> Fields:
-    """Return an object, or {} if it is missing."""
+    """Return a field that is an object, or {} if it is missing."""
     return typed(fields, key, dict)
 
 

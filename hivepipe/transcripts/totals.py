@@ -119,7 +119,7 @@ class Totals:
     def dump(self) -> bytes:
         """Return the totals as JSON: a few thousand bytes, and eight for each older message.
 
-        For a subagent it is some 150 bytes for each message.
+        The totals of a subagent take some 150 bytes per message.
         """
         state = {it.name: getattr(self, it.name) for it in fields(self) if it.name[0] != "_"}
         state["ledger"] = state.pop("message_counts").state()

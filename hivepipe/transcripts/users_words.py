@@ -1,4 +1,4 @@
-"""Tell which texts in a user's lines the user wrote: Claude Code adds texts of its own.
+"""Tell which texts in lines of type `user` a person typed: Claude Code adds its own texts.
 
 `words` is the text of the line. A local command is one that Claude Code executes without the model.
 """

@@ -31,8 +31,8 @@ class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests share one computation of it.
 
     The last requested value is computed first: a page of one project does not wait for others.
-    Expired values, which callers show meanwhile, follow in the order of their requests, so that
-    each is eventually computed.
+    Expired values come next, in the order of their requests, so that each is computed at some time.
+    Meanwhile callers show the expired value.
     """
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ class BackgroundCache(Generic[Value]):
     ) -> Value | None:
         """Return the cached value of a key, or compute it in a thread.
 
-        If that takes longer than `wait_secs`, it continues in the background, and the previous
-        value or None is returned. With `on_ready`, this does not wait, and `on_ready` is called
-        when the value is ready and no other value is pending.
+        If the computation takes longer than `wait_secs`, it continues in the background, and the
+        previous value or None is returned. With `on_ready`, the call does not wait, and `on_ready`
+        is called when the value is ready and no other value is pending.
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())

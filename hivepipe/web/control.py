@@ -26,7 +26,7 @@ _SWITCHES = {"pause": pause, "resume": resume}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The address that shows a completed action, or "" and the question to confirm first."""
+    """The address of the page after a completed action, or "" and the question to confirm first."""
 
     address: str
     question: Entry = field(default_factory=dict)

@@ -20,8 +20,8 @@ class FormError(HivepipeError):
 class Choice:
     """A submitted form.
 
-    If it chooses the jobs that the page showed, those that failed after `until` are left out.
-    `is_sure` means confirmed.
+    If the form chooses all jobs that the page showed, jobs that failed after `until` are left out.
+    `is_sure` means that the user has confirmed the action.
     """
 
     verb: Verb

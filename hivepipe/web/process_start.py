@@ -1,7 +1,7 @@
 """Replaces the command `web` by the server process, which does not load the command's modules.
 
-These would take a fifth of the memory of an idle server. The server runs with -OO, because
-docstrings take 2 MB.
+The modules of the command would take a fifth of the memory of an idle server. The server runs with
+-OO, because docstrings take 2 MB.
 """
 
 import json

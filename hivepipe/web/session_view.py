@@ -29,7 +29,7 @@ LONGEST_PROMPT = 200  # characters of a prompt that names a session
 
 @dataclass(frozen=True)
 class Window:
-    """The visible part of a conversation: its stored times ("" is open) and the first piece."""
+    """The visible part of a conversation: its times ("" means no limit) and the first piece."""
 
     since: str = ""
     until: str = ""

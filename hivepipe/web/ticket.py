@@ -1,4 +1,4 @@
-"""Tickets: they open the browser, because all users can read a token in a command line.
+"""Tickets replace the token in a browser's command line, which all users can read.
 
 A ticket is valid once, for a minute, and only for a process of the user (or of root, as a relay).
 """

@@ -42,7 +42,7 @@ class ViewQuery:
     def time(self, name: str, days: int = 0) -> str:
         """Return a filter with a local day or time, plus `days`, as a stored time, or "".
 
-        Raise FilterError for an invalid one.
+        Raise FilterError if the filter is invalid.
         """
         return day_begins(self.filter(name), days, name)
 
@@ -60,7 +60,7 @@ class ViewQuery:
 def day_begins(text: str, days: int = 0, name: str = "since") -> str:
     """Return a local day or time, plus `days`, as a stored time, or "" for "".
 
-    Raise FilterError for an invalid one.
+    Raise FilterError if the text is invalid.
     """
     if not text:
         return ""

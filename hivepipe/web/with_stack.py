@@ -44,7 +44,7 @@ def _wait_for_lock() -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    """Listen on a port as soon as it is free; port 0 means any free one."""
+    """Listen on a port as soon as it is free; with port 0, listen on any free port."""
     while True:
         try:
             return listen(BIND, port)

@@ -1,4 +1,4 @@
-"""Start the passes over the archives: some time after rows were sent, and one at a time.
+"""Start passes over the archives, one at a time, some time after rows were sent.
 
 A session has many turns. A pass after each of them would send the archive's last segment each time.
 """

@@ -56,7 +56,7 @@ logger = logging.getLogger("hivepipe.worker")
 
 
 class WokenError(Exception):
-    """A signal has ended the wait. It is raised only while no reply of Redis can be lost."""
+    """A signal has ended the wait. The error is raised only while no reply of Redis can be lost."""
 
 
 class ClaimingWorker(SimpleWorker):
@@ -132,7 +132,7 @@ class ClaimingWorker(SimpleWorker):
         return True
 
     def _prepare_claim(self) -> bool:
-        """Do the work that precedes a claim; return True if more of it has to be done first."""
+        """Do the work that precedes a claim; return True if some of this work remains."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
@@ -225,7 +225,7 @@ class ClaimingWorker(SimpleWorker):
     def _recover_if_due(self) -> None:
         """Put back all claimed jobs; no job is executed during this call.
 
-        They belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
+        These jobs belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
         """
         if time.monotonic() - self._recovered_at <= RECOVER_EVERY_SECS:
             return
@@ -321,8 +321,9 @@ class ClaimingWorker(SimpleWorker):
     def _check_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed and can no longer restart programs.
 
-        If the stack's folder was deleted, this worker cannot be reached, and it stops. So it does
-        if another process has made the folder again, without this worker's lock or a socket.
+        The worker stops if the stack's folder was deleted, because it cannot be reached then. It
+        also stops if another process has made the folder again, without this worker's lock or a
+        socket.
         """
         if os.getppid() == self._parent:
             return
@@ -346,7 +347,7 @@ class ClaimingWorker(SimpleWorker):
             self._log_once_a_minute("foreign", text)
 
     def _beside_jobs(self, subject: str, work: Callable[[], object]) -> None:
-        """Do work that no job waits for; log its errors, because jobs must continue."""
+        """Do work for which no job waits; log its errors, so that jobs continue."""
         try:
             work()
         except Exception as error:

@@ -36,7 +36,7 @@ class Forwarder(SoleProcess):
     def run(self) -> None:
         """Move spooled events until a stop request or an upgrade.
 
-        After an upgrade it is restarted.
+        After an upgrade, supervisord starts the new version.
         """
         away = 0
         while self._should_continue():

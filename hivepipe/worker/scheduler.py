@@ -1,4 +1,4 @@
-"""The scheduler: rq-scheduler, but each slot fires only once, and Redis may fail for a time.
+"""The scheduler: rq-scheduler, changed to run each slot once and to survive a lost Redis.
 
     cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
     between   sleep until the next tick, at most five seconds
@@ -54,7 +54,7 @@ class Tick(Job):
 
 
 class TickScheduler(Scheduler):  # type: ignore[misc]
-    """Fires the rows of a table."""
+    """Enqueues the ticks of the periodic operations in a table."""
 
     job_class = Tick
 
@@ -94,7 +94,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     # ---- one cycle
 
     def _cycle(self) -> float:
-        """Fire the due rows if this scheduler holds the lock; return the seconds to sleep."""
+        """Enqueue the due ticks if this scheduler holds the lock; return the seconds to sleep."""
         self.heartbeat()
         if not self.acquire_lock():
             self._is_acting = False
@@ -117,7 +117,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return min(max(first - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
 
     def _needed_rows(self) -> list[Periodic]:
-        """Return the rows, except those whose `fallback_for` worker runs or may be starting."""
+        """Return the operations, but none whose `fallback_for` worker runs or may be starting."""
         now = time.monotonic()
         self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
         return [
@@ -127,7 +127,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         ]
 
     def _has_work(self, row: Periodic, now: float) -> bool:
-        """Tell whether the row has work; return True if this cannot be known in advance."""
+        """Tell whether the operation has work; return True if this cannot be known in advance."""
         match row.operation:
             case "promote_retries":
                 return has_due_retries(self.connection, now)
@@ -204,7 +204,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return self._lock_acquired
 
     def remove_lock(self) -> None:
-        """Release the lock only if it is ours, unlike rq-scheduler's own method."""
+        """Release the lock if this scheduler still holds it, which rq-scheduler does not check."""
         self.connection.eval(_RELEASE, 1, self.scheduler_lock_key, self.name)
         self._lock_acquired = False
 

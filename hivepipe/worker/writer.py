@@ -179,7 +179,7 @@ class Writer(ClaimingWorker):
         self._environment_works()
 
     def _prepare_claim(self) -> bool:
-        """Process notes, activity and spool, so that older events come first."""
+        """Process call notes, activity and spool before a claim: older events come first."""
         with unless_full():
             self._beside_jobs("call notes", partial(replay_notes, self.connection, self._home))
         if self._db is not None:
@@ -263,7 +263,7 @@ class Writer(ClaimingWorker):
             about_job()
 
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
-        """Retry all jobs after a store error. Nothing was written, and no job may fail for it."""
+        """Retry all jobs after a store error: nothing was written, and no job counts as failed."""
         self._crash_marker.record("")
         self._set_trouble(str(error))
         retries = []
@@ -290,7 +290,7 @@ class Writer(ClaimingWorker):
         error: Exception,
         dead: list["_Dead"],
     ) -> None:
-        """Bury a job after its own error, or retry it if its parent may still arrive."""
+        """Fail a job after its own error, or retry it if its parent may still arrive."""
         delay = None
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, MissingParentError):

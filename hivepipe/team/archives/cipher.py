@@ -1,7 +1,7 @@
 """Encryption of segments on the machine: AES-SIV (RFC 5297), with a key that the server never gets.
 
-It is deterministic: the same segment of the same home encrypts to the same bytes and hash.
-The place of a segment is the associated data.
+The encryption is deterministic: the same segment of the same home encrypts to the same bytes and
+hash. The place of a segment is the associated data.
 """
 
 import hashlib

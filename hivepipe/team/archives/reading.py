@@ -1,7 +1,7 @@
 """Read the archived lines of a session from the team's segments.
 
 The server returns nothing before the audit entry of the read is committed. So the caller's
-connection, which is a reader's, must not be in a transaction.
+connection must not be in a transaction. It is the connection of a reader.
 """
 
 from collections.abc import Iterator

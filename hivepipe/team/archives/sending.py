@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return where the next segment starts. A small last segment is replaced by it."""
+        """Return where the next segment starts. It replaces a last segment that is small."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)
@@ -71,7 +71,7 @@ class Listed(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The result of a pass."""
+    """The result of a pass over the archives of a home."""
 
     segments: int = 0
     bytes: int = 0
