@@ -59,7 +59,7 @@ def trouble(home: str) -> str:
 
 
 def events_of(useful: Mapping[str, bool], task: str) -> list[dict[str, object]]:
-    """Return the events of a request; `task` is left out if it is not a UUID."""
+    """Return the `events` of a request. They have no `taskId` if `task` is not a UUID."""
     of_task = {"taskId": task} if _is_uuid(task) else {}
     return [
         {
@@ -108,7 +108,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _post(request: dict[str, Any]) -> str:
-    """Send a request; return why it failed or why the server refused ratings, or ""."""
+    """Send a request. Return why it failed or why the server refused ratings, or ""."""
     problem, answer = notify.exchange(request["url"], request["said"], request["headers"])
     fields = read_object(answer) or {}
     if problem:

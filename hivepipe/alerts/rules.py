@@ -57,7 +57,7 @@ class Vitals(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """One problem that the user should know of; a stack with an urgent alert is not healthy."""
+    """One problem that the user should know of. A stack with an urgent alert is unhealthy."""
 
     name: str
     text: str
@@ -65,7 +65,7 @@ class Alert(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The result of one check: new alerts, resolved ones, and the state for the next check."""
+    """The result of one check: new alerts, resolved alerts, and the state for the next check."""
 
     begun: list[Alert]
     over: list[str]

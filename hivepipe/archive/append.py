@@ -32,7 +32,7 @@ Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The result of one chunk; `before` and `after` are checkpoints."""
+    """The result of appending one chunk. `before` and `after` are the checkpoints around it."""
 
     before: Offsets
     after: Offsets
@@ -54,7 +54,7 @@ def chunks(
     should_stop: Callable[[], bool],
     claim: Callable[[], None],
 ) -> Iterator[Chunk]:
-    """Append new lines, yielding at least every 32 MB.
+    """Append new lines to the archive. Yield a result at least every 32 MB.
 
     `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before lines
     are appended. `redact` may also know secrets of earlier lines; `redact_alone` uses rules only.

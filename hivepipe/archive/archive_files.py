@@ -1,6 +1,6 @@
 """The files of one archive: its lines, their checkpoint (`Offsets`) and derived files.
 
-They are written in this order: lines, checkpoint, metadata, totals. One write overwrites the
+The files are written in this order: lines, checkpoint, metadata, totals. One write overwrites the
 checkpoint in place. Metadata and totals are replaced atomically and can be rebuilt from the lines.
 
 The checkpoint contains the checksum of the lines, and the metadata contain their own. If a checksum
@@ -63,8 +63,9 @@ class ArchiveFiles:
     def write_offsets(self, offsets: Offsets) -> None:
         """Commit the lines that were written since the last checkpoint.
 
-        The folder is marked, because searches read only folders that changed. It is marked before
-        the write in case the process is killed, and after it for a search that runs in between.
+        The folder is marked as changed, because searches read only changed folders. The first mark
+        is made before the write, in case the process is killed. The second is made after the write,
+        for a search that ran in between.
         """
         self._folder.touch()
         self._folder.overwrite(self._offsets, offsets.text())
@@ -135,7 +136,7 @@ class ArchiveFiles:
 
     @property
     def is_packed(self) -> bool:
-        """Tell whether the lines are compressed; if both files exist, the plain one counts."""
+        """Tell whether the lines are compressed. If both files exist, the plain one is used."""
         return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
 
     @property
@@ -172,7 +173,10 @@ class ArchiveFiles:
                 raise gzip.BadGzipFile(str(error)) from error
 
     def lines_until(self, length: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield offset and content of the lines up to a byte; later ones may be incomplete."""
+        """Yield (offset, content) of the lines up to the byte `length`.
+
+        Later lines may be incomplete.
+        """
         with self.open_to_read() as lines:
             lines.seek(start)
             while start < length and (line := lines.readline()):
@@ -188,7 +192,7 @@ class ArchiveFiles:
         return self._folder.open(self._lines), False
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
-        """Replace all lines atomically, keep their modification time; return the new checkpoint."""
+        """Replace all lines atomically. Keep the modification time; return the new checkpoint."""
         length = checksum = 0
         with self._folder.replacing(self._lines) as out:
             for line in lines:
@@ -230,7 +234,7 @@ class ArchiveFiles:
         self._folder.remove(self._lines)
 
     def is_untouched(self, offsets: Offsets) -> bool:
-        """Tell by time and size whether the lines are those that the checkpoint covers."""
+        """Tell whether the lines are unchanged since the checkpoint, judged by time and size."""
         status = self.lines_status()
         if status is None or status.st_mtime_ns != offsets.stamp:
             return False

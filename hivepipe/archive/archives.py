@@ -76,9 +76,10 @@ class Archives(Catalog):
     ) -> int:
         """Append the new lines of a transcript to its archive; return their number.
 
-        `settled` means that the transcript will not grow soon. Its metadata are then updated, and
-        an archive gets a name even if none of its lines has a time. `describes_session` means
-        that new lines of a subagent also update the metadata of its session.
+        `settled` means that the transcript will not grow soon. The archive's metadata are then
+        updated, and an archive gets a name even if none of its lines has a time.
+        `describes_session` means that new lines of a subagent also update the metadata of its
+        session.
 
         Raises StoppedError if the process is to stop. The lines appended so far are kept.
         """
@@ -100,7 +101,7 @@ class Archives(Catalog):
         return lines
 
     def has_all_of(self, source: Source) -> bool:
-        """Tell whether the archive is complete for this transcript, judged by its size."""
+        """Tell whether the archive covers the whole transcript, judged by the transcript's size."""
         entry = self.index.entries().get(source.key)
         if entry is None:
             return False
@@ -169,7 +170,7 @@ class Archives(Catalog):
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
-        """Return the existing or new name of the archive, or None while no time for it is known."""
+        """Return the name of the archive, or a new name. Return None while no line has a time."""
         entry = self.index.entries().get(source.key)
         if entry:
             return ArchiveName.of_path(entry["path"])
@@ -290,7 +291,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write; yield them again if those of a subagent changed meanwhile.
+        """Yield the metadata to write. Yield them again if a subagent's metadata changed meanwhile.
 
         `not_described` would miss such a change, because it only compares the times of the files.
         """
@@ -325,7 +326,10 @@ def _rules_of(before: Offsets, redactor: "Redactor") -> int:
 
 
 def _identity(source: Source, known: Meta | None) -> Meta:
-    """Return the identifying metadata of a transcript; a stored agent type takes precedence."""
+    """Return a transcript's ids and agent type as metadata.
+
+    The stored agent type in `known` wins.
+    """
     if not source.agent:
         return {"kind": MAIN, "session_id": source.session}
     return {

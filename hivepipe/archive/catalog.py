@@ -51,7 +51,10 @@ class Catalog:
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return the totals of an archive, which are read-only, or None without a checkpoint."""
+        """Return the totals of an archive, or None without a checkpoint.
+
+        Callers must not change them.
+        """
         offsets = kept.offsets()
         if offsets is None:
             return None
@@ -79,10 +82,12 @@ class Catalog:
         return {key: entries[key] for key in sorted(keys)}
 
     def not_described(self) -> dict[str, Entry]:
-        """Return key -> entry of the sessions whose metadata are not newer than a subagent's.
+        """Return key -> entry of sessions whose metadata must be written again.
 
-        They may lack the subagent's last lines. An equal time does not count as newer, because two
-        files that are written at once may have the same time.
+        These metadata are not newer than the metadata of a subagent of the session.
+
+        So they may lack the subagent's last lines. An equal time does not count as newer, because
+        two files that are written at once may have the same time.
         """
         entries, newest = self.index.entries(), dict[str, int]()
         for key, entry in entries.items():

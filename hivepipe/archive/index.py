@@ -2,7 +2,7 @@
 
 An entry has only values that stay the same while the archive grows. A turn therefore does not
 change the index, and a rebuilt index is equal to the old one. A new entry is written to a journal
-first. A small index is then written at once, a large one at most every ten minutes. Readers use
+first. A small index is then written at once, a large index at most every ten minutes. Readers use
 both files.
 """
 
@@ -70,7 +70,7 @@ class Index:
             return {}
 
     def change(self, changes: Mapping[str, Entry | None]) -> None:
-        """Set entries, or remove those that are None."""
+        """Set the entries in `changes`. Remove an entry whose value is None."""
         with locked(self._root, ""), Folder(self._root) as folder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             with os.fdopen(folder.open(JOURNAL, flags), "ab") as journal:
@@ -80,7 +80,7 @@ class Index:
                 self._write(folder, self._read(folder))
 
     def tidy(self) -> None:
-        """Write the index if the journal has waited long enough."""
+        """Write the index if it is due and the journal has entries."""
         with Folder(self._root) as folder:
             waiting = folder.status(JOURNAL)
             if waiting is None or not waiting.st_size or not _is_due(folder):
@@ -88,7 +88,10 @@ class Index:
         self.change({})
 
     def move_to_journal(self) -> None:
-        """Write all entries to the journal, before a predecessor's index gets its name back."""
+        """Write all entries to the journal, because the index file is about to be replaced.
+
+        `uninstall` gives the name back to the index of a predecessor.
+        """
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))
 
@@ -161,7 +164,7 @@ def _text(entries: Entries) -> bytes:
 
 
 def _parsed(data: bytes | None) -> Entries:
-    """Return the entries of a file, or {} if it cannot be parsed: a rebuild restores them."""
+    """Return the entries of a file, or {} if it cannot be parsed. A rebuild restores them."""
     try:
         return {
             key: _shared(key, entry) for key, entry in _pairs(data or b"{}") if is_of(entry, key)

@@ -1,4 +1,7 @@
-"""Locks between processes: one for the index, and 256 for archives, chosen by a hash of the key."""
+"""Locks between processes: one lock for the index, and 256 locks for the archives.
+
+A hash of an archive's key selects the lock of the archive.
+"""
 
 import os
 import time

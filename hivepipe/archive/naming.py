@@ -1,4 +1,4 @@
-"""The name of an archive, made from the time of its first line; it never changes.
+"""The name of an archive. It is made from the time of the first line and never changes.
 
 main-session/2025-01/2025-01-10_14-30-00_<session>
 subagent/<type>/2025-01/2025-01-10_14-35-00_<agent>
@@ -45,7 +45,7 @@ class ArchiveName:
 
     @property
     def started_at(self) -> str:
-        """Return the time in the name: UTC, in seconds."""
+        """Return the time in the name, as an ISO time in UTC, or "" if the name has none."""
         found = _NAME.fullmatch(self.stem)
         return "{}T{}:{}:{}Z".format(*found.groups()) if found else ""
 

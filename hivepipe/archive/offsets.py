@@ -1,11 +1,12 @@
 """The checkpoint of an archive: how far the transcript was read and the archive written.
 
-It has a hundred bytes. It is written in place after the lines are on disk; this write commits them.
-Lines after it were left by a killed process. They are cut off and written again.
+The checkpoint has a hundred bytes. It is written in place after the lines are on disk, and this
+write commits the lines. Lines after the checkpoint were left by a killed process. They are cut off
+and written again.
 
-A second line has the checksum of the redaction rules, and the length and checksum of the lines that
-they redacted. It is ignored if this length or checksum differs from the first line: releases before
-2026-11-25 update only the first line.
+A second line has the checksum of the redaction rules, and the length and checksum of the archive's
+lines that these rules redacted. The second line is ignored if its length or checksum differs from
+the first line's, because releases before 2026-11-25 update only the first line.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ class Offsets:
 
     @classmethod
     def all_in(cls, data: bytes) -> "list[Offsets | None]":
-        """Parse the output of several calls of `text`; a damaged one becomes None."""
+        """Parse the output of several calls of `text`. Damaged output of a call becomes None."""
         lines = data.splitlines()
         rules = dict(filter(None, map(_rules_in, lines)))
         found = [cls._parse(line) for line in lines if not line.startswith(_RULES)]

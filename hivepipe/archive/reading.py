@@ -4,7 +4,7 @@ A line is complete when it ends with a newline, or when it is the last one and a
 A line above the size limit is not kept in memory. It is replaced by its size and hash.
 
 A file may be rewritten while it is read. So before each read, the last bytes before the offset are
-compared with those read earlier. Their checksum identifies the file for the next reader.
+read again and compared. Their checksum identifies the file for the next reader.
 """
 
 import hashlib
@@ -94,7 +94,7 @@ class LineReader:
 
 
 class _Pending:
-    """The pieces of one line, or only its size and hash if it is above the limit."""
+    """A line that is not complete yet: its pieces, or size and hash if it exceeds the limit."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

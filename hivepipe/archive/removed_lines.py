@@ -1,4 +1,4 @@
-"""Lines in an archive that its transcript no longer has, because it was shrunk or replaced.
+"""Lines of an archive that its transcript lost when the transcript was shrunk or replaced.
 
 If the transcript contains them again later, they are not archived twice. Each line is stored as a
 hash of eight bytes, as often as the line occurs.

@@ -65,14 +65,17 @@ def unfollow(home: str, folder: str) -> None:
 
 
 def claude_folders(home: str, named: str = "") -> list[str]:
-    """Return Claude Code's folders: the default one, `named`, and those that hooks named."""
+    """Return Claude Code's folders: the default folder, `named`, and folders that hooks named."""
     return list(
         dict.fromkeys(filter(None, (default_folder(), named, *_lines(home, CLAUDE_FOLDERS))))
     )
 
 
 def remember_claude_folder(home: str, folder: str) -> None:
-    """Store another folder of Claude Code's files for the sweep; the default one is not stored."""
+    """Store another folder of Claude Code's files for the sweep.
+
+    The default folder is not stored.
+    """
     if folder and folder != default_folder():
         _add(home, CLAUDE_FOLDERS, folder)
 

@@ -132,7 +132,7 @@ def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
 
 
 def _described(real: str, names: list[str], session: str, agent_type: str) -> Source:
-    """Return the source that a path describes; its file is not opened yet."""
+    """Return the source that a path describes, without opening its file."""
     stem, suffix = os.path.splitext(names[-1])
     if suffix != ".jsonl":
         raise RefusedTranscriptError("it is not named *.jsonl")
@@ -165,7 +165,7 @@ def _noted_type(real: str) -> str:
 
 
 def transcripts_in(claude_folder: str) -> Iterator[str]:
-    """Yield the path of every transcript, each session before its subagents.
+    """Yield the path of every transcript. A session comes before its subagents.
 
     Within a folder, files are sorted by the time of their last change, oldest first, because a
     transcript is older than a copy of it.

@@ -85,7 +85,10 @@ class TotalsCache:
 
 
 def _saved(kept: ArchiveFiles) -> Counted:
-    """Return the saved totals, or empty ones if they are missing or of another version."""
+    """Return the saved totals.
+
+    Return empty totals if none are saved, or another version saved them.
+    """
     data = kept.hidden(TOTALS)
     first, _, dumped = data.partition(b"\n")
     try:

@@ -21,8 +21,8 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 def compress(catalog: Catalog, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
-    `check_stop` may raise an exception; archives that were compressed before it stay compressed. If
-    an archive cannot be compressed, the others are compressed first, then OSError is raised.
+    `check_stop` may raise an exception to stop the call. If an archive cannot be compressed, the
+    others are compressed before OSError is raised.
     """
     changed: dict[str, Entry | None] = {}
     compressed = 0

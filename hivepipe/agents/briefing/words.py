@@ -37,12 +37,12 @@ class Notes(NamedTuple):
 
 
 def task_part(task: Entry) -> str:
-    """Return the part on the session's task and its progress."""
+    """Return the briefing text about the session's task and its progress."""
     return cut(f"The task of this session is {_task(task)}", MOST_TASK_CHARS)
 
 
 def goal_part(task: Entry | None, prompt: str) -> str:
-    """Return the part that reminds a session of its task and last prompt after a compaction."""
+    """Return the briefing text that names task and last prompt again after a compaction."""
     found = []
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
@@ -52,23 +52,23 @@ def goal_part(task: Entry | None, prompt: str) -> str:
 
 
 def notes_part(notes: Iterable[Notes]) -> str:
-    """Return the part with the notes of the repository."""
+    """Return the briefing text with the notes of the repository."""
     found = [of_repository(note.name, note.text, MOST_NOTE_CHARS) for note in notes]
     return cut("\n\n".join(found), MOST_NOTES_CHARS)
 
 
 def left_part(task: Entry) -> str:
-    """Return the part on an open task whose session has ended."""
+    """Return the briefing text about an open task whose session has ended."""
     return cut(f"An open task that no session works on: {_task(task)}", MOST_TASK_CHARS)
 
 
 def last_part(last: Entry) -> str:
-    """Return the part on the last session that ended."""
+    """Return the briefing text about the session that ended last."""
     return cut(_last_session(last), MOST_LAST_CHARS)
 
 
 def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
-    """Return the part on the session's profile and the profile's own files."""
+    """Return the briefing text about the session's profile, with the profile's own files."""
     files = list(files)
     role = on_one_line(profile["role"], _MOST_ID_CHARS)
     head = f"This session is one of the profile {_id(profile)}, a {role} of its swarm."
@@ -78,7 +78,10 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
-    """Return the part for a swarm's lead: open sessions, recent delegations, lost sessions."""
+    """Return the briefing text for a lead, the session that directs a swarm.
+
+    It names open sessions, recent delegations and lost sessions.
+    """
     sessions = list(sessions)
     at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]
     lost = [_session_line(each) for each in sessions if each["condition"] == "lost"]
@@ -98,7 +101,7 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return the heading and as many lines as fit, with the number of omitted lines."""
+    """Return `head`, as many lines as fit into `room`, and the number of omitted lines."""
     shown, left = [], room + 1  # no newline after the last line
     for line in lines:
         left -= len(line) + 1
@@ -153,7 +156,7 @@ def _delegation_line(agent: Entry) -> str:
 
 
 def _item(head: str, more: str | None) -> str:
-    """Return a list item, with text from other sources quoted below it."""
+    """Return the list item `head`, with `more` quoted below it."""
     line = f"- {_one_line(head)}"
     return f"{line}\n{quoted(_one_line(more), _MOST_LINE_CHARS, '  ')}" if more else line
 

@@ -24,7 +24,7 @@ MOST_RESPONSE_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An endpoint for embeddings; `key` may be empty for a local one."""
+    """An endpoint for embeddings. `key` may be empty for a local endpoint."""
 
     url: str
     model: str

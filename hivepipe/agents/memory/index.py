@@ -119,7 +119,7 @@ class MemoryIndex:
         return [Folder(*row) for row in self._db.execute("SELECT * FROM folders ORDER BY path")]
 
     def files(self, folder: str = "") -> list[sqlite3.Row]:
-        """Return the rows of a folder's files, or of all files, with chunk and vector counts."""
+        """Return a row for each file of `folder` (default: all), with chunk and vector counts."""
         sql = """
             SELECT files.*, folders.scope, folders.owner,
               (SELECT COUNT(*) FROM chunks WHERE path = files.path) AS chunks,
@@ -155,7 +155,10 @@ class MemoryIndex:
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def forget(self, path: str) -> None:
-        """Delete a file's text from the index; the file is indexed again only after a change."""
+        """Delete a file's text from the index.
+
+        The file is indexed again only after it has changed.
+        """
         with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
@@ -191,7 +194,7 @@ class MemoryIndex:
     # ---- vectors
 
     def without_vector(self, model: str, limit: int) -> list[tuple[int, str]]:
-        """Return id and text of chunks without a vector of this model."""
+        """Return (id, text) of up to `limit` chunks without a vector of this model."""
         sql = "SELECT id, text FROM chunks WHERE model IS NOT ? ORDER BY id LIMIT ?"
         return [(row["id"], row["text"]) for row in self._db.execute(sql, (model, limit))]
 
@@ -205,14 +208,14 @@ class MemoryIndex:
             self._db.executemany(sql, [(model, vector, id) for id, vector in vectors])
 
     def vectors(self, model: str) -> list[tuple[int, bytes]]:
-        """Return chunk id and vector of all chunks with a vector of this model."""
+        """Return (chunk id, vector) for every chunk with a vector of this model."""
         sql = "SELECT id, vector FROM chunks WHERE model = ?"
         return [(row["id"], row["vector"]) for row in self._db.execute(sql, (model,))]
 
     # ---- finding
 
     def find_words(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Return ids of matching chunks, best first, with their scores (higher is better)."""
+        """Return (chunk id, score) of the matching chunks, best first. Higher scores are better."""
         sql = """
             SELECT rowid, -bm25(words) AS score FROM words WHERE words MATCH ?
             ORDER BY score DESC, rowid LIMIT ?

@@ -66,8 +66,10 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """An archive to index: `lines_from` yields (offset, line) of the uncompressed lines,
-    `size` is their length in bytes.
+    """An archive to index.
+
+    `lines_from` yields (offset, line) for each uncompressed line. `size` is the length of all lines
+    in bytes.
     """
 
     key: str

@@ -19,7 +19,7 @@ class Skipped(NamedTuple):
 def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
     """Return up to `limit` lines that could not be indexed, and the number of all.
 
-    Return none for a missing or unreadable index. The next search reports the reason.
+    Return no lines for a missing or unreadable index. The next search reports the error.
     """
     some = """
         SELECT a.key, s.offset, s.reason FROM skipped s JOIN archives a ON a.id = s.archive

@@ -65,7 +65,7 @@ def _of_message(line: Fields, message: Fields) -> tuple[str, list[str]]:
 
 
 def _author(line: Fields, message: Fields) -> str:
-    """Return who wrote a message; `tool` includes what Claude Code wrote itself."""
+    """Return who wrote a message. `tool` includes texts that Claude Code itself wrote."""
     if line["type"] == "assistant":
         return "claude"
     is_result = any(blocks(message, "tool_result"))

@@ -15,7 +15,7 @@ _ONLY_WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One text to search for, folded; it may be restricted to word boundaries."""
+    """One text to search for, in folded form. It may be restricted to word boundaries."""
 
     text: str
     begins_word: bool = False
@@ -54,14 +54,14 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """SQL conditions besides the terms; without conditions, all lines match."""
+    """SQL conditions that restrict a search, in addition to its terms."""
 
     sql: str = ""
     values: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *, project: str = "", **others: str) -> "Filters":
-        """Return the conditions for these values, named as in `_CONDITIONS`; "" is ignored.
+        """Return the conditions for these values. Their names are in `_CONDITIONS`; "" is ignored.
 
         `session` may be a prefix of an id, and times are in UTC.
         """
@@ -99,7 +99,7 @@ def query_of(words: Iterable[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as an FTS5 string, in which nothing is syntax."""
+    """Return a text as an FTS5 string, so that none of it is query syntax."""
     return '"{}"'.format(text.replace('"', '""'))
 
 
