@@ -161,7 +161,7 @@ def _act(verb: Verb, job_id: str | None, operation: str | None) -> tuple[int, in
 
 @contextmanager
 def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
-    """Yield the failed jobs of a home, even if its stack is down, or None without Redis data."""
+    """Yield the failed jobs of a home, or None without Redis data. The stack may be down."""
     with available_redis(Stack.of(place)) as address:
         if not address:
             yield None
@@ -171,7 +171,7 @@ def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
 
 
 def _start_stack(place: Place) -> None:
-    """Start a stack that shut down because it was idle, but no stack that the user stopped."""
+    """Start the stack if it shut down because it was idle, but not if the user stopped it."""
     if place.state == "on" and place.python:
         ensure_running(place)
     elif not answers(place.socket):

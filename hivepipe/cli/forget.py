@@ -113,7 +113,7 @@ def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) 
 
 
 def _is_something(wanted: ForgetQuery) -> bool:
-    """Tell whether there is a session or a text to delete."""
+    """Tell whether the query found sessions, or has a text to delete."""
     return bool(wanted.sessions or wanted.spellings)
 
 

@@ -188,7 +188,7 @@ def _show_settings(edit: edits.Edit) -> None:
 
 
 def _show_left_out(claude: Version | None) -> None:
-    """Name the events without a hook: another version of Claude Code may know them."""
+    """Print the events that get no hook: Claude Code's version lacks them or is unknown."""
     known = events_of(claude)
     names = ", ".join(event.name for event in EVENTS if event not in known)
     if names and claude:
@@ -263,7 +263,7 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
 
 
 def _show_kept_hooks(plan: removal.Removal) -> None:
-    """Name the settings files whose hooks stay: of other users, edited by hand, or in worktrees."""
+    """Print the settings files whose hooks stay: files of other users, edited hooks, worktrees."""
     for path, why in plan.of_others:
         say_prose(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
     for path in plan.edited:

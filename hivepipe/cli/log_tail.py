@@ -16,7 +16,7 @@ NAMES = ("supervisord", *PROGRAMS)
 
 
 class _Look(NamedTuple):
-    """One read of a log: the file's inode and size, and the data that was read."""
+    """The result of one read of a log: the file's inode and size, and the data read."""
 
     inode: int = 0
     size: int = 0

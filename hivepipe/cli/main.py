@@ -49,7 +49,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command, by its name or an old one."""
+        """Import a command by its name or an old name."""
         cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
@@ -60,7 +60,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; for a mistyped one suggest the names that are close."""
+        """Find a command. For a mistyped name, suggest similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:  # click has searched only the imported commands

@@ -28,7 +28,10 @@ def mcp() -> None:
 
 
 def _answer_by_new_version(raw: bytes) -> None:
-    """Let a new process answer: after an upgrade, modules of two versions would be mixed here."""
+    """Let a new process answer.
+
+    After an upgrade, this process would mix modules of two versions.
+    """
     import subprocess  # noqa: PLC0415  a fast start
 
     from hivepipe.programs import module  # noqa: PLC0415

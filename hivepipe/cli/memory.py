@@ -104,7 +104,7 @@ def forget(path: str) -> None:
 
 @contextmanager
 def _updated_index(place: Place) -> Iterator[MemoryIndex]:
-    """Open the index for a block, after an update from the memory folders."""
+    """Update the index from the memory folders, and open it for a block."""
     with opened_index(memories.index_path(place.home)) as index:
         if database_path(place.home).exists():
             with listings(database_path(place.home)) as store:
@@ -118,7 +118,7 @@ def _updated_index(place: Place) -> Iterator[MemoryIndex]:
 def _is_for_us(hit: Hit, place: Place) -> bool:
     """Tell whether a hit belongs to the current swarm or profile.
 
-    A home may have several of these.
+    A home may have several swarms and profiles.
     """
     if hit.scope == AGENT:
         return own_profile() in ("", hit.owner)
@@ -126,7 +126,7 @@ def _is_for_us(hit: Hit, place: Place) -> bool:
 
 
 def _record(place: Place, found: list[Hit]) -> None:
-    """Record which memories were shown to this shell's session, for ratings by its summary."""
+    """Record which memories were shown to this shell's session, so that its summary rates them."""
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return

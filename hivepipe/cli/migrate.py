@@ -105,7 +105,7 @@ def _is_done(plan: Plan, rehearsed: ImportResult) -> bool:
 
 
 def _show_found(plan: Plan, rehearsed: ImportResult, is_to_do: bool) -> None:
-    """Show the plan, or that there is nothing to do."""
+    """Print the plan, or that there is nothing to migrate."""
     if plan.is_empty:
         _show_nothing(plan)
     elif not is_to_do:
@@ -200,7 +200,7 @@ def _show_rows(taken: ImportResult, verb: str) -> None:
 
 
 def _kind(outcome: Outcome) -> str:
-    """Return the table of a row; entries of the queue count as one kind."""
+    """Return the kind of an outcome: the table of a row, or one kind for all queue entries."""
     return outcome.kind if outcome.kind in TABLES else "entries of the queue"
 
 
@@ -217,7 +217,7 @@ def _show_files(rows: list[Row]) -> None:
 
 
 def old_home_location(record: Record) -> str:
-    """Return where the old home is."""
+    """Return a text that says where the old home is now."""
     kept = [short(each) for each in record.asides if os.path.isdir(each)]
     return f"the old home is kept in {', '.join(kept)}" if kept else "there was no old home"
 

@@ -16,7 +16,7 @@ Entry = dict[str, Any]
 
 
 def plan_entry(plan: Plan, rehearsed: ImportResult) -> Entry:
-    """Return what `migrate` finds and would do."""
+    """Return the files that `migrate` found, and its planned steps."""
     return {
         "project": plan.project,
         "home": plan.home,
@@ -52,7 +52,7 @@ def result_entry(plan: Plan, result: Result) -> Entry:
 
 
 def undone_entry(record: Record) -> Entry:
-    """Return what `--undo` restored."""
+    """Return the hooks and homes that `--undo` restored."""
     return {
         "homes": [move.source for move in record.moves if os.path.lexists(move.source)],
         "hooks": [{"path": each.path, "old": _commands(each.hooks)} for each in record.settings],

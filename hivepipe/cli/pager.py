@@ -16,7 +16,7 @@ _OPTIONS = ("-F", "-R", "-X", "-L")
 
 
 class _Page:
-    """The pipe into the pager; `isatty` returns True because the pager writes to the terminal."""
+    """The pipe into the pager. `isatty` returns True, because the pager writes to the terminal."""
 
     def __init__(self, stream: TextIOWrapper) -> None:
         self._stream = stream

@@ -13,7 +13,7 @@ _LETTERS = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
 
 
 def shared_option(*names: str, **attributes: Any) -> Callable[[_Command], _Command]:
-    """Return an option that many commands have; they read its value by `given`."""
+    """Return an option that several commands share. A command reads its value with `given`."""
     return click.option(*names, expose_value=False, callback=_keep, **attributes)
 
 
@@ -29,7 +29,7 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
 
 
 def given(name: str) -> Any:
-    """Return the value of a shared option, or None if the present command does not have it."""
+    """Return the value of a shared option, or None if the current command lacks the option."""
     context = click.get_current_context(silent=True)
     return context.meta.get(__name__, {}).get(name) if context else None
 
@@ -57,10 +57,10 @@ class CheckedCommand(click.Command):
 
 
 class Choice(click.Choice[str]):
-    """click.Choice that suggests the closest value for a mistyped one."""
+    """A click.Choice that suggests the closest value for a mistyped value."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """Return an argument's name alone; the help lists its values below the options."""
+        """Return only the argument's name, because the help lists the values below the options."""
         if isinstance(param, click.Argument):
             return str(param.name).upper()
         return super().get_metavar(param, ctx)

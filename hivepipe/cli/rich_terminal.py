@@ -11,7 +11,10 @@ from hivepipe.text.visible import printable
 
 
 class _Console(Console):
-    """rich's console; control sequences come from rich itself only, never from a text."""
+    """A rich console that escapes the control characters of texts.
+
+    Only rich's own sequences stay.
+    """
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -26,7 +29,10 @@ class _Console(Console):
 
 
 class _Stream:
-    """The current stdout or stderr, whose control sequences from rich are not escaped."""
+    """The current stdout or stderr, without the escaping of control sequences.
+
+    rich writes to it. `_Console` has escaped the texts already.
+    """
 
     def __init__(self, err: bool) -> None:
         self._err = err

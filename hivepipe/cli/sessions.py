@@ -60,7 +60,7 @@ def sessions(with_ended: bool) -> None:
 
 
 def _shown_project(project: str) -> str:
-    """Return a project's path, shortened on a terminal only: programs read what is piped."""
+    """Return a project's path. Shorten it only on a terminal, because programs read a pipe."""
     return short(project) if is_terminal() else project
 
 

@@ -101,7 +101,7 @@ def down(every: bool) -> None:
 
 
 def _name_workers(home: str) -> None:
-    """Print the hive workers that keep running, because each of them costs money."""
+    """Print the hive workers that keep running, because each of them may cost money."""
     for worker in running_workers(home):
         say(f"hive worker {worker.id} keeps running")
 
@@ -161,9 +161,11 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 
 
 def _registered(place: Place) -> str:
-    """Return the registered folder: the project, else its home. With HIVEPIPE_HOME, only that home.
+    """Return the project's folder if it has a record, else its home.
 
-    Raises RegistrationError if there is no record of it.
+    With HIVEPIPE_HOME, only the home counts.
+
+    Raises RegistrationError if there is no record.
     """
     for folder in (place.home,) if variable("HIVEPIPE_HOME") else (place.project, place.home):
         if read_record(folder):

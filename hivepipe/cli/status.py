@@ -121,7 +121,7 @@ def _show_workers(report: dict[str, Any]) -> None:
 
 
 def _show_no_ops(counters: dict[str, int] | None) -> None:
-    """Show the jobs without effect. A checkpoint update among them is a lost checkpoint."""
+    """Show the jobs without effect. A checkpoint update without effect is a lost checkpoint."""
     if counters is None:
         say("no-op     unknown without a database")
         return

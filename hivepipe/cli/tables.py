@@ -85,13 +85,13 @@ def show_table(
 
 
 def _least_width(heading: str, first: str, *others: str) -> int:
-    """Return the least width of a column: times and numbers stay whole, long texts fold."""
+    """Return the least width of a column. Times and numbers are not broken; long texts are."""
     word = max((len(word) for word in heading.split()), default=0)
     return max(word, *(min(cell_len(text), FOLDED) for text in (first, *others)))
 
 
 def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> str:
-    """Return the first value of a row, and below it the names and values of non-empty cells."""
+    """Return a row as a paragraph: its first value, then name and value of each non-empty cell."""
     lines = [row[0]]
     for name, value in zip(columns[1:], row[1:], strict=True):
         cell = f"  {name} {value}".rstrip()
@@ -112,9 +112,9 @@ def show_entries(
     without: str = "none",
     beside: Mapping[str, object] | None = None,
 ) -> bool:
-    """Print entries as a table, or with --json as the list `name` beside the fields of `beside`.
+    """Print entries as a table, or with --json as the list `name` together with `beside`.
 
-    `columns` maps each title of the table to a value of the entries. Returns True for JSON.
+    `columns` maps each column title to a value of the entries. Returns True if JSON was printed.
     """
     found = list(entries)
     if show_json(**(beside or {}), **{name: found}):
@@ -128,7 +128,7 @@ def show_entries(
 
 
 def show_entry(entry: Entry) -> None:
-    """Print an entry as JSON, or its fields on one line each, without empty ones."""
+    """Print an entry as JSON with --json, else each field that is not empty on its own line."""
     if show_json(**entry):
         return
     for name, value in entry.items():
@@ -137,7 +137,7 @@ def show_entry(entry: Entry) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as it is shown: a stored time becomes local time, or with --utc UTC."""
+    """Return a value as it is printed. A stored time becomes local time, or UTC with --utc."""
     is_time = isinstance(value, str) and _STORED_TIME.fullmatch(value)
     return shown_time(value) if is_time else value
 

@@ -1,7 +1,7 @@
-"""All output to the terminal: control characters of printed data are escaped.
+"""All output to the terminal. Control characters in printed data are escaped.
 
-A call of `say` prints one line: a newline in its text is data and is escaped, so that a title,
-path or message cannot forge a line.
+A call of `say` prints one line. A newline in its text is data and is escaped, so that a title, path
+or message cannot forge a line.
 """
 
 import io
@@ -59,8 +59,8 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 def say_prose(text: str, indent: int = 9, *, err: bool = False) -> None:
     """Print a line, broken at spaces to fit the terminal; all parts but the first are indented.
 
-    These stay whole: its label (the first `indent` columns), a `command`, an `unbroken` text, and
-    the paths of the current folder and the user's home folder.
+    The line is not broken within the label (the first `indent` columns), a `command`, an `unbroken`
+    text, or the path of the current folder or the user's home folder.
     """
     if not is_terminal(err=err):
         say(text, err=err)
@@ -129,7 +129,7 @@ def flush() -> None:
 
 @contextmanager
 def document() -> Iterator[None]:
-    """Let the block print a document; a file or a pipe gets it in UTF-8, whatever the locale.
+    """Let the block print a document. A file or a pipe gets it in UTF-8 in any locale.
 
     The output stops silently when the reader of the pipe, such as `head`, closes it.
     """
@@ -144,7 +144,7 @@ def document() -> Iterator[None]:
 
 
 def discard_buffered_output(*, err: bool = False) -> None:
-    """Redirect stdout (`err`: stderr) to /dev/null, where Python flushes its buffer at exit."""
+    """Redirect stdout (`err`: stderr) to /dev/null, so that Python can flush its buffer at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), raw_stream(err).fileno())
 
 
@@ -160,7 +160,7 @@ def confirm_or_end(question: str) -> None:
 
 
 def refuse_question() -> None:
-    """Raise UsageError if --json is given without --yes: a question would precede the JSON."""
+    """Raise UsageError if --json is given without --yes. A question would precede the JSON."""
     if given("json") and not given("yes"):
         raise click.UsageError("--json cannot ask: add --yes")
 
@@ -188,7 +188,7 @@ def is_dumb() -> bool:
 
 
 class _Guarded:
-    """A standard stream that escapes control characters of everything written to it."""
+    """A standard stream that escapes the control characters in everything written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -210,7 +210,10 @@ class _Guarded:
 
 
 class _GuardedErrors(_Guarded):
-    """A guarded stderr. A text that cannot be written is dropped: nothing could report it."""
+    """A guarded stderr.
+
+    A text that cannot be written is dropped, because no stream can report it.
+    """
 
     def write(self, text: str) -> int:
         with _dropping_what_fails(err=True):
@@ -224,7 +227,7 @@ class _GuardedErrors(_Guarded):
 
 @contextmanager
 def _dropping_what_fails(*, err: bool) -> Iterator[None]:
-    """Ignore an error of stderr, such as a full disk; raise an error of stdout."""
+    """Ignore an error in writing to stderr, such as a full disk. Raise an error of stdout."""
     try:
         yield
     except OSError:
@@ -258,7 +261,7 @@ def stdin_was_closed() -> bool:
 
 
 def guard_streams() -> None:
-    """Guard stdout and stderr: click, warnings, tracebacks and RQ print there directly."""
+    """Replace stdout and stderr by guarded streams, because click and RQ print to them directly."""
     for name, guard in (("stdout", _Guarded), ("stderr", _GuardedErrors)):
         stream = getattr(sys, name)
         if isinstance(stream, _Guarded):
@@ -272,7 +275,7 @@ def guard_streams() -> None:
 def lines_of_others() -> Iterator[None]:
     """Route the click output of another program's commands through `say`, without colours.
 
-    Each call prints one line, as with `say`: a newline in its text is data.
+    Each call prints one line, because a newline in its text is data, as with `say`.
     """
 
     def line(message: object = "", file: object = None, err: bool = False, **_: object) -> None:

@@ -105,7 +105,7 @@ def _diff(lines: tuple[str, ...]) -> None:
 
 
 def _block(kind: str, text: str) -> None:
-    """Print a text; browsers ignore the newline after `<pre>`."""
+    """Print a text in a `<pre>` element. Browsers ignore the newline after `<pre>`."""
     say(f'<pre class="{kind}">')
     for line in printable_lines(text):
         say(escape(line))

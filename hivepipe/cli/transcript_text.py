@@ -55,7 +55,7 @@ def _wrapped(screen: Console, text: Text, width: int | None) -> Iterable[Text]:
 
 
 def _lines(piece: Piece) -> list[tuple[str, str, str]]:
-    """Return the lines of a piece: margin, text, style."""
+    """Return (margin, text, style) for each line of a piece of the conversation."""
     if piece.kind == AGENT:
         return []
     if piece.kind in MESSAGES:

@@ -1,4 +1,4 @@
-"""Parts of a conversation's text, Markdown and HTML forms: head, turns, folded lines."""
+"""Functions for the text, Markdown and HTML forms of a conversation: head, turns, folded lines."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,7 @@ MESSAGES = (USER, CLAUDE)
 
 
 def head(found: Conversation) -> list[tuple[str, str]]:
-    """Return names and values of the known facts about the conversation."""
+    """Return (name, value) for each known fact about the conversation."""
     meta = found.meta
     times = [shown_time(str(meta.get(name) or "")) for name in ("started_at", "ended_at")]
     models = meta.get("models")
@@ -30,19 +30,19 @@ def head(found: Conversation) -> list[tuple[str, str]]:
 
 
 def turn_of(piece: Piece) -> str:
-    """Return the speaker of a piece's turn; Claude's turns include tool calls and results."""
+    """Return the speaker of a piece. Tool calls and their results belong to Claude's turns."""
     if piece.kind in (USER, NOTE, AGENT):
         return piece.kind
     return CLAUDE
 
 
 def turn_title(piece: Piece) -> str:
-    """Return the heading of the turn that begins with a piece."""
+    """Return the heading of the turn that begins with this piece."""
     return f"agent {piece.text} {piece.id}" if piece.kind == AGENT else turn_of(piece)
 
 
 def turns(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bool]]:
-    """Yield each piece with True if a new turn begins with it."""
+    """Yield (piece, whether a new turn begins with this piece)."""
     before: tuple[str, int] | None = None
     for piece in pieces:
         now = (turn_of(piece), piece.depth)
@@ -51,7 +51,7 @@ def turns(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bool]]:
 
 
 def folded_line(piece: Piece) -> str:
-    """Return the folded form of a piece, one line."""
+    """Return a piece in its folded form, which is one line."""
     lines = [line for line in piece.text.splitlines() if line.strip()]
     first = " ".join(lines[0].split()) if lines else "(nothing)"
     shown = f"{first[:MOST_FOLDED]}…" if len(first) > MOST_FOLDED else first
@@ -62,7 +62,7 @@ def folded_line(piece: Piece) -> str:
 
 
 def failure(piece: Piece) -> list[str]:
-    """Return a failure as at most MOST_FAILURE_LINES lines, then the number of omitted ones."""
+    """Return up to MOST_FAILURE_LINES lines of a failure, then the number of omitted lines."""
     of = [f"{piece.of}:"] if piece.of else []
     lines = [*of, *(piece.text.splitlines() or ["(nothing)"])]
     more = len(lines) - MOST_FAILURE_LINES

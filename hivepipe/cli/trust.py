@@ -78,7 +78,7 @@ def _refuse_home_in_tree(place: Place) -> None:
 
 
 def _named(found: list[Asking], names: tuple[str, ...]) -> list[Asking]:
-    """Return the named files, or all. Raises SettingsError if a named file asks for nothing."""
+    """Return the named files, or all. Raises SettingsError if a named file needs no trust."""
     wanted = {os.path.normpath(name) for name in names}
     if missing := wanted - {file.name for file in found}:
         raise SettingsError(

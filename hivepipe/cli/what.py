@@ -107,7 +107,7 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
 
 
 def _leaves(place: Place) -> str:
-    """Describe in words what leaves the machine: nothing unless the user named a receiver."""
+    """Return a sentence about the data that leaves the machine if the user allowed it."""
     named = []
     if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
         named.append(f"jobs are sent to the Redis that you named ({endpoint.shown(place.socket)})")

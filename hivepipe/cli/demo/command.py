@@ -48,7 +48,7 @@ def demo() -> None:
 
 @contextmanager
 def _temporary_project() -> Iterator[Scene]:
-    """Yield a folder with a stack; both are removed at the end, also by Ctrl-C and SIGTERM."""
+    """Yield a folder with a stack. Both are removed at the end, even after Ctrl-C or SIGTERM."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="hpdemo", dir="/tmp"))
     scene = Scene(folder)

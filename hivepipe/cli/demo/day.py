@@ -1,6 +1,6 @@
 """The demo's input (hook payloads of three Claude Code processes) and the expected rows.
 
-The expected rows are written by hand; none is computed from the input.
+The expected rows are written by hand, not computed from the input.
 """
 
 from typing import Any

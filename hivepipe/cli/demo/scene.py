@@ -68,7 +68,7 @@ class Scene:
         return report
 
     def pid(self, name: str) -> int:
-        """Return the pid of the process of this name, 0 if it does not run."""
+        """Return the pid of the process with this name, or 0 if it does not run."""
         found = [entry["pid"] for entry in self.status()["processes"] if entry["name"] == name]
         return int(found[0]) if found else 0
 
@@ -109,7 +109,7 @@ class Scene:
         return not (accounts["waiting"] or accounts["running"] or accounts["retrying"])
 
     def fire(self, by_instance: Mapping[str, list[HookCall]]) -> int:
-        """Run the hooks of each instance one after the other, the instances at the same time."""
+        """Run the hooks of all instances in parallel, and those of one instance in order."""
         with ThreadPoolExecutor(len(by_instance)) as pool:
             list(pool.map(lambda name: self._fire_all(name, by_instance[name]), by_instance))
         return sum(len(events) for events in by_instance.values())

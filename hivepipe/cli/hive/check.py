@@ -121,7 +121,7 @@ def _show_one(checked: CheckedWorker) -> None:
 
 
 def _show_end(checked: CheckedWorker) -> None:
-    """Print the report, and the end of stderr if the worker failed."""
+    """Print a worker's report and, if the worker failed, the end of its stderr."""
     worker = checked.worker
     if text := read_end(worker.report, _REPORT_BYTES).strip():
         say()

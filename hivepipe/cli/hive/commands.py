@@ -33,10 +33,10 @@ _OLD_NAMES = {"cost": "costs", "log": "transcript"}
 
 
 class _Hive(click.Group):
-    """The group. It also accepts old names of its commands, which the help does not list."""
+    """The command group `hive`. It accepts old command names, which its help does not list."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command by its name or an old one."""
+        """Find a command by its name or an old name."""
         return super().get_command(ctx, _OLD_NAMES.get(cmd_name, cmd_name))
 
 

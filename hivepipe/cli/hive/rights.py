@@ -31,7 +31,10 @@ def rights(name: str | None) -> None:
 
 
 def ask_once() -> None:
-    """Ask for the rights if none are chosen; without a terminal the spawn fails later."""
+    """Ask the user for the workers' rights if none are chosen and there is a terminal.
+
+    Without a terminal, the start of a worker fails later.
+    """
     if not chosen_rights() and _is_terminal():
         choose(None)
 

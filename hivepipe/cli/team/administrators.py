@@ -22,7 +22,7 @@ def administrator() -> Iterator[Connection]:
 
 
 def server() -> Address:
-    """Return the server that the administrator's address names, without a login."""
+    """Return the server in the administrator's address, without user and password."""
     return _address().with_login("", "")
 
 

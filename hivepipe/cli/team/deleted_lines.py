@@ -5,7 +5,10 @@ from hivepipe.team.archives.leftovers import WAITING
 
 
 def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
-    """Print the number for each place; objects that wait for the store's key go to stderr."""
+    """Print the number of deleted rows for each place.
+
+    The number of objects that cannot be deleted without the store's key goes to stderr.
+    """
     for place, number in sorted(places.items()):
         if place != WAITING:
             say(f"{word}: {place}: {number}")

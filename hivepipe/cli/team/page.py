@@ -31,7 +31,7 @@ class _Site(click.ParamType[str]):
     name = "url"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return scheme, host and port without a default port; leave "" unchanged."""
+        """Return scheme, host and port of a URL. A default port is left out; "" stays unchanged."""
         if not value:
             return value
         try:
