@@ -34,7 +34,10 @@ NEW, CHANGED, TRUSTED, GONE, UNUSABLE = "new", "changed", "trusted", "gone", "un
 
 
 class Asking(NamedTuple):
-    """One file; `state` is the user's decision, `trouble` says why it cannot be trusted."""
+    """A file that needs trust.
+
+    `state` is the user's decision, `trouble` why it cannot be trusted.
+    """
 
     name: str
     state: str
@@ -74,7 +77,7 @@ def is_read_from_copy(name: str) -> bool:
 
 
 def in_a_line(files: list[Asking]) -> str:
-    """Return one line: the names of the first three files, and the number of the others."""
+    """Return the names of the first three files, and the number of the others, on one line."""
     named = [f"{each.name} (changed)" if each.state == CHANGED else each.name for each in files]
     more = [f"{len(named) - 3} more"] if len(named) > 3 else []
     return ", ".join([*named[:3], *more])

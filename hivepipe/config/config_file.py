@@ -46,7 +46,7 @@ class Config:
     """
 
     def __init__(self, home: str, project: str = "") -> None:
-        """Read both files; the trusted request of `project` applies. A missing file is empty."""
+        """Read both files and the trusted request of `project`. A missing file counts as empty."""
         self.home = home
         self.project = project
         self.requests = {
@@ -72,7 +72,7 @@ class Config:
         return variables({name: text for name, (text, _) in self._values.items()})
 
     def all_keyword_rules(self) -> list[dict[str, Any]]:
-        """Return the user's keyword rules, and the trusted ones of the repository."""
+        """Return the user's keyword rules, and the repository's rules that the user trusts."""
         requested = self.requests.get(self.project)
         return [*self.keyword_rules, *(requested.keyword_rules if requested else ())]
 
@@ -135,7 +135,7 @@ def load_and_use() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each summary variable that this shell sets: the stack ignores it."""
+    """Return a note for each summary variable of this shell that the stack ignores."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
@@ -146,7 +146,7 @@ def unseen(home: str) -> list[str]:
 
 
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
-    """Return `values`, with the settings that limit spending read again from the files."""
+    """Return `values`, after reading the settings that limit spending from the files again."""
     of_spending = {setting.variable for setting in SETTINGS if setting.limits_spending}
     now = Config(home).for_settings()
     return {name: text for name, text in values.items() if name not in of_spending} | {

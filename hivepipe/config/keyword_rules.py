@@ -7,7 +7,7 @@ MOST_CONTEXT_CHARS = 9_500
 
 
 def keyword_rules(path: str, rules: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the valid rules of a file, and messages on the invalid ones."""
+    """Return the valid rules of a file, and messages about the invalid rules."""
     if not isinstance(rules, list):
         return [], [f"{path}: {CONTEXT} must be written [[{CONTEXT}]]"]
     usable, problems = [], []

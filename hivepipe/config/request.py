@@ -6,8 +6,8 @@
     keywords = ["deploy"]
     text = "Staging first."
 
-They apply after the user has trusted the file (hivepipe.config.trust). Texts are marked as quoted,
-because the user did not write them.
+The requests apply after the user has trusted the file (hivepipe.config.trust). Texts are marked as
+quotations, because the user did not write them.
 """
 
 import tomllib
@@ -23,7 +23,7 @@ ASKABLE = ("checkpoint_interval", "guard")
 
 
 class Request:
-    """The parsed file; `unreadable` is the parser's error, `problems` are the ignored parts."""
+    """A parsed hivepipe.toml. `unreadable` is the parser's error, `problems` the ignored parts."""
 
     def __init__(self, text: str, project: str, home: str) -> None:
         self.path = f"{project}/{NAME}"
@@ -44,7 +44,7 @@ class Request:
         self.problems = [*problems, *self._take(found, home)]
 
     def _take(self, found: dict[str, Any], home: str) -> Iterator[str]:
-        """Store the values that a repository may request; yield a message on each other value."""
+        """Store the values that a repository may request. Yield a message about any other value."""
         for name, value in found.items():
             setting = BY_NAME.get(name)
             if setting is None and name not in SECTIONS:

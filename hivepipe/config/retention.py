@@ -28,7 +28,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(home: str) -> Limits:
-    """Return the limits of the user's file, or the home's where longer.
+    """Return the limits of the user's file. A longer limit in the home's file takes precedence.
 
     Raises RetentionError if a section is invalid.
     """

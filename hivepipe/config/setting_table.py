@@ -105,7 +105,7 @@ class Setting(NamedTuple):
 
     @property
     def default(self) -> str:
-        """Return the default value, or a description of it if there is no fixed one."""
+        """Return the default value, or a description of it if the default is not fixed."""
         return DEFAULTS.get(self.variable) or self.unset
 
 

@@ -44,7 +44,7 @@ def trusted_files(home: str, project: str) -> dict[str, Trusted]:
 def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
     """Return the paths of files (real path, SHA-256) that are in a work tree and not trusted.
 
-    Files outside of work trees belong to the user or to Claude Code.
+    Files outside of work trees need no trust, because the user or Claude Code wrote them.
     """
     trusted = {
         (f"{project}/{name}", file.sha256)

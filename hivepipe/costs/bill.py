@@ -45,7 +45,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars, or None if no model has a price; excludes the models `without_price`."""
+    """A cost in dollars, or None if no model has a price. Excludes the models `without_price`."""
 
     dollars: Decimal | None
     without_price: list[str]

@@ -67,7 +67,7 @@ class PriceTable:
         return None if self.web_search is None else dollars + tokens.web_searches * self.web_search
 
     def with_overrides(self, other: "PriceTable") -> "PriceTable":
-        """Return this table; a model that is also in `other` has only the rows of `other`.
+        """Return this table, with the rows of `other` for every model that `other` contains.
 
         The factors of `other` apply to all rows of their models.
         """

@@ -19,21 +19,24 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> "Tokens":
-        """Return the counts in a row's columns, which may be sums."""
+        """Return the token counts in the columns of a row, which may be sums over messages."""
         return cls(*(row[name] for name in cls._fields))
 
     @property
     def prompt(self) -> int:
-        """Return the number of tokens sent; it decides whether long-prompt prices apply."""
+        """Return the number of tokens of the prompt.
+
+        It decides whether long-prompt prices apply.
+        """
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     @property
     def band(self) -> int:
-        """Return the greatest size in BANDS that the prompt of one message exceeds, or 0."""
+        """Return the greatest prompt size in BANDS that this message's prompt exceeds, or 0."""
         return max((border for border in BANDS if self.prompt > border), default=0)
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return the sum, count by count."""
+        """Return the sum of each count and the same count of `other`."""
         return Tokens(*map(add, self, other))
 
 

@@ -120,7 +120,7 @@ def _more_specific(known: object, new: str | None) -> object:
 
 
 def _expiry(last_active: object, otherwise: str) -> str:
-    """Return when an agent expires, counted from `last_active`, else from `otherwise`."""
+    """Return when an agent expires. The period starts at `last_active`, else at `otherwise`."""
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)
@@ -134,7 +134,7 @@ def _render(
 ) -> dict[str, object]:
     """Rebuild the metadata from the row, in the predecessor's format.
 
-    Keys of other programs are kept, such as the one that protects an agent from cleanup.
+    Keys of other programs are kept, such as the key that protects an agent from cleanup.
     """
     context, usage = part(before, "spawn_context"), part(before, "usage")
     instances = (str(context.get("instance_id") or job.instance), job.instance)

@@ -20,7 +20,7 @@ def mark_imported(db: Database, id: str) -> None:
 
 
 def is_imported(db: Database, id: str) -> bool:
-    """Tell whether the content was imported, also by 1.0.0, which recorded it in `applied`."""
+    """Tell whether this content was imported. Release 1.0.0 recorded imports in `applied`."""
     found = db.row("SELECT 1 FROM imported WHERE id = :id", {"id": id})
     return found is not None or is_applied(db, id)
 
@@ -32,5 +32,5 @@ def count(db: Database, name: str, number: int) -> None:
 
 
 def count_effectless(db: Database, what: str, job: Origin) -> None:
-    """Count a job that correctly had no effect; `what`: no_session, zero_rows or forgotten."""
+    """Count a job without effect. `what` is the reason: no_session, zero_rows or forgotten."""
     count(db, f"{what}:{job.operation}", 1)

@@ -70,7 +70,7 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
 
 
 def detach_instance(db: Database, job: Origin) -> None:
-    """Record that the instance left the session. Raise MissingParentError if it never entered."""
+    """Record that the instance left the session. Raise MissingParentError if it was never in it."""
     changes = "detached_time_ns = max(detached_time_ns, :time_ns)"
     _update(db, job, changes, {"time_ns": job.event_time_ns})
     choose_session(db, job.instance)
@@ -144,7 +144,7 @@ def choose_session(db: Database, instance: str) -> None:
 
 
 def _end_visited_sessions(db: Database, instance: str) -> None:
-    """End again a session that an instance reopened by one event, before it moved to another.
+    """End the sessions that this instance reopened with a single event before moving on.
 
     In Claude Code 2.1.197 and some later versions, the first event of a fork names the forked
     session.

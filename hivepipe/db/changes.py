@@ -1,10 +1,10 @@
 """Change capture: which rows of the shared tables changed, each with the version of its change.
 
-It exists only while the home is joined to a team. Triggers append time and key of each changed row
-to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`, where a row has
-one entry however often it changed. A version is the time in microseconds, and always higher than
-the last one. So versions also rise after a restore, and tell how long a row has waited. If no row
-has the key of an entry, the row was deleted.
+Changes are captured only while the home is joined to a team. Triggers append time and key of each
+changed row to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`,
+where a row has one entry however often it changed. A version is the time in microseconds, and
+always higher than the last one. So versions also rise after a restore, and show how long a row has
+waited. An entry whose key matches no row stands for a deleted row.
 """
 
 import re
@@ -61,7 +61,7 @@ _JOB = "coalesce({row}.job_id, '#' || {row}.id)"
 class Captured(NamedTuple):
     """A captured table; `parts` are SQL expressions that together make the key of a row.
 
-    In them `{row}.` stands before each column. `place` lists the columns that order the rows on
+    In `parts`, `{row}.` stands before each column. `place` lists the columns that order the rows on
     disk.
     """
 
@@ -137,7 +137,7 @@ def stop_capture(db: Database) -> None:
 
 
 class Home(NamedTuple):
-    """The home's id on the server, and its current pass over all rows, if any.
+    """The home's id on the server, and the state of its pass over all rows, if one is under way.
 
     `terms` are the policies and columns with which the rows are sent. `sweep_at` is None until all
     rows have new versions. When the server has all rows up to `sweep_at`, it deletes its rows with
@@ -257,7 +257,7 @@ def mark_session_changed(db: Database, session: str) -> None:
 
 
 class SentProject(NamedTuple):
-    """The project name with which a session's rows were sent, or None if they were held back.
+    """The project name sent with a session's rows, or None if the rows were held back.
 
     `has_moved` is True if they were sent with another project name before.
     """
@@ -331,7 +331,7 @@ def newest_version(store: Database | Listings) -> int:
 def raise_version(db: Database, version: int) -> None:
     """Make the next versions higher than `version`.
 
-    The server got that version before the home was restored to an older state.
+    This is necessary after a restore, because the server may have newer versions than the home.
     """
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')

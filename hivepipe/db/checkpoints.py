@@ -1,4 +1,4 @@
-"""The files that checkpoints name. A checkpoint is logged after calls that change files."""
+"""The files that checkpoints name. A checkpoint is logged after some calls that change files."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Copies of the database: made while it is in use, and checked before one is restored."""
+"""Copy the database while it is in use, and check a copy before it is restored."""
 
 import os
 import sqlite3
@@ -28,7 +28,7 @@ def copy_to(path: Path, target: Path) -> bool:
 
 
 def error_of(path: Path) -> str:
-    """Return the error of a copy, or "" if it is intact or does not exist."""
+    """Return what is wrong with a copy of the database, or "" if it is intact or missing."""
     if not path.exists():
         return ""
     try:

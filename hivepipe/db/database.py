@@ -40,8 +40,9 @@ class Database:
     ) -> None:
         """Open the database, and create or migrate it if needed. Raise StoreError on failure.
 
-        A new database gets the number of its home (hivepipe.db.tree) with its first page. So if
-        another process deletes the file at this moment, it is not created again without the number.
+        A new database stores `number`, the random number of its home (hivepipe.db.tree), in its
+        first page. So if another process deletes the file at this moment, no file without the
+        number is created.
         """
         self.path = path
         refuse_tracked(path)
@@ -64,7 +65,10 @@ class Database:
             raise
 
     def _enter_wal(self, wait_secs: float, number: int) -> None:
-        """Switch a new database to WAL. SQLite fails at once if two processes do this."""
+        """Switch a new database to WAL.
+
+        Retry, because SQLite fails at once if two processes do this.
+        """
         deadline = time.monotonic() + wait_secs
         while True:
             try:
@@ -146,7 +150,10 @@ class Database:
         self._connection.execute("RELEASE job")
 
     def try_to_write(self) -> None:
-        """Commit an unchanged page. Raise sqlite3.Error if the database cannot be written now."""
+        """Check that the database can be written: commit an unchanged page.
+
+        Raise sqlite3.Error if not.
+        """
         (number,) = self._connection.execute("PRAGMA user_version").fetchone()
         with self.transaction():
             self._connection.execute(f"PRAGMA user_version = {number:d}")
@@ -186,14 +193,14 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def new_values(columns: Iterable[str]) -> str:
-    """Return SQL for an upsert that sets these columns of an existing row to the new values."""
+    """Return SQL for an upsert: set these columns of an existing row to the new values."""
     return ", ".join(f"{name} = excluded.{name}" for name in columns)
 
 
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
-    """Redact every text except the schema's own values, such as 'active', which a rule may match.
+    """Redact every text except the schema's own values, such as 'active'.
 
-    How a text is redacted depends on its column. The parameter `name` counts as the column
+    A text is redacted by the rules of its column. The parameter `name` counts as the column
     `a_name`.
     """
     return {
@@ -214,6 +221,6 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _try_to_write_in(folder: Path) -> None:
-    """Raise StoreError with the reason why no file can be created; SQLite gives no reason."""
+    """Raise StoreError with the reason if no file can be created. SQLite gives no reason."""
     with os_error_as(StoreError, f"cannot write in {folder}"):
         TemporaryFile(dir=folder).close()

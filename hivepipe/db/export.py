@@ -10,7 +10,7 @@ from hivepipe.db.listings import listings, quoted
 
 
 def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield table and row, of all sessions or of one; without a database, yield nothing."""
+    """Yield (table, row) of all sessions or of one. Yield nothing if there is no database."""
     if not path.exists():
         return
     with listings(path) as store:

@@ -1,4 +1,4 @@
-"""Find other programs' databases, opened read-only, and other programs' rows in ours."""
+"""Find databases of other programs, and rows that other programs wrote into hivepipe's."""
 
 import os
 import sqlite3
@@ -24,7 +24,7 @@ _OWN = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
 def is_foreign(path: Path) -> bool:
     """Tell whether another program made this database; return False if unknown or missing.
 
-    A file that is empty or not a database is not foreign: it may be our damaged database.
+    An empty file, or one that is no database, is not foreign. It may be hivepipe's, damaged.
     """
     return _made_by_hivepipe(path) is False
 
@@ -48,7 +48,10 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _is_own_at_first_sight(path: Path) -> bool:
-    """Tell whether the main file is ours; `immutable` keeps SQLite away from -wal and -shm."""
+    """Tell whether hivepipe made the main file.
+
+    `immutable` keeps SQLite away from -wal and -shm.
+    """
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:
@@ -60,7 +63,7 @@ def _is_own_at_first_sight(path: Path) -> bool:
 def count_foreign_rows(store: Listings) -> dict[str, int]:
     """Return table -> number of rows that another program wrote within two days.
 
-    They are recognised by times without a zone.
+    Such rows are recognised by their times, which have no time zone.
     """
     since = (datetime.now(UTC) - _SINCE).strftime("%Y-%m-%d %H:%M:%S")
     (row,) = store.rows(_FOREIGN_ROWS, {"form": _WITHOUT_ZONE, "since": since})

@@ -68,7 +68,7 @@ def forgotten_sessions(path: Path) -> set[str]:
 
 
 def sessions_beginning(db: Database, start: str) -> set[str]:
-    """Return the ids of sessions in any table that start with `start`."""
+    """Return the session ids in any table that begin with `start`."""
     found: set[str] = set()
     for table, column in NAMING.items():
         sql = f"""

@@ -1,7 +1,8 @@
 """Refuses a database that git tracks, because another person's commit could replace it.
 
-The same applies to its logs. SQLite writes the content of any `hive.db-wal` or `hive.db-journal`
-into the database beside it. After that, the header still identifies the database as ours.
+The database's logs are refused, too. SQLite writes the content of any `hive.db-wal` or
+`hive.db-journal` into the database beside it. After that, the header still identifies the database
+as hivepipe's.
 """
 
 import shlex

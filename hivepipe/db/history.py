@@ -16,10 +16,10 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
 
 
 def delete_prompt(db: Database, session: str, prompt_id: str, start: str) -> None:
-    """Delete a prompt that Claude Code sent itself; its hook's event does not say so.
+    """Delete a prompt that Claude Code itself sent. The event of such a prompt does not say so.
 
-    What the user types during its turn has the same id, so the first CAP_NAME characters must be
-    equal, too.
+    A text that the user types during the same turn has the same id. So the first CAP_NAME
+    characters must be equal, too.
     """
     sql = f"""
         DELETE FROM prompts WHERE session_id = :session AND prompt_id = :prompt
@@ -29,7 +29,7 @@ def delete_prompt(db: Database, session: str, prompt_id: str, start: str) -> Non
 
 
 def insert_skill_use(db: Database, job: Origin, use: dict[str, object]) -> None:
-    """Insert one use of a skill or of a typed command; `kind`: tool, command, own_command."""
+    """Insert one use of a skill or a typed command. `kind` is tool, command or own_command."""
     _insert(db, job, "skill_uses", use)
 
 

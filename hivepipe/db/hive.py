@@ -1,7 +1,7 @@
 """Workers of a hive, their runs and statuses. Rows are kept when the folder is removed.
 
-The rows are copies of a worker's folder. Writing the same again, or an older status after a newer
-one, changes nothing.
+The rows are copies of data in a worker's folder. Storing the same data again changes nothing, and
+neither does an older status after a newer one.
 """
 
 from typing import Any
@@ -36,8 +36,8 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
-    Return the time in ns by which statuses are compared. It differs from the file's time: it is
-    never in the future, and is moved back with the clock.
+    Return the time (ns since 1970) by which statuses are compared. It differs from the time in the
+    file if that is in the future, or if the clock was set back.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
@@ -59,7 +59,7 @@ def set_state(db: Database, worker: str, state: str) -> None:
 
 
 def states(store: Listings) -> dict[str, int]:
-    """Return state -> number of workers in all hives, without archived and deleted ones."""
+    """Return state -> number of workers in all hives, without archived and deleted workers."""
     sql = """
         SELECT state, COUNT(*) AS number FROM hive_workers
         WHERE state IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL GROUP BY state
@@ -68,7 +68,7 @@ def states(store: Listings) -> dict[str, int]:
 
 
 def end_worker(db: Database, worker: str, column: str) -> None:
-    """Record that a worker was archived or deleted, and cancel its open task; its rows stay."""
+    """Record that a worker was archived or deleted, and cancel its open task. Its rows stay."""
     if column not in ("archived_at", "deleted_at"):
         raise ValueError(column)
     at, time_ns = now()
@@ -82,7 +82,7 @@ def end_worker(db: Database, worker: str, column: str) -> None:
 def _task_left_by(db: Database, worker: str) -> str:
     """Return the open task of an ended worker if no other worker still has it, or "".
 
-    Only a task that a spawn created is returned; it has the id of a worker. Other tasks belong to
+    Only a task that a spawn created, with the id of a worker, is returned. Other tasks belong to
     the user and stay open.
     """
     sql = """
@@ -124,7 +124,7 @@ def ended_worker(db: Database, session: str) -> str:
 def workers_of(store: Listings, hive: str) -> list[Entry]:
     """Return all workers of a hive with their costs, also workers without a folder.
 
-    `unpriced` is the number of runs of unknown cost, because they ended without a result.
+    `unpriced` is the number of runs that ended without a result, so that their cost is unknown.
     """
     sql = """
         SELECT hive_workers.*, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd,
@@ -137,7 +137,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return tuples that show which state, runs and statuses are stored; empty if none.
+    """Return tuples of a worker's stored state, runs and statuses, or nothing if it is unknown.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """
@@ -154,8 +154,9 @@ def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
-    A run that still runs or was killed has no known cost. It counts as the most expensive run of
-    its worker, or of the worker whose task this worker took over, else as `unknown_micro_usd`.
+    A run that still runs or was killed has no known cost. Its cost is taken as that of the most
+    expensive run of the same worker, or of the worker whose task this worker took over, else as
+    `unknown_micro_usd`.
     """
     sql = """
         SELECT hive_runs.cost_micro_usd AS cost, hive_runs.outcome AS outcome,

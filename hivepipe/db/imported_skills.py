@@ -1,4 +1,4 @@
-"""Skill counts imported from a predecessor: totals by skill, and the uses that its file lists."""
+"""Skill counts imported from a predecessor's file: totals by skill, and the listed uses."""
 
 import json
 from _blake2 import blake2b
@@ -17,7 +17,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
     """Add one skill from an imported file, within the caller's transaction.
 
     If a use of the skill is stored already, the file is a newer version of an imported file. Its
-    totals include the stored ones, so the larger ones are kept. Otherwise the totals are added.
+    totals include the stored totals, so the larger totals are kept. Otherwise the totals are added.
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
     use_sql = "SELECT 1 FROM skill_uses WHERE job_id = :id"
@@ -43,7 +43,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
     """Tell whether hivepipe itself exported this file.
 
-    This is so if the store has every listed use, and at least as many uses of each skill.
+    It did if the store has every listed use, and at least as many uses of each skill.
     """
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses

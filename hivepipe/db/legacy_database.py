@@ -36,7 +36,7 @@ class LeftOut(NamedTuple):
 
 
 class LegacyDatabase:
-    """A copy of a database with any schema; only hivepipe's columns are read."""
+    """A copy of a database with any schema, of which only hivepipe's columns are read."""
 
     def __init__(self, path: Path) -> None:
         """Copy and open the database. Raise StoreError if it cannot be read as a database."""
@@ -62,7 +62,7 @@ class LegacyDatabase:
         )
 
     def _find_tables(self) -> dict[str, list[str]]:
-        """Return table or view -> its columns, which are [] if reading it could run code."""
+        """Return table or view -> its columns, or [] if reading the table could run code."""
         sql = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         found: dict[str, list[str]] = {}
         for name, kind, text in self._db.execute(sql).fetchall():
@@ -118,7 +118,7 @@ class LegacyDatabase:
         return [table for table, columns in self._columns.items() if "id" in columns]
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
-        """Yield the rows of a table. Raise StoreError if it is damaged."""
+        """Yield the rows of a table. Raise StoreError if the table is damaged."""
         columns = self._columns[table]
         sources = ", ".join(f'"{name}"' for name in columns.values())
         try:
@@ -137,7 +137,7 @@ class LegacyDatabase:
 def _copied(path: Path, folder: Path) -> Path:
     """Copy a database with its logs, because opening the original would change its logs.
 
-    Raise StoreError if it cannot be read, or if another process keeps writing it.
+    Raise StoreError if the database cannot be read, or if another process keeps writing it.
     """
     if path.is_symlink() or not path.is_file():
         raise StoreError(f"{path} is not a regular file")
@@ -179,7 +179,7 @@ def _states(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _source_columns(table: str, there: list[str]) -> dict[str, str]:
-    """Return our column -> the matching column of the old table. SQLite ignores case in names."""
+    """Return hivepipe's column -> the matching column of the old table. Case is ignored."""
     known = {name.lower(): name for name in there}
     found = {}
     for name in TABLES[table]:

@@ -1,6 +1,7 @@
-"""Convert the predecessor's rows into ours: columns, times and status values.
+"""Convert columns, times and status values of the predecessor's rows, and insert the rows.
 
-Rows of our hooks take precedence over imported rows, and newer imported rows over older ones.
+Rows from hivepipe's hooks take precedence over imported rows, and newer imported rows take
+precedence over older ones.
 """
 
 import re
@@ -76,7 +77,10 @@ def utc_time(text: str, otherwise: str | None = None) -> str:
 
 
 def _time(value: object) -> object:
-    """Return a time in UTC. A number is in seconds, ms, us or ns since 1970. Other values stay."""
+    """Return a time in UTC.
+
+    A number counts s, ms, us or ns since 1970. Return other values as is.
+    """
     if isinstance(value, str) and not re.fullmatch(r"\s*\d{9,19}(\.\d*)?\s*", value, re.ASCII):
         return utc_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -90,7 +94,7 @@ def _time(value: object) -> object:
 
 
 def is_local(text: object) -> bool:
-    """Tell whether this is a time without a zone."""
+    """Tell whether the text is a time without a time zone."""
     try:
         return isinstance(text, str) and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:
@@ -103,7 +107,7 @@ def in_utc(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
-    """Return the rows that imported SQL statements may refer to: all but log lines."""
+    """Return the rows that imported SQL statements may refer to: all rows except log lines."""
     return {
         table: [dict(row) for row in db.rows(f"SELECT {', '.join(columns)} FROM {table}")]
         for table, columns in TABLES.items()
@@ -112,7 +116,10 @@ def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
 
 
 def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str) -> None:
-    """Import one row of TABLES. Raise MissingParentError, or BadEnvelopeError if it is invalid."""
+    """Import one row of TABLES.
+
+    Raise MissingParentError, or BadEnvelopeError if the row is invalid.
+    """
     known = {name: row.get(name) for name in TABLES[table]}
     if table == "agents":
         known["session_id"] = known["session_id"] or _session_in(known["metadata"])
@@ -133,7 +140,7 @@ def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    """Import a session as ended; it becomes active when a person resumes it."""
+    """Import a session as ended. It becomes active when a person resumes it."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
     if db.insert("sessions", row | extra):
         return
@@ -155,7 +162,7 @@ def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session_in(metadata: object) -> str | None:
-    """Return the session named in an agent's metadata; the predecessor had no column for it."""
+    """Return the session id in an agent's metadata; the predecessor has no column for it."""
     fields = read_object(metadata.encode("utf-8", "replace")) if isinstance(metadata, str) else None
     if fields is None:
         return None
@@ -200,7 +207,7 @@ def _log(db: Database, job_id: str, row: dict[str, object]) -> None:
 
 
 def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    """Import a task. A failed task becomes cancelled: the states are open, done and cancelled."""
+    """Import a task. A failed task becomes cancelled, because the state "failed" does not exist."""
     status_text = str(row["status"] or "")
     status = _TASK_STATES.get(status_text.lower(), "open")
     reason = row["reason"] or (status_text if status == "cancelled" else None)

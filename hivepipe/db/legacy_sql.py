@@ -1,6 +1,6 @@
 """Run the predecessor's SQL statements in memory, one at a time, under an authorizer.
 
-The changes are read back as rows; the statements never reach the store.
+The changed rows are imported. The statements themselves never reach the store.
 """
 
 import sqlite3
@@ -35,7 +35,7 @@ class LegacySql:
     """An in-memory copy of the known tables that records which rows statements change."""
 
     def __init__(self, known: Mapping[str, Iterable[Mapping[str, object]]]) -> None:
-        """Copy `known`: table -> the rows of the store that statements may refer to."""
+        """Copy `known` (table -> rows of the store), because statements may refer to these rows."""
         self._db = open_in_memory()
         self._db.row_factory = sqlite3.Row
         self._db.execute(
@@ -66,9 +66,9 @@ class LegacySql:
         self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", dict(row))
 
     def run(self, sql: str, created_at: str) -> int:
-        """Run one statement as at the time `created_at`; return the number of changed rows.
+        """Run one statement with `created_at` as its time; return the number of changed rows.
 
-        Raise RefusedError if it may not be imported.
+        Raise RefusedError if the statement may not be imported.
         """
         word = sql.split(None, 1)[0].upper() if sql.strip() else ""
         if word.startswith("."):
@@ -137,7 +137,7 @@ class LegacySql:
     def _authorize(
         self, action: int, first: str | None, second: str | None, _base: str | None, by: str | None
     ) -> int:
-        """Allow only what the predecessor's own statements need."""
+        """Allow only the SQL actions that the predecessor's own statements need."""
         if by and by.startswith("note_"):  # our own trigger did this
             return sqlite3.SQLITE_OK
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_SAVEPOINT):

@@ -54,10 +54,10 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 def one_of(kind: str, prefix: str, found: list[str], option: str = "") -> str:
-    """Return the id that equals the prefix, or else the only id found.
+    """Return the id in `found` that equals the prefix, or else the only id in it.
 
-    Raise StoreError for none or several. The error names the command that lists the ids, with its
-    `option`.
+    Raise StoreError if there is no id, or more than one. For no id, the error names the command
+    that lists the ids, with its `option`.
     """
     if prefix in found:
         return prefix
@@ -94,7 +94,7 @@ def is_unused(path: Path) -> bool:
 
 
 def read_store(home: str, read: Callable[["Listings"], Found], otherwise: Other) -> Found | Other:
-    """Return what `read` finds in a home's database, or `otherwise` if that cannot be read."""
+    """Return what `read` finds in a home's database, or `otherwise` if it cannot be read."""
     try:
         with listings(database_path(home)) as store:
             return read(store)
@@ -104,7 +104,7 @@ def read_store(home: str, read: Callable[["Listings"], Found], otherwise: Other)
 
 @contextmanager
 def listings(path: Path) -> Iterator["Listings"]:
-    """Open a database read-only. Raise StoreError if it is missing or cannot be read."""
+    """Open a database read-only. Raise StoreError if the file is missing or cannot be read."""
     if not path.exists():
         raise NothingRecordedError(path)
     refuse_tracked(path)
@@ -163,7 +163,10 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _version(connection: sqlite3.Connection) -> str:
-    """Return an error text if another version made the database, or "" (also if unknown)."""
+    """Return an error text if another version made the database.
+
+    Return "" if not, or if unknown.
+    """
     with suppress(sqlite3.Error):
         done = Listings(connection).steps()
         return made_by_newer(done) or made_by_older(done)
@@ -182,7 +185,7 @@ _OUTCOME = """
 
 
 def with_metadata(agent: Entry) -> Entry:
-    """Add tokens, duration and parent agent from the metadata; unknown ones are None."""
+    """Add tokens, duration and parent agent from the metadata, each None if unknown."""
     metadata = metadata_of(agent) or {}
     usage, parent = part(metadata, "usage"), part(metadata, "spawn_context").get("agent_id")
     return agent | {
@@ -211,7 +214,7 @@ class Listings:
         return [str(row["id"]) for row in self.rows(_IDS[kind], prefix_bounds(prefix))]
 
     def sessions(self, with_ended: bool, limit: int = _ALL) -> list[Entry]:
-        """Return the open sessions, or all, newest first, at most `limit`."""
+        """Return up to `limit` open sessions, or sessions of any state, newest first."""
         sql = """
             SELECT id, status, project, swarm_id, model, objective, created_at, updated_at,
               COALESCE(client, 'claude-code') AS client,
@@ -280,7 +283,7 @@ class Listings:
         state: str = "",
         limit: int = _ALL,
     ) -> list[Entry]:
-        """Return agents, newest first; filters are a session, time range, type and state."""
+        """Return agents, newest first, filtered by session, time range, type and state."""
         # An OR would read the whole table.
         named = {
             "session_id = :id": session,
@@ -339,7 +342,10 @@ class Listings:
     def each(
         self, sql: str, parameters: Mapping[str, object] | Sequence[object]
     ) -> Generator[sqlite3.Row, None, None]:
-        """Yield the rows of a long query; until it ends, the write-ahead log keeps growing."""
+        """Yield the rows of a long query.
+
+        The write-ahead log keeps growing until the query ends.
+        """
         yield from self._connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Entry | None:

@@ -15,7 +15,7 @@ def name_of(path: str) -> str:
 
 
 def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:
-    """Record that a memory was recalled, once per name and session, with its newest text."""
+    """Record that a memory was recalled. One row per name and session has the newest text."""
     newest = f"""
         (session_id, memory) DO UPDATE SET {new_values(("text", "retrieved_at"))}
         WHERE excluded.retrieved_at >= retrievals.retrieved_at
@@ -25,7 +25,7 @@ def record_retrieval(db: Database, session: str, memory: str, text: str, time: s
 
 
 def retrieved(store: Listings, session: str) -> list[tuple[str, str]]:
-    """Return name and text of the memories that were recalled into a session."""
+    """Return (name, text) of the memories that were recalled into a session."""
     sql = "SELECT memory, text FROM retrievals WHERE session_id = :session ORDER BY memory"
     return [(row["memory"], row["text"]) for row in store.rows(sql, {"session": session})]
 
@@ -41,7 +41,7 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
 
 
 def rated_by(store: Listings, session: str) -> tuple[str, str]:
-    """Return the rater of a session (its profile or else its id), and its task or ""."""
+    """Return (rater, task) for a session. The rater is its profile, or else its id."""
     sql = """
         SELECT
           (SELECT profile_id FROM profile_sessions WHERE session_id = :session

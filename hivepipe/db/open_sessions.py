@@ -25,12 +25,12 @@ def open_sessions(db: Database) -> list[Row]:
 
 
 def running_instances(db: Database) -> list[Row]:
-    """Return the instances whose processes are not known to have ended."""
+    """Return the instances whose processes may still run."""
     return db.rows("SELECT * FROM instances WHERE status = 'running' ORDER BY id")
 
 
 def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
-    """Return the sessions that ended before a time and whose follow-up work is unclaimed."""
+    """Return the sessions that ended before a time and whose follow-up work no job has claimed."""
     sql = """
         SELECT id, project, transcript_path FROM sessions
         WHERE status = 'ended' AND concluded_ns < last_end_ns AND last_end_ns < :before
@@ -40,7 +40,7 @@ def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
 
 
 def open_turns(db: Database) -> list[Row]:
-    """Return the active sessions with an open turn, one row for each instance in them."""
+    """Return a row for each instance in an active session with an open turn."""
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
           sessions.state_time_ns, activity.last_active_at, activity.waits_for, instances.*

@@ -14,7 +14,7 @@ _OPEN = """
 
 
 def add_profile(db: Database, profile: str, time: str) -> None:
-    """Insert a profile; a known one keeps its earliest creation time."""
+    """Insert a profile. A known profile keeps the earliest creation time."""
     earliest = "(id) DO UPDATE SET created_at = min(profiles.created_at, excluded.created_at)"
     db.insert("profiles", {"id": profile, "created_at": time, "updated_at": time}, earliest)
 
@@ -22,7 +22,7 @@ def add_profile(db: Database, profile: str, time: str) -> None:
 def change_profile(
     db: Database, profile: str, role: str | None, write_claude_md: bool | None, time: str
 ) -> None:
-    """Set the given values; None leaves a value unchanged."""
+    """Set role and `write_claude_md` of a profile. None leaves a value unchanged."""
     sql = """
         UPDATE profiles SET role = COALESCE(:role, role),
           write_claude_md = COALESCE(:write, write_claude_md), updated_at = :time
@@ -64,7 +64,7 @@ def is_version(db: Database, profile: str, name: str, sha256: str) -> bool:
 def add_version(
     db: Database, job: Origin, profile: str, name: str, sha256: str, text: str, source: str
 ) -> None:
-    """Insert a version of a file; job and session of `job` are stored with it."""
+    """Insert a version of a file, with the ids of its job and session."""
     row = {
         "profile_id": profile,
         "name": name,
@@ -80,7 +80,7 @@ def add_version(
 
 
 def baseline(db: Database, profile: str, folder: str, name: str) -> str:
-    """Return the hash of the last known content of a file in a folder, or ""."""
+    """Return the hash of the last known content of the file `name` in `folder`, or ""."""
     sql = """
         SELECT sha256 FROM identity_baselines
         WHERE profile_id = :profile AND folder = :folder AND name = :name
@@ -92,7 +92,7 @@ def baseline(db: Database, profile: str, folder: str, name: str) -> str:
 def set_baseline(
     db: Database, profile: str, folder: str, name: str, sha256: str, time_ns: int
 ) -> None:
-    """Store the hash of the content of a file in a folder, unless a newer one is known."""
+    """Store the hash of the content of a file in a folder, unless a newer hash is known."""
     newest = f"""
         (profile_id, folder, name) DO UPDATE SET {new_values(("sha256", "time_ns"))}
         WHERE excluded.time_ns >= identity_baselines.time_ns
@@ -159,7 +159,7 @@ def other_sessions_in_folder(db: Database, session: str, folder: str) -> bool:
 
 
 def list_profiles(store: Listings) -> list[Entry]:
-    """Return the profiles, each online or offline, with the time of its last activity."""
+    """Return the profiles with their state (online or offline) and the time of last activity."""
     sql = f"""
         SELECT id, role,
           CASE WHEN EXISTS (SELECT 1 FROM {_OPEN} WHERE profile_id = profiles.id)
@@ -174,7 +174,7 @@ def list_profiles(store: Listings) -> list[Entry]:
 
 
 def profiles_of_sessions(store: Listings) -> dict[str, str]:
-    """Return session -> profile of the open sessions."""
+    """Return session -> profile for each open session that has a profile."""
     sql = f"SELECT session_id, profile_id FROM {_OPEN} ORDER BY entered_at"
     return {row["session_id"]: row["profile_id"] for row in store.rows(sql, {})}
 

@@ -1,6 +1,7 @@
 """Retention: how long each table keeps its rows, and their deletion after that time.
 
-Keys are looked up first and rows are deleted by key, so that no write transaction has to search.
+Keys of outdated rows are looked up first. Rows are then deleted by key, so that no write
+transaction has to search.
 """
 
 from hivepipe.db.database import Database
@@ -49,7 +50,7 @@ def outdated(db: Database, table: str, before: str, most: int) -> list[str | int
 
 
 def delete(db: Database, table: str, before: str, keys: list[str | int]) -> None:
-    """Delete these rows, except those that are no longer outdated."""
+    """Delete the rows with these keys, except rows that are no longer outdated."""
     key, condition = _OUTDATED[table]
     sql = f"DELETE FROM {table} WHERE {key} = :key AND {condition}"
     for each in keys:

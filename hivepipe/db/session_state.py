@@ -1,7 +1,7 @@
 """The status of a session, computed from facts that may arrive in any order.
 
     signal  an event: the session works (active), or its turn has ended (paused)
-    work    a heartbeat, which has no job (module `activity`)
+    work    a heartbeat; no job carries it (module `activity`)
     end     a SessionEnd, sent by the client or by the reaper
     inside  the instances that are in the session (module `assignments`)
 
@@ -55,7 +55,7 @@ def _status(db: Database, session: str, turn: str, signal_ns: int) -> str:
 
 
 def note_turn_end(db: Database, job: Origin) -> None:
-    """Record the end of a turn; the newest end counts."""
+    """Record the end of a turn, unless a newer end is stored."""
     sql = """
         UPDATE sessions SET turn_ended_at = :time
         WHERE id = :id AND (turn_ended_at IS NULL OR turn_ended_at < :time)
@@ -64,7 +64,7 @@ def note_turn_end(db: Database, job: Origin) -> None:
 
 
 def note_end(db: Database, job: Origin, reason: str) -> None:
-    """Record the end of the session for one instance; the newest end sets the reason."""
+    """Record the end of the session for one instance. The newest end sets the reason."""
     sql = """
         UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -128,7 +128,7 @@ def is_open(store: Listings, session: str) -> bool:
 
 
 def claim_end(db: Database, session: str, job_id: str) -> bool:
-    """Claim the follow-up work of a session's end; exactly one job gets it for each end.
+    """Claim the follow-up work of a session's end, which exactly one job gets for each end.
 
     Return False if the session is open, or another job has the claim.
     """
@@ -147,6 +147,9 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether a process ended with the session, instead of continuing in another one."""
+    """Tell whether the process ended with the session.
+
+    Otherwise it continued in another session.
+    """
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

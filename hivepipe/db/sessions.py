@@ -15,7 +15,7 @@ LATEST_NS = (1 << 63) - 1  # SQLite's limit; a transcript may contain any time
 
 
 def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -> bool:
-    """Insert the session, or merge this start into it; return False if it stays deleted.
+    """Insert the session, or merge this start into it. Return False if the session was deleted.
 
     A new session creates its swarm. The swarm of an existing session is not created again, so that
     a deleted swarm stays deleted.
@@ -50,10 +50,10 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -
 
 
 def _signal_ns(job: Origin, source: str) -> int:
-    """Return the time of this start if it shows that the session works, else 0.
+    """Return the time of this start if the start shows that the session works, else 0.
 
     A start that was derived from another event must not take precedence over that event. A start
-    after a compaction shows nothing, because the session works or waits as before.
+    after a compaction does not show that: the session works or waits as before.
     """
     if source == "compact":
         return 0
@@ -77,14 +77,17 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
 
 
 def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
-    """Return the order of each column; other values, which a predecessor wrote, are left out."""
+    """Return the order of each column. Values that a predecessor wrote are left out."""
     found = metadata.get("said_ns")
     orders = found.items() if isinstance(found, dict) else ()
     return {column: order for column, order in orders if isinstance(order, int | float)}
 
 
 def _object_in(column: object) -> dict[str, Any]:
-    """Return the JSON object in a column; other content, from a predecessor, is wrapped in one."""
+    """Return the JSON object in a column.
+
+    Other content, from a predecessor, becomes a value in one.
+    """
     text = str(column or "{}")
     try:
         found = orjson.loads(text)
@@ -94,7 +97,7 @@ def _object_in(column: object) -> dict[str, Any]:
 
 
 def describe_session(db: Database, session: str, said: Mapping[str, str], order: int) -> None:
-    """Set the columns `said` of a session, each unless a newer value is known.
+    """Set columns of a session to the values in `said`, except where a newer value is known.
 
     `order` is the event's time. It is 0 for a start that was derived from another event, and less
     than any time for a title that Claude generated. The oldest source stays, because it says how
@@ -133,9 +136,9 @@ def _touch_swarm(db: Database, job: Origin, swarm: str) -> None:
 
 
 def require_session(db: Database, job: Origin) -> bool:
-    """Tell whether the session exists; return False if it was deleted.
+    """Return True if the session exists, and False if it was deleted.
 
-    Raise MissingParentError if it does not exist yet.
+    Raise MissingParentError if no job has created it yet.
     """
     if session_exists(db, job.session):
         return True
@@ -174,7 +177,7 @@ def newest_open_session(db: Database, project: str) -> str:
 
 
 def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
-    """Return pid and start time of a host's processes that are in an open session."""
+    """Return (pid, start time) of the processes on a host that are in an open session."""
     sql = """
         SELECT DISTINCT instances.pid, instances.pid_started FROM instances
         JOIN instance_sessions ON instance_sessions.instance_id = instances.id
@@ -187,7 +190,7 @@ def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
 
 
 def save_checkpoint(db: Database, job: Origin, kind: str, trigger: str) -> None:
-    """Write checkpoint_data; the newest event counts.
+    """Write the column checkpoint_data, unless a newer event has written it.
 
     `operationCount` is the sum over the session's instances, so that the order in which the counts
     arrive does not matter.

@@ -1,4 +1,4 @@
-"""Many writes, in transactions so short that the writer can write in between."""
+"""Split many writes into short transactions, so that the writer can write in between."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -9,11 +9,11 @@ LONGEST_SECS = 0.01
 
 
 def write_shortly(db: Database, writes: Iterable[Callable[[], None]]) -> None:
-    """Call the writes in order, as many in each transaction as fit into LONGEST_SECS.
+    """Call the writes in order. A transaction has as many writes as fit into LONGEST_SECS.
 
-    A write is called before the next one is taken from the iterable. After each transaction the
-    lock stays free for as long as it was held, because SQLite has no queue for waiting processes.
-    On an error the earlier transactions stay.
+    Each write is called before the next write is taken from the iterable. After each transaction
+    the lock stays free for as long as it was held, because SQLite has no queue for waiting
+    processes. After an error, the earlier transactions stay committed.
     """
     left = iter(writes)
     write = next(left, None)

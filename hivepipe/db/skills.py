@@ -69,7 +69,7 @@ def last_skill_use(store: Listings) -> int:
 
 
 def skill_uses_since(store: Listings, number: int) -> tuple[int, str]:
-    """Return how many uses have a higher id than `number`, and the time of the oldest one."""
+    """Return the number of uses with an id above `number`, and the time of the oldest of them."""
     sql = "SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM skill_uses WHERE id > :number"
     (row,) = store.rows(sql, {"number": number})
     return row["n"], row["oldest"] or ""

@@ -1,4 +1,4 @@
-"""Executed slots of periodic jobs, which show missing and repeated runs."""
+"""Executed slots (time intervals) of periodic jobs. They show missing and repeated runs."""
 
 from hivepipe.db.database import Database
 from hivepipe.times import stored_time
@@ -7,7 +7,7 @@ LATEST = (1 << 63) - 1
 
 
 def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
-    """Record one execution of a slot; a second execution raises the slot's counter."""
+    """Record one execution of a slot. A second execution raises the slot's counter."""
     row = {"name": name, "slot": slot, "executed_at": stored_time(executed_ns)}
     db.insert("slots", row, "(name, slot) DO UPDATE SET executions = executions + 1")
 

@@ -1,4 +1,4 @@
-"""The ledger of hivepipe's own language model costs: one file for all projects of the user.
+"""The ledger of hivepipe's own language model costs, one file for all projects of the user.
 
 A call is reserved at its maximum cost before it is made, and settled at its actual cost. The
 reservation of a killed process counts in full, and its call is not repeated. The file contains no
@@ -45,7 +45,7 @@ class Amount(NamedTuple):
 
 
 class Tries(NamedTuple):
-    """The calls about a subject: how many failed, whether one was answered, which are open."""
+    """The calls about a subject: number of failed calls, whether any was answered, open calls."""
 
     failed: int
     answered: bool
@@ -131,9 +131,9 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger. Raise StoreError if it cannot be used; no call may be made then.
+    """Open the ledger. Raise StoreError if it cannot be used: then no model may be called.
 
-    Raise DamagedLedgerError if another attempt cannot succeed.
+    Raise DamagedLedgerError if a later attempt would fail, too.
     """
     path = spending_path()
     try:

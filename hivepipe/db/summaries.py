@@ -64,7 +64,7 @@ def is_summarised(store: Listings, session: str, state: str) -> bool:
 
 
 def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
-    """Return id, project and last activity of open sessions whose last activity is in the range.
+    """Return the open sessions (id, project, last activity) with their last activity in the range.
 
     Sessions that were summarised since their last activity are not returned.
     """

@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 
 class Tail:
-    """A poller that remembers the returned rows; the caller passes a connection to each poll."""
+    """A poller that remembers the returned rows. The caller passes a connection to each poll."""
 
     def __init__(self, session: str = "", first: int = 0) -> None:
         """Follow all sessions or one; `first` limits the rows of each kind in the first poll."""
@@ -95,7 +95,7 @@ class Tail:
                     yield self._line(kind, row)
 
     def _since(self) -> str:
-        """Return the time from which this poll reads changes; "" in the first poll."""
+        """Return the time from which this poll reads changes, or "" in the first poll."""
         self._polls += 1
         if self._polls == 0:
             return ""

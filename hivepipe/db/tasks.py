@@ -1,4 +1,4 @@
-"""The user's tasks. For state, progress and session the newest event counts."""
+"""The user's tasks. State, progress and session each have the value of the newest event."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,10 @@ _COLUMNS = """
 
 
 def add_task(db: Database, task: str, text: str, time: str) -> None:
-    """Insert an open task. If it exists, set a missing text and keep the earlier creation time."""
+    """Insert an open task.
+
+    If the task exists, set a missing text and keep the earlier creation time.
+    """
     known = """
         (id) DO UPDATE SET text = COALESCE(tasks.text, excluded.text),
           created_at = CASE WHEN tasks.created_at < excluded.created_at THEN tasks.created_at
@@ -31,13 +34,13 @@ def set_task_state(
 
 
 def set_task_progress(db: Database, task: str, progress: str, time: str, time_ns: int) -> None:
-    """Set the progress of a task, unless a newer one is stored."""
+    """Set the progress of a task, unless newer progress is stored."""
     columns = {"progress": progress, "progress_at": time}
     _set_newer(db, task, "progress_time_ns", columns, time, time_ns)
 
 
 def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) -> None:
-    """Record the session that works on a task; the newest event counts."""
+    """Record the session that works on a task, unless a newer event has set it."""
     _set_newer(db, task, "assigned_time_ns", {"session_id": session}, time, time_ns)
 
 
@@ -60,7 +63,7 @@ def has_text(db: Database, task: str) -> bool:
 
 
 def tasks_like(db: Database, prefix: str) -> list[str]:
-    """Return the ids with this prefix, or only the id that equals it."""
+    """Return the task ids with this prefix, or only the id that equals the prefix."""
     sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
     found = [str(row["id"]) for row in db.rows(sql, prefix_bounds(prefix))]
     return [prefix] if prefix in found else found

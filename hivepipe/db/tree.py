@@ -1,8 +1,8 @@
 """Check that the data of a home in a project's work tree was not replaced.
 
 Git overwrites and deletes files that it ignores, and a branch may contain such folders. So no file
-that is trusted or executed is in the tree. The database contains a number (SQLite's application_id)
-that is also in the manifest of the home, outside the tree.
+that is trusted or executed is in the tree. The database and the manifest of the home, which is
+outside the tree, contain the same number (SQLite's application_id).
 """
 
 import os
@@ -53,7 +53,7 @@ def prepare(home: str) -> int:
 
 
 def replaced(home: str) -> str:
-    """Return a message about what replaced the home's data, or "" if it is ours or missing."""
+    """Return what replaced the home's data, as a message, or "" if nothing replaced it."""
     tree = tree_of(home)
     for name in _FOLDERS if tree else ():
         if os.path.islink(f"{tree}{name}"):
@@ -77,7 +77,10 @@ def _is_empty(path: Path) -> bool:
 
 
 def recorded_tree(project: str, home: str) -> str:
-    """Return the project if its tree has this home's database, recorded or not, else ""."""
+    """Return the project if its work tree has this home's database, else "".
+
+    The record need not name the tree.
+    """
     number = Manifest(home).fact(_NUMBER)
     path = database_in(home, project)
     is_there = number and path.is_file() and not path.is_symlink()
@@ -124,8 +127,8 @@ _opened: dict[tuple[int, int], int] = {}  # device and inode -> descriptor
 def _number_of(path: Path) -> int:
     """Return SQLite's application_id: bytes 68 to 71 of the file.
 
-    The file stays open. By POSIX, closing it would drop the locks of every connection of this
-    process to it. Another process would then delete the -wal in use.
+    The file stays open. By POSIX, closing it would drop the locks that connections of this process
+    have on it. Another process would then delete the -wal in use.
     """
     status = os.stat(path)
     file = (status.st_dev, status.st_ino)

@@ -1,8 +1,9 @@
-"""Usage that is in no message of a transcript: requests for compactions and titles.
+"""Usage by requests that no transcript has as messages: compactions and titles.
 
 Newer versions (2.1.330, not 2.1.197) write `cost-state` lines with the total usage of the session
-since its first run. The usage of its messages is subtracted from it. A fork continues its parent's
-count and has the parent's start time, so the parent's count up to the fork is subtracted too.
+since its first run. The usage of the session's messages is subtracted from this total. A fork
+continues its parent's count and has the parent's start time, so the parent's count up to the fork
+is subtracted too.
 """
 
 import json
@@ -18,7 +19,7 @@ Used = dict[tuple[str, str], Tokens]  # key: the session and the plain name of t
 
 
 class Unseen(NamedTuple):
-    """The usage of a model by a session beyond the usage in its messages, as of the last count."""
+    """A session's usage of one model beyond the usage in its messages, as of the last count."""
 
     time: str
     session: str
@@ -38,7 +39,7 @@ class State(NamedTuple):
 
 def record(db: Database, session: str, started_ms: int, duration_ms: int, model: str, time: str,
            tokens: Tokens) -> None:  # fmt: skip
-    """Store one model's part of a count; reading a line again changes nothing."""
+    """Store one model's part of a count. Storing the same line again changes nothing."""
     key = {"session_id": session, "started_ms": started_ms, "duration_ms": duration_ms}
     db.insert("cost_states", {**key, "model": model, "created_at": time, **tokens._asdict()})
 
@@ -80,7 +81,7 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return the key that a session shares with its forks: its start time, or if unknown its id."""
+    """Return the key that a session shares with its forks: its start time, or its id if unknown."""
     return started_ms or session
 
 

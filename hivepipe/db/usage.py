@@ -43,7 +43,7 @@ def record(db: Database, usage: Usage) -> None:
 
 
 def _began_earlier(db: Database, session: str, other: str) -> bool:
-    """Tell whether a session began before another one; return False if this is unknown."""
+    """Tell whether `session` began before `other`. Return False if this is unknown."""
     if session == other:
         return False
     sql = """
@@ -94,7 +94,7 @@ _KEY = "began, session_id, agent_id, model, speed, region, band"
 def charges(
     store: Listings, since: str = "", sessions: Collection[str] | None = None
 ) -> Iterator[Charge]:
-    """Yield the usage since a UTC time in the store's format, of all or only these `sessions`.
+    """Yield the usage of all sessions, or only of `sessions`, since a UTC time as stored.
 
     The transcript of a side question repeats its parent's messages, sometimes with other request
     ids. Each message counts once: for the parent if the parent has it, else for one of the
