@@ -60,7 +60,10 @@ class Report:
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
-    """Apply the files, a hundred per transaction; on sqlite3.Error the rest stays in the spool."""
+    """Apply the files, a hundred per transaction.
+
+    After sqlite3.Error, the rest stays in the spool.
+    """
     report = Report()
     for at in range(0, len(paths), FILES_PER_TRANSACTION):
         read = {path: _read(path, report) for path in paths[at : at + FILES_PER_TRANSACTION]}
@@ -148,7 +151,7 @@ def drain(home: str) -> Report:
 
 
 def _report_unconverted(raw: list[Path], report: Report) -> None:
-    """Report the raw events that are not converted, and those that the conversion set aside."""
+    """Report the raw events that are still unconverted, and those that the conversion set aside."""
     for path in raw:
         reason = path.parent / "bad" / f"{path.name}.reason"
         if path.exists():
@@ -182,7 +185,7 @@ def apply_in_turn(home: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Apply one file; errors are ignored, because the file stays in the spool."""
+    """Apply one file. Errors are ignored, because the file then stays in the spool."""
     os.umask(0o077)
     core_dumps.leave_none()
     try:

@@ -52,7 +52,7 @@ def summaries(facts: Facts) -> Iterator[Finding]:
 
 
 def team(facts: Facts) -> Iterator[Finding]:
-    """Report an unusable membership, an error of the server, or the member that sends rows."""
+    """Report an unusable team membership, an error of the server, or the name of this member."""
     if not membership.is_joined():
         return
     if not connection.is_installed():

@@ -14,7 +14,7 @@ _FOLDERS = (".archive-locks", "main-session", "subagent")
 
 
 def folders(facts: Facts) -> Iterator[Finding]:
-    """Find a file or link where a folder is needed, so that archiving fails."""
+    """Find a file or link in place of a folder, with which archiving fails."""
     kept = kept_folder(facts.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
     consequence = "so transcripts are not archived"

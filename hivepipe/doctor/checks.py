@@ -1,4 +1,4 @@
-"""The list of checks, each a function that yields findings, and the result of all."""
+"""The list of checks, and the result of running them. A check yields findings."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
 
 @dataclass(frozen=True)
 class Examination:
-    """The sources of the hooks, and the findings with the names of their checks."""
+    """The result of all checks: where hooks are registered, and (check, finding) pairs."""
 
     hooks: list[str]
     found: list[tuple[str, Finding]]

@@ -21,14 +21,14 @@ _ENOUGH_DAYS = 365
 
 
 def readable(facts: Facts) -> Iterator[Finding]:
-    """Find settings files with invalid JSON: Claude Code ignores the whole file."""
+    """Find settings files with invalid JSON, which Claude Code ignores as a whole."""
     for file in facts.settings_files:
         if file.trouble:
             yield Finding(f"{file.path} {file.trouble}: Claude Code ignores the file")
 
 
 def managed(facts: Facts) -> Iterator[Finding]:
-    """Find an administrator's settings that disable hivepipe's hooks; they override all others."""
+    """Find an administrator's settings that disable hivepipe's hooks. They override all others."""
     files = {path: read_object(path) for path in managed_files()}
     for path, settings in files.items():
         for name in _against_hooks(settings, facts, _has_plugin(files.values())):
@@ -39,7 +39,7 @@ def managed(facts: Facts) -> Iterator[Finding]:
 def _against_hooks(
     settings: dict[str, Any], facts: Facts, is_plugin_managed: bool
 ) -> Iterator[str]:
-    """Yield the settings that disable hivepipe's hooks; some do not apply to a plugin's hooks."""
+    """Yield the settings that disable hivepipe's hooks. Some do not apply to a plugin's hooks."""
     if settings.get("disableAllHooks") is True:
         yield "disableAllHooks"
     if settings.get("allowManagedHooksOnly") is True and not is_plugin_managed:
@@ -52,14 +52,14 @@ def _against_hooks(
 
 
 def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
-    """Tell whether an administrator enables the plugin; then its hooks count as managed."""
+    """Tell whether an administrator enables the plugin, so that its hooks count as managed."""
     enabled = [settings.get("enabledPlugins") for settings in files]
     names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
     return any(name.startswith("hivepipe@") for name in names)
 
 
 def switched_off(facts: Facts) -> Iterator[Finding]:
-    """Find user or project settings that disable all hooks; the highest precedence wins."""
+    """Find user or project settings that disable all hooks and that no other file overrides."""
     if any("disableAllHooks" in read_object(path) for path in managed_files()):
         return  # the check `managed` reports a true value; a false one takes precedence
     for file in facts.settings_files:
@@ -71,7 +71,7 @@ def switched_off(facts: Facts) -> Iterator[Finding]:
 
 
 def trusted(facts: Facts) -> Iterator[Finding]:
-    """Find a folder that is not trusted: interactive sessions do not run its hooks."""
+    """Find a folder that the user has not trusted, so that interactive sessions run no hooks."""
     state = read_object(f"{environment('CLAUDE_CONFIG_DIR') or user_folder()}/.claude.json")
     projects = state.get("projects", {})
     if not state or not isinstance(projects, dict) or not facts.settings_files:

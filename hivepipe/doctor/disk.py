@@ -75,7 +75,7 @@ def modes(facts: Facts) -> Iterator[Finding]:
 
 
 def runtime(facts: Facts) -> Iterator[Finding]:
-    """Find a folder of sockets that is full, or unused because other users can enter it."""
+    """Find a socket folder that is full, or that is not used because other users can enter it."""
     folder = facts.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
@@ -86,7 +86,7 @@ def runtime(facts: Facts) -> Iterator[Finding]:
 
 
 def room(facts: Facts) -> Iterator[Finding]:
-    """Find a disk that is nearly full or has no free inode: events are lost when it is full."""
+    """Find a disk that is nearly full or has no free inode. Events are lost when it is full."""
     free = free_bytes(facts.home)
     if free < ROOM_BYTES:
         text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}: a full one loses events"
@@ -110,7 +110,7 @@ def wal(facts: Facts) -> Iterator[Finding]:
 
 
 def _holds(pid: int, target: str) -> bool:
-    """Tell whether a process has a file open, by the name that /proc shows."""
+    """Tell whether a process has a file open that /proc shows under this name."""
     with suppress(OSError):
         folder = f"/proc/{pid}/fd"
         return target in [os.readlink(f"{folder}/{each}") for each in os.listdir(folder)]
@@ -139,7 +139,7 @@ def database(facts: Facts) -> Iterator[Finding]:
 
 
 def _moving_aside(database: Path, now: float) -> str:
-    """Return the commands that rename a database and its log, because the log may have rows."""
+    """Return the commands that rename a database and its log, which may contain rows."""
     names = [
         (shlex.quote(f"{database}{end}"), shlex.quote(f"{database}.damaged-{now:.0f}{end}"))
         for end in SUFFIXES
@@ -153,7 +153,7 @@ def _is_damage(error: BaseException | None) -> bool:
 
 
 def file_size(facts: Facts) -> Iterator[Finding]:
-    """Find a small `ulimit -f`: writes fail, and SQLite reports "disk I/O error"."""
+    """Find a small `ulimit -f`, with which writes fail and SQLite reports "disk I/O error"."""
     limit = small_limit()
     if limit is not None:
         text = f"no file may grow beyond {limit:,} bytes in this shell (ulimit -f): writing fails"
@@ -168,7 +168,7 @@ def file_size(facts: Facts) -> Iterator[Finding]:
 
 
 def _file_size_limit(pid: int) -> int | None:
-    """Return the file size limit of a process in bytes, or None without a limit or if unknown."""
+    """Return the file size limit of a process in bytes, or None if unlimited or unknown."""
     for line in read_small(f"/proc/{pid}/limits").splitlines():
         if line.startswith("Max file size"):
             soft = line.split()[3]
@@ -184,7 +184,7 @@ def state_folder_usable(_facts: Facts) -> Iterator[Finding]:
 
 
 def _better_home() -> str:
-    """Return the command that sets HOME from the password database, or "" if that is unusable."""
+    """Return a command that sets HOME to a usable folder from the password database, or ""."""
     try:
         folder = pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -253,7 +253,7 @@ def asking(facts: Facts) -> Iterator[Finding]:
 
 
 def _ours(facts: Facts) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the paths that must be private: folders, home files, the record, each `.hive`."""
+    """Yield the paths that must be private: folders, the home's files, the record, each `.hive`."""
     found = [facts.home, Path(record_path(facts.place.project))]
     found += map(Path, known(facts.place.home))
     tree = tree_of(facts.place.home)

@@ -29,9 +29,9 @@ from hivepipe.stack.stack_processes import stack_processes
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem, with a command that solves it (`mend`) or "".
+    """One problem. `mend` is the command that solves it, or "".
 
-    A note is only information: it does not make `doctor` fail.
+    A finding that is a note does not make `doctor` fail.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Facts:
 
     @property
     def with_own_hooks(self) -> list[SettingsFile]:
-        """Return the files of `with_hooks` that belong to this user, who can repair only these."""
+        """Return the files of `with_hooks` that this user owns, and so can repair."""
         return [file for file in self.with_hooks if not another_owner(file.path)]
 
     @property
@@ -126,7 +126,7 @@ class Facts:
 
     @cached_property
     def redis_server(self) -> tuple[str, str]:
-        """Return the path of a server for the home's own Redis, and why none was found, or ""."""
+        """Return the path of a server for the home's own Redis, and an error if none was found."""
         if self.stack.url:
             return "", ""
         try:

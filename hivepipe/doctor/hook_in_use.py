@@ -13,7 +13,7 @@ _STARTS = 3
 
 @dataclass(frozen=True)
 class HookInUse:
-    """The kind of the hook, `native` or `python`, the reason for a Python one, and start times.
+    """The hook's kind (`native` or `python`), why it is not native, and both start times.
 
     A start time is in milliseconds, or None if that hook does not start here.
     """
@@ -44,7 +44,7 @@ class HookInUse:
 
 
 def hook_in_use() -> HookInUse | None:
-    """Find and measure the hooks of this installation, or return None if there is no copy."""
+    """Find and measure the hooks of this installation. Return None if it has no hook copy."""
     if not os.path.exists(hook_copy.launcher()):
         return None
     reason = _reason()

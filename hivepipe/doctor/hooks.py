@@ -87,7 +87,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 
 def origin(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of an installation other than this command's."""
+    """Find hooks that run another installation of hivepipe than this command does."""
     here = hook_copy.launcher()
     for file in facts.with_own_hooks:
         for path in sorted(_launchers(file) - {here}):
@@ -97,7 +97,7 @@ def origin(facts: Facts) -> Iterator[Finding]:
 
 
 def complete(facts: Facts) -> Iterator[Finding]:
-    """Find events without a hook: it was deleted, or an older hivepipe did not know the event."""
+    """Find events whose hook was deleted, or which an older hivepipe did not know."""
     for file in facts.with_own_hooks:
         known = {event.name for event in events_for(file.scope, facts.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
@@ -122,7 +122,10 @@ def unknown(facts: Facts) -> Iterator[Finding]:
 
 
 def outdated(facts: Facts) -> Iterator[Finding]:
-    """Find entries of an older hivepipe. They run files of the package, which upgrades replace."""
+    """Find hooks of an older hivepipe, which run files of the package.
+
+    Upgrades replace these files.
+    """
     for file in facts.with_own_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
@@ -132,7 +135,7 @@ def outdated(facts: Facts) -> Iterator[Finding]:
 
 
 def edited(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that were edited by hand: `init` and `uninstall` leave them alone."""
+    """Find hooks that were edited by hand, which `init` and `uninstall` leave unchanged."""
     for file in facts.settings_files:
         if settings_text.file_has_entries(file.path, is_edited):
             text = f"{file.path}: {EDITED}: delete it, and run `hivepipe init` again"
@@ -158,7 +161,7 @@ def shared(facts: Facts) -> Iterator[Finding]:
 
 
 def interpreter(facts: Facts) -> Iterator[Finding]:
-    """Find a recorded interpreter (hooks start the stack with it) that has no hivepipe.
+    """Find a recorded interpreter that cannot import hivepipe. Hooks start the stack with it.
 
     The interpreter of this process is not checked.
     """
@@ -202,7 +205,7 @@ def _launchers(file: SettingsFile) -> set[str]:
 
 
 def _gone(file: SettingsFile) -> set[str]:
-    """Return the files that the hooks in a settings file need and that cannot be read."""
+    """Return the unreadable files that the hooks in a settings file need."""
     paths = {path for _, entry in file.entries for path in _needed(entry)}
     return {path for path in paths if not os.access(path, os.R_OK)}
 
@@ -218,7 +221,7 @@ def _why_gone(path: str) -> str:
 
 
 def _needed(entry: Entry) -> list[str]:
-    """Return the files that an entry needs, without a program that it looks up by name."""
+    """Return the files that an entry needs. A program that is looked up by name is left out."""
     handler = entry["hooks"][0]
     if is_old(handler):
         return old_paths(handler)

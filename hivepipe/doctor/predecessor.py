@@ -41,7 +41,7 @@ def home(facts: Facts) -> Iterator[Finding]:
 
 
 def hooks(facts: Facts) -> Iterator[Finding]:
-    """Find the predecessor's hooks that still run; its worker writes to the database unchecked."""
+    """Find hooks of the predecessor, whose worker writes to the database without checks."""
     for folder in dict.fromkeys((facts.place.project, facts.folder)):
         for found in find_hooks(folder):
             if found.old:

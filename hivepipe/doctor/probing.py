@@ -1,9 +1,9 @@
 """The probe: send an event through every registered hook, and check that it is stored.
 
-Each event has a token, which the hook uses as the id of its only job (hook/probe_event.py). The
-job passes through all stages: launcher, hook, Redis or spool, writer, database. The database
-stores only its id, in `applied`, and the probe deletes it at the end. So a probe is in no
-session or view, and is counted only in Redis' totals of jobs.
+Each event has a token, which the hook uses as the id of its only job (hook/probe_event.py). The job
+passes through all stages: launcher, hook, Redis or spool, writer, database. The database stores
+only its id, in `applied`, and the probe deletes it at the end. So a probe appears in no session or
+view. Only Redis' totals of jobs count it.
 """
 
 import json
@@ -53,7 +53,7 @@ class Probe:
     """One hook command, and the result of its event.
 
     `trouble` says why the event was not recorded, or is "". `answered` means that the hook exited
-    without an error, `by_hand` that the probe applied the spooled event without a stack.
+    without an error. `by_hand` means that the probe applied the spooled event without a stack.
     """
 
     source: str
@@ -114,7 +114,7 @@ def _registered(facts: Facts) -> Iterator[Probe]:
 
 
 def _common_trouble(facts: Facts) -> str:
-    """Return the reason why no hook of this project is run, or ""."""
+    """Return the reason why no hook of this project would be run, or ""."""
     if facts.place.state == "off":
         return "this project is switched off"
     if supervisor.is_of_another_version(facts.stack):
@@ -123,7 +123,7 @@ def _common_trouble(facts: Facts) -> str:
 
 
 def _checked(found: Probe, reason: str) -> Probe:
-    """Set the reason not to run a hook, if there is one.
+    """Return the probe, with the reason not to run its hook, if there is one.
 
     A hook of version 1.0.0 would record the event as a session. A hook named by the settings of a
     cloned repository could be a program of that repository.
@@ -230,7 +230,7 @@ def _failure(code: int, output: str, errors: str) -> str:
 
 
 def _wait(facts: Facts, tokens: set[str], environment: dict[str, str]) -> set[str]:
-    """Wait until all tokens are recorded or the time is over; return the recorded ones."""
+    """Wait until all tokens are recorded or the time is over. Return the recorded tokens."""
     secs = APPLIED_SECS if facts.is_alive else 0.0
     if _may_start_stack(facts, environment):
         secs = STARTED_SECS
@@ -267,7 +267,7 @@ def _bound(tokens: set[str]) -> dict[str, object]:
 
 
 def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
-    """Apply the spooled events; return the recorded tokens, and an error or ""."""
+    """Apply the spooled events. Return the recorded tokens, and an error or ""."""
     convert_raw_events(home)
     waiting = _spooled(home, tokens)
     if not waiting:
@@ -329,7 +329,10 @@ def _judged(found: Probe, seen: set[str], by_hand: set[str], trouble: str) -> Pr
 
 
 def _leave_no_trace(home: str, tokens: set[str]) -> None:
-    """Delete the traces of the probe; a late job leaves only an id in `applied`."""
+    """Delete the rows and spool files of the probe.
+
+    A job that comes later leaves an id in `applied`.
+    """
     for path in _spooled(home, tokens):
         path.unlink(missing_ok=True)
     if not tokens or not database_path(home).exists():

@@ -35,7 +35,7 @@ _LOOKED_AT = 100  # waiting jobs that are read per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
-    """Find a missing server: no Redis or Valkey is installed, or not the configured one."""
+    """Report that no Redis or Valkey server is installed, or that the configured one is missing."""
     _, trouble = facts.redis_server
     if trouble:
         named = of_files("HIVEPIPE_REDIS_SERVER")
@@ -145,7 +145,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 
 def reduced(facts: Facts) -> Iterator[Finding]:
-    """Find stock RQ workers or a missing scheduler, with which some work is delayed or not done."""
+    """Report stock RQ workers or a missing scheduler, with which some work is late or not done."""
     if SUPERVISOR in facts.processes:  # the checks `programs` and `supervised` cover this case
         return
     found = _query(facts, lambda client: (rq_workers(client), scheduler_runs(client)))
@@ -219,7 +219,7 @@ def store(facts: Facts) -> Iterator[Finding]:
 
 
 def redis_memory(facts: Facts) -> Iterator[Finding]:
-    """Find a Redis whose memory is nearly full; a full one refuses new jobs."""
+    """Find a Redis whose memory is nearly full. A full Redis refuses new jobs."""
     memory = _query(facts, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
     if most and used >= most * NEARLY_FULL:

@@ -68,7 +68,7 @@ class _BadJsonError(ValueError):
 
 
 class _DecoderStandIn:
-    """Replaces `json.decoder`, from which the C scanner takes the class of its errors.
+    """Replaces the module `json.decoder`, in which the C scanner looks up its error class.
 
     Otherwise, with an invalid text, the scanner imports `json` and `re` (3.12 and later: +7 ms) or
     raises SystemError (3.11).
@@ -78,13 +78,13 @@ class _DecoderStandIn:
 
 
 def scan_without_json() -> None:
-    """Install the stand-in. Call it only in the process of a hook, which never uses `json`."""
+    """Replace `json.decoder`. Call this only in the process of a hook, which never uses `json`."""
     sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
     sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
 
 
 class _Scanning:
-    """The settings that the C scanner reads."""
+    """The attributes that the C scanner reads from its context."""
 
     strict = False
     object_hook = None
@@ -208,7 +208,7 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """A turn begins. The whole prompt is searched; of a long one only the beginning is stored.
+    """A turn begins. The whole prompt is searched, but only its beginning is stored.
 
     `is_users` is False for a prompt made by Claude Code, for example when a background task ended.
     """
@@ -256,7 +256,7 @@ class _TextOf:
 class ToolEvent(Event):
     """A tool call, before or after its execution.
 
-    `outcome` is the tool's response, or an error, without what differs between equal calls.
+    `outcome` is the tool's response or error, without parts that differ between equal calls.
     """
 
     __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
@@ -296,7 +296,7 @@ class ToolEvent(Event):
 
     @property
     def has_changed_files(self) -> bool:
-        """Tell whether a Bash command changed files, as far as Claude Code compared them."""
+        """Tell whether a Bash command changed files, according to Claude Code's comparison."""
         diff = self._object(self.response, EDIT_DIFF)
         # Without `files`, an "unavailable" diff lists files that the command may have left alone.
         return bool(diff.get("files") or (diff.get("changedFiles") and not diff.get("unavailable")))
@@ -325,7 +325,10 @@ class ToolEvent(Event):
 
     @property
     def skill(self) -> str:
-        """Return the called skill. The name of its field depends on the version."""
+        """Return the name of the called skill.
+
+        The field's name depends on Claude Code's version.
+        """
         return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
 
     @property
@@ -379,8 +382,8 @@ class SubagentStart(Event):
 class SubagentStop(Event):
     """A subagent finished.
 
-    The predecessor's event has task_id, parent_session_id and an outcome; its transcript_path is
-    the agent's own.
+    The predecessor's event has task_id, parent_session_id and an outcome. Its transcript_path names
+    the agent's transcript.
     """
 
     __slots__ = ("agent_transcript_path", "error", "failed")
@@ -436,7 +439,7 @@ class StopFailure(Stop):
 
     @property
     def is_activity(self) -> bool:  # type: ignore[override]
-        """Tell whether the session's own turn ended, not a subagent's."""
+        """Tell whether the turn was the session's own, not the turn of a subagent."""
         return not self.agent_id
 
     def _read(self, fields: Fields) -> None:
@@ -483,7 +486,7 @@ def parse_object(data: bytes, problems: list[str]) -> Fields | None:
 
 
 def _usable_part(text: str, at: int) -> Fields:
-    """Read the keys and values of an object one by one, up to the first invalid one."""
+    """Read the keys and values of an object one by one, up to the first invalid key or value."""
     found: Fields = {}
     try:
         while True:
@@ -518,7 +521,7 @@ def is_machine_made(prompt: str) -> bool:
 
 
 def valid_id(text: str) -> str:
-    """Return the id, or "" if it is invalid, or its hash if it looks like a token."""
+    """Return the id, or "" if it is invalid, or the hash of an id that looks like a token."""
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
         return ""
     for start in _TOKEN_STARTS:

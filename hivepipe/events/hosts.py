@@ -1,8 +1,8 @@
-"""The programs that run our hooks, with a table of each one's field names.
+"""The programs (hosts) that run hivepipe's hooks, with a table of each host's field names.
 
 hivepipe uses Claude Code's names. An event of another host is translated when it is read, and its
-session stores the host's name. A host is recognised by its events only, because a host can run
-inside another one and inherit its environment.
+session stores the host's name. A host is recognised by its events only. The environment does not
+tell, because a host can run inside another host and inherit its environment.
 
 On the hook path, for events of other hosts. Sources: events recorded from Codex CLI 0.169 and
 Copilot CLI 1.0.102 (docs/hosts.md names the versions tested); for Cursor its documentation,
@@ -32,7 +32,7 @@ class Host:
         has_transcripts: bool = False,
         folder_variable: str = "CLAUDE_CONFIG_DIR",
     ) -> None:
-        """Set the facts about a host; the tables map its names to Claude Code's.
+        """Set the facts about a host. The tables map the host's names to Claude Code's names.
 
         `arguments` has the names of tool arguments. `has_transcripts` is True if hivepipe can read
         its transcripts. `folder_variable` is the environment variable with its folder.
@@ -70,7 +70,7 @@ def _is_codex(fields: Fields) -> bool:
 
 
 def _is_copilot(fields: Fields) -> bool:
-    """Tell whether Copilot sent the event, by its camel case or its time and transcript."""
+    """Tell whether Copilot sent the event: it has camel case names, or a time and a transcript."""
     if "sessionId" in fields and "session_id" not in fields:
         return True
     path = fields.get("transcript_path", "/session-state/")

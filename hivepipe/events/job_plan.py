@@ -1,4 +1,4 @@
-"""Plan the jobs of an event and encode them: pure functions.
+"""Plan the jobs of an event and encode them. All functions are pure.
 
 A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs of
 one event into messages. A message has an id, which is the same for a duplicate event, and an
@@ -110,12 +110,12 @@ class Job:
 
 
 class Count:
-    """The throttle's result for a call: whether a checkpoint is due, and the running totals."""
+    """The throttle's result for a tool call: whether a checkpoint is due, and running totals."""
 
     __slots__ = ("checkpoints", "due", "operations")
 
     def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
-        """Set the values; a total is None if unknown, and the stored total then stays."""
+        """Set the values. A total of None is unknown, and leaves the stored total unchanged."""
         self.due = due
         self.operations = operations
         self.checkpoints = checkpoints
@@ -127,12 +127,12 @@ NOT_COUNTED = Count(False, None, None)
 class Context:
     """The circumstances of an event: its session, process and time.
 
-    `own_session` is the known session of this instance, or "" if the store must find it.
-    `enters_session` is True for the instance's first event in the session, and for the first one
+    `own_session` is the session of this instance, or "" if the store must look it up.
+    `enters_session` is True for the instance's first event in the session, and for its first event
     after the session's end. `claude_folder` is "" for the default. `snapshot` is the copy of an
-    identity file that this call changed. With `wants_memories`, memories are added to prompts;
-    `recalled` are those added to this prompt, and `shown` their ids. `machine` (host, boot, pid
-    namespace) is set when a session starts.
+    identity file that this call changed. With `wants_memories`, memories are added to prompts.
+    `recalled` are the memories added to this prompt, and `shown` their ids. `machine` (host, boot,
+    pid namespace) is set when a session starts.
     """
 
     session = own_session = instance = pid_started = project = cwd = swarm = task = ""
@@ -145,7 +145,7 @@ class Context:
     shown: "Sequence[str]" = ()
 
     def __init__(self, event_time_ns: int, **values: "Any") -> None:
-        """Set some of the attributes; raise TypeError for an unknown name."""
+        """Set the attributes that `values` names. Raise TypeError for an unknown name."""
         if not values.keys() <= Context.__dict__.keys():
             raise TypeError(f"unknown: {values.keys() - Context.__dict__.keys()}")
         self.event_time_ns = event_time_ns
@@ -160,7 +160,7 @@ class Message:
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twins` are the ids for 2 s earlier and later, or "" if `id` does not depend on time."""
+        """`twins` are the ids of the same job 2 s earlier and later, or "" if ids ignore time."""
         self.id = id
         self.twins = twins
         self.queue = queue
@@ -215,7 +215,7 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a start.
+    """Return the jobs of a session's start.
 
     After a compaction, also archive the transcript, which then has the compaction's summary.
     """
@@ -271,7 +271,7 @@ def _on_notice(event: Event, _context: Context) -> list[Job]:
 
 
 def _index_memory(event: claude_code.PostToolUse, context: Context) -> list[Job]:
-    """Return the job that indexes the file if it is in a known memory folder."""
+    """Return the job that indexes the changed file, if the file is in a known memory folder."""
     folders = _memory_folders(event, context)
     known = [folder for folder in folders if event.file_path.startswith(f"{folder}/")]
     name = event.file_path.rsplit("/", 1)[-1]
@@ -527,7 +527,7 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
 
 
 def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:
-    """Return the deduplication key of the event, then the keys of 2 s earlier and later, if any.
+    """Return the event's deduplication key, then its keys for 2 s earlier and later, if any.
 
     An event fired twice (hooks in settings and plugin) has one key. A tool call is identified by
     Claude's id. The start and stop of a subagent recur when it is resumed, so they are identified

@@ -12,7 +12,7 @@ Payload = dict[str, object]
 
 
 def noticed(event: Event) -> list[Payload]:
-    """Return kind and text of each notice in an event."""
+    """Return the notices in an event, each with its kind and text."""
     if isinstance(event, other_events.PermissionRequest):
         return [_notice("permission_asked", _called(event))]
     if isinstance(event, other_events.PermissionDenied):

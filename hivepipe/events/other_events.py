@@ -93,7 +93,7 @@ class Notification(Event):
 
     @property
     def is_activity(self) -> bool:  # type: ignore[override]
-        """Tell whether the notification says that Claude Code waits for a person within a turn."""
+        """Tell whether Claude Code waits for a person during a turn."""
         return self.kind in ASKS_A_PERSON
 
     @property

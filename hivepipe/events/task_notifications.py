@@ -1,7 +1,7 @@
 """Parse the notification about a subagent that ran in the background and has ended.
 
 No other source has tokens and duration of such an agent, or says that it was stopped. On the hook
-path, for such prompts.
+path, only for prompts with such a notification.
 """
 
 from hivepipe.events.claude_code import CAP_TEXT, FAILED_OUTCOMES, clean, valid_id

@@ -1,5 +1,5 @@
 """Files: folders, logs, and the ownership of files.
 
-A file that is not in the manifest, or was changed since hivepipe wrote it, belongs to a person. It
-is read and reported; it is never deleted, compressed, replaced or changed.
+A file that is not in the manifest, or was changed since hivepipe wrote it, belongs to a person.
+hivepipe reads and reports such a file, but never deletes, compresses, replaces or changes it.
 """

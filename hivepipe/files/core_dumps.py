@@ -8,15 +8,15 @@ _PR_SET_DUMPABLE = 4
 
 
 def leave_none() -> None:
-    """Set the limit to zero, for this process and its children."""
+    """Set the size limit of core files to zero, for this process and its children."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def close_memory() -> None:
     """Keep other processes of the user, and crash handlers, from reading this process's memory.
 
-    It works on Linux only. It also closes /proc/<pid>, so it is for processes that need no
-    inspection. A program that this process executes is readable again.
+    This works on Linux only. It also closes /proc/<pid>, so use it for processes that need no
+    inspection. If the process executes another program, the memory of that program is readable.
     """
     leave_none()
     if sys.platform == "linux":

@@ -14,7 +14,9 @@ def free_bytes(folder: str | Path) -> int:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Tell whether no file can be created; some file systems do not count free inodes.
+    """Tell whether no file can be created, for lack of bytes or inodes.
+
+    Some file systems do not count free inodes.
 
     Root may also use the reserved blocks and inodes.
     """

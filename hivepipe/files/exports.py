@@ -1,7 +1,9 @@
-"""Exports: files that are replaced as a whole. Files of a predecessor may have the same names.
+"""Write exports: files for other programs that are replaced as a whole.
 
-A predecessor's file is renamed, and `uninstall` gives it its name back. A file that was changed
-since hivepipe wrote it belongs to a person. It is kept, and hivepipe no longer writes it.
+A file of a predecessor may have the same name.
+
+Such a file is renamed, and `uninstall` gives it its name back. A file that was changed since
+hivepipe wrote it belongs to a person. It is kept, and hivepipe no longer writes it.
 """
 
 import stat
@@ -40,7 +42,7 @@ def replace_own(
     data: bytes,
     is_damaged: Callable[[bytes], bool] = lambda _data: False,
 ) -> bool:
-    """Write an export atomically; return False if the file belongs to a person and is kept.
+    """Write an export atomically. Return False if the file belongs to a person and is kept.
 
     `is_damaged` tells whether the content is unreadable. Such a file is replaced, because it cannot
     contain a person's edit.
@@ -57,7 +59,7 @@ def replace_own(
 
 
 def move_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
-    """Rename a file that is not hivepipe's; return False if one of that name was renamed before.
+    """Rename a file that is not hivepipe's. Return False if a file of this name was renamed before.
 
     The new name is recorded before the rename. After a crash the file has one of the two names.
     """

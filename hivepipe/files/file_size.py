@@ -12,13 +12,16 @@ _HIT = (os.strerror(EFBIG), "disk I/O error")  # the messages of the system and 
 
 
 def small_limit() -> int | None:
-    """Return this process's limit in bytes if it is too small for a database, else None."""
+    """Return the file size limit of this process in bytes if it is too small for a database.
+
+    Return None for a large limit.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if soft == resource.RLIM_INFINITY or soft >= ENOUGH_BYTES else soft
 
 
 def with_limit_if_hit(message: str) -> str:
-    """Return the message of a failed command, and the limit if it was the reason."""
+    """Return the message of a failed command, with the file size limit if the limit caused it."""
     is_hit = any(reason in message for reason in _HIT) and "ulimit -f" not in message
     return with_limit(message) if is_hit else message
 
@@ -30,7 +33,7 @@ def raise_limit() -> None:
 
 
 def with_limit(reason: str) -> str:
-    """Return the reason of a failed write, and the limit if it is small."""
+    """Return the reason of a failed write, with the file size limit if the limit is small."""
     limit = small_limit()
     if limit is None:
         return reason

@@ -32,10 +32,10 @@ def make_root(root: str) -> None:
 
 
 class Folder:
-    """An open folder; a context manager that closes it."""
+    """An open folder. As a context manager it closes the folder after the block."""
 
     def __init__(self, base: str, *names: str, make: bool = False) -> None:
-        """Open `base` and the names below it. Raises OSError if one is not a real folder."""
+        """Open the folder `base`/`names`. Raises OSError if any part is not a real folder."""
         self.path, *inner = _from_where_links_may_be(base)
         self._descriptor = os.open(self.path, _FOLDER)
         for name in (*inner, *names):
@@ -92,7 +92,9 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Yield a new file that then replaces the file of this name, atomically and synced.
+        """Yield a new file.
+
+        After the block it replaces the file of this name, atomically and synced.
 
         After an error the old file stays, and the new one is deleted.
         """
@@ -172,7 +174,7 @@ class Folder:
 
 
 def _from_where_links_may_be(base: str) -> tuple[str, ...]:
-    """Return the innermost folder that may be a link, and the names from there to `base`.
+    """Return the innermost folder above `base` that may be a link, and the names below it.
 
     A project may be a link. hivepipe's folders inside it may not, because a repository can contain
     them.
@@ -186,8 +188,8 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
 def try_lock(descriptor: int) -> bool:
     """Take the file lock; return False if another process holds it.
 
-    The kernel releases it when the holder ends. A locked file must never be removed, because a new
-    file would be a second lock.
+    The kernel releases the lock when its holder ends. A locked file must never be removed, because
+    a new file would be a second lock.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

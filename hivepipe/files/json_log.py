@@ -1,4 +1,4 @@
-"""Logs in the home's `logs/` with one JSON object per line; several processes may append."""
+"""Logs in the home's `logs/` with one JSON object per line. Several processes may append."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ LARGEST_BYTES = 4_000_000
 
 
 def append(home: str, name: str, entry: "DataclassInstance") -> None:
-    """Append one entry as a whole; a full log is renamed to `<name>.1`. Raises OSError."""
+    """Append one entry, all or nothing. A full log is renamed to `<name>.1`. Raises OSError."""
     make_folders(f"{home}/logs")
     path = f"{home}/logs/{name}"
     descriptor = open_locked(path)
@@ -35,7 +35,10 @@ def append(home: str, name: str, entry: "DataclassInstance") -> None:
 
 
 def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
-    """Yield the entries of `<name>.1` and of the log, without invalid lines. Raises OSError."""
+    """Yield the entries of `<name>.1`, then of the log.
+
+    Invalid lines are skipped. Raises OSError.
+    """
     for each in (f"{name}.1", name):
         try:
             with open(f"{home}/logs/{each}", "rb", opener=regular) as file:

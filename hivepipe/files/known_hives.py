@@ -1,7 +1,7 @@
 """The trusted `.hive` folders of a home: `<home>/hives`, one path per line.
 
 A `.hive` folder names processes to signal and prompts to run. A folder that is not listed is not
-trusted: it may have come with a repository.
+trusted, because it may have come with a repository.
 """
 
 import os
@@ -18,7 +18,7 @@ def known(home: str) -> list[str]:
 
 
 def trusted_state_folder(root: str) -> str:
-    """Return the folder of a `.hive`'s trusted state, by its real path."""
+    """Return the folder with the trusted state of the `.hive` whose real path is `root`."""
     return f"{state_folder()}/hives/{short_hash(root)}"
 
 

@@ -23,7 +23,7 @@ def open_locked(path: str) -> int:
 
 
 def append_whole(descriptor: int, lines: bytes) -> None:
-    """Append lines, all or nothing: a nearly full disk may accept only a part. Raises OSError.
+    """Append all lines, or none if the disk accepts only a part. Raises OSError.
 
     The caller holds the lock of the log.
     """
@@ -34,7 +34,7 @@ def append_whole(descriptor: int, lines: bytes) -> None:
 
 
 def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False) -> int:
-    """Remove the lines that contain any of these texts; return their number. Raises OSError."""
+    """Remove the lines that contain any of `needles`; return their number. Raises OSError."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)

@@ -1,7 +1,8 @@
-"""Logs in the exports' folder. Hooks and workers append to them, so they have no checksum.
+"""Logs in the exports' folder. Hooks and workers append lines, so a log has no checksum.
 
-Their names are claimed when hivepipe is installed, and an existing log is renamed. Later a file
-counts as hivepipe's log if each line has the format of that log and is not older than the claim.
+The names of the logs are claimed when hivepipe is installed, and an existing log is renamed. Later
+a file counts as hivepipe's log if each line has the format of that log and is not older than the
+claim.
 """
 
 import os

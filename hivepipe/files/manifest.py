@@ -6,7 +6,8 @@
     aside   a file that hivepipe renamed to claim its name: the old and the new name
     found   the result of importing an archive or export of a predecessor, by its SHA-256
 
-It is in the home, not beside the files. A repository can contain such files, but not the manifest.
+The manifest is in the home, not beside the files. A repository can contain such files, but not the
+manifest.
 """
 
 import os
@@ -59,7 +60,7 @@ _FOUND = ", ".join(Found._fields)
 
 
 class OwnFile(NamedTuple):
-    """One file that hivepipe made; its digests are empty unless it is replaced as a whole."""
+    """One file that hivepipe made. The digests are empty unless the file is replaced as a whole."""
 
     made_at: float
     digest: str
@@ -70,7 +71,7 @@ class Manifest:
     """The manifest of one home. Every call is a separate transaction and may raise StoreError."""
 
     def __init__(self, home: str) -> None:
-        """Set the path; the file is made and opened on first use."""
+        """Set the path. The file is made and opened on first use."""
         self._home = home
         is_too_long = len(os.fsencode(home)) > LONGEST_HOME_BYTES
         folder = f"{state_folder()}/databases/{short_hash(home)}" if is_too_long else home
@@ -119,7 +120,10 @@ class Manifest:
     # ---- files that hivepipe made
 
     def made(self) -> frozenset[str]:
-        """Return the paths of all files that hivepipe made; cached until the manifest changes."""
+        """Return the paths of all files that hivepipe made.
+
+        They are cached until the manifest changes.
+        """
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
             rows = self._rows("SELECT path FROM files")
@@ -131,7 +135,7 @@ class Manifest:
         return {path: OwnFile(*rest) for path, *rest in self._rows("SELECT * FROM files")}
 
     def take_over(self, files: Mapping[str, OwnFile]) -> None:
-        """Replace the records of the exports' folder, whose files a backup has restored."""
+        """Replace all records of files by `files`, after a backup has restored the files."""
         self.begin()
         rows = [(path, *record) for path, record in files.items()]
         with self._open() as db:
@@ -148,7 +152,10 @@ class Manifest:
         self._write("DELETE FROM files WHERE path = ?", path)
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
-        """Record that `data` will replace the content `before`; until then both count as ours."""
+        """Record that `data` will replace `before`.
+
+        Until then, both contents count as hivepipe's.
+        """
         old = digest(before) if before is not None else ""
         sql = "REPLACE INTO files VALUES (?, ?, ?, ?)"
         self._write(sql, path, time.time(), digest(data), old)
@@ -170,11 +177,11 @@ class Manifest:
         self._write("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", name, copy, time.time())
 
     def renamed(self) -> dict[str, str]:
-        """Return claimed name -> new name of the file that had the name before."""
+        """Return claimed name -> the new name of the file that had the claimed name before."""
         return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
 
     def remove_rename(self, name: str) -> None:
-        """Remove the record of a renamed file, which has its name again."""
+        """Remove the record of a rename, after the file got its name back."""
         self._write("DELETE FROM aside WHERE name = ?", name)
 
     # ---- imported files
@@ -188,7 +195,7 @@ class Manifest:
         return [Found(*row) for row in self._rows(sql, kind)]
 
     def clear_metadata(self) -> None:
-        """Clear the metadata of imported files, which releases before 2026-11-25 stored here."""
+        """Clear the metadata of imported files. Releases before 2026-11-25 stored them here."""
         if os.path.exists(self.path):
             with self._open() as db:
                 db.execute("PRAGMA secure_delete = ON")
@@ -197,7 +204,7 @@ class Manifest:
     # ---- the file
 
     def stamp(self) -> tuple[int, ...]:
-        """Return a value that changes with every transaction: inode and SQLite's change counter."""
+        """Return the inode and SQLite's change counter, which changes with every transaction."""
         try:
             with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
                 return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])

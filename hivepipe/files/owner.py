@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or `#` and the number if it has none, as in a container."""
+    """Return the name of a user, or `#<uid>` if the uid has no name, as in a container."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

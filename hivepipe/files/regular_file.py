@@ -22,7 +22,7 @@ class SpecialFileError(OSError):
 
 
 def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a regular file, with mode 0600 if it is new; usable as the `opener` of `open`.
+    """Open a regular file. A new file gets mode 0600. Fits the parameter `opener` of `open`.
 
     Raises OSError also for a pipe, a device or a folder.
     """
@@ -33,14 +33,14 @@ def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
 
 
 def refuse_special(descriptor: int, path: str | Path) -> None:
-    """Raise SpecialFileError and close the descriptor if it is not a regular file."""
+    """Raise SpecialFileError and close `descriptor` if it does not refer to a regular file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise SpecialFileError(EINVAL, "no plain file", str(path))
 
 
 def is_open_as(descriptor: int, path: str) -> bool:
-    """Tell whether a path still names this open file."""
+    """Tell whether `path` still names the file that is open as `descriptor`."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
     """Return the rest of a file.
 
-    It is read in chunks, because a single read would allocate `limit` bytes.
+    The rest is read in chunks, because a single read would allocate `limit` bytes.
     """
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)
@@ -89,7 +89,7 @@ def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
 
 
 def chunks(file: RawIOBase) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and bytes of the data in a file, in chunks.
+    """Yield (offset, bytes) for each chunk of data in a file.
 
     Holes are skipped, so a sparse file of terabytes takes no time.
     """

@@ -27,8 +27,8 @@ def open_in_memory() -> sqlite3.Connection:
 def _use_plain_letters() -> None:
     """Set this process's LC_CTYPE to C.UTF-8 if its locale breaks Python's sqlite3.
 
-    sqlite3 recognises INSERT by a comparison that depends on the locale. In a Turkish one it fails,
-    and sqlite3 counts no rows.
+    sqlite3 recognises INSERT by a comparison that depends on the locale. With a Turkish locale the
+    comparison fails, and sqlite3 counts no rows.
     """
     if not _locale.setlocale(_locale.LC_CTYPE, None).startswith(_TWO_LETTERS_I):
         return

@@ -1,4 +1,4 @@
-"""A cache of slow results; a result is valid while the state of its source is unchanged."""
+"""A cache of slow results. A result is valid while the state of its source is unchanged."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -18,7 +18,7 @@ class StateCache(Generic[Found]):
         self._lock = Lock()
 
     def get(self, key: Hashable, state: object, find: Callable[[], Found]) -> Found:
-        """Return the cached result of a key if the state is equal, or compute it.
+        """Return the cached result of a key if `state` is the stored state, else compute it.
 
         With an unknown state (None), the result is not cached.
         """

@@ -1,6 +1,6 @@
-"""hivepipe's own small JSON files, each read into the type that it was written from.
+"""Read and write hivepipe's small JSON files. A file is read as the type that was written.
 
-A field that the type does not have is ignored, because a later version may have added it.
+A field that the type lacks is ignored, because a later version may have added the field.
 """
 
 import json
