@@ -51,7 +51,7 @@ class Place:
     __slots__ = ("home", "logs", "project", "python", "recorded", "runtime", "socket", "state")
 
     def __init__(self, project: str, home: str, record: dict[str, str]) -> None:
-        """Read the record; missing fields get their defaults."""
+        """Set the locations from the record. Missing fields get their defaults."""
         self.project = project
         self.home = self.recorded = home
         self.logs = logs_folder(home)
@@ -104,7 +104,7 @@ def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
 
 
 def default_home() -> str:
-    """Return the home of everything outside registered projects."""
+    """Return the home for events outside registered projects."""
     return f"{state_folder()}/default"
 
 
@@ -154,9 +154,10 @@ def kept_in(home: str, tree: str) -> str:
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     """Return the nearest registered folder and its record.
 
-    Without one, return the main checkout of a linked worktree or else `root`, and {}. HIVEPIPE_HOME
-    is ignored. The search goes from `root` up to the top of its worktree, then through the main
-    checkout and the folders above it, and last through the folders above the worktree.
+    If there is none, return the main checkout of a linked worktree, else `root`, and {}.
+    HIVEPIPE_HOME is ignored. The search goes from `root` up to the top of its worktree, then
+    through the main checkout and the folders above it, and last through the folders above the
+    worktree.
     """
     top, main = _linked_worktree(root)
     for folder in (*_up(root, top), *_up(main), *_up(top)):
@@ -213,7 +214,7 @@ def parse_record(text: str) -> dict[str, str]:
 
 
 def record_path(path: str) -> str:
-    """Return the path of the record of this real path."""
+    """Return the path of the registration record of a folder, given by its real path."""
     return f"{state_folder()}/projects/{short_hash(path)}"
 
 
@@ -256,7 +257,7 @@ def user_folder() -> str:
 
 
 def runtime_folder(home: str) -> str:
-    """Return the folder of a home's sockets and locks; short, as socket paths are limited."""
+    """Return the folder of a home's sockets and locks, which is short: socket paths are limited."""
     base = variable("XDG_RUNTIME_DIR") or ""
     if base.startswith("/") and len(base) <= LONGEST_RUNTIME_DIR:
         return f"{base}/hivepipe/{short_hash(home)}"
@@ -264,7 +265,7 @@ def runtime_folder(home: str) -> str:
 
 
 def spare_runtime_folder(home: str) -> str:
-    """Return the folder to use without XDG_RUNTIME_DIR: in /tmp if possible."""
+    """Return the runtime folder to use without XDG_RUNTIME_DIR, in /tmp if possible."""
     base = f"/tmp/hivepipe-{posix.geteuid()}"
     is_taken = posix.access(base, posix.F_OK, follow_symlinks=False)
     if not (is_private_folder(base) if is_taken else posix.access("/tmp", posix.W_OK)):
@@ -273,7 +274,7 @@ def spare_runtime_folder(home: str) -> str:
 
 
 def spare_folders(home: str, runtime: str) -> tuple[str, str]:
-    """Return the folders that take events if the home cannot, in order of preference."""
+    """Return the folders that store events if the home cannot be written, preferred one first."""
     return runtime, f"/dev/shm/hivepipe-{posix.geteuid()}/{short_hash(home)}"
 
 
@@ -288,7 +289,7 @@ def is_private_folder(path: str) -> bool:
 
 
 def owner_over_root(path: str) -> int:
-    """Return the owner of a folder or its nearest existing parent; 0 unless we run as root."""
+    """Return the uid that owns a folder or its nearest existing parent, or 0 if not run as root."""
     if posix.geteuid():
         return 0
     while path:
@@ -391,7 +392,7 @@ def lua_text(path: str) -> str:
 
 
 def open_or_make(path: str, flags: int) -> int:
-    """Open a file of ours; create the file (mode 0600) and its folder if they are missing."""
+    """Open a file of hivepipe. Create the file (mode 0600) and its folder if they are missing."""
     # O_NONBLOCK: a named pipe in place of the file must not block the hook.
     flags |= posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:
@@ -402,7 +403,7 @@ def open_or_make(path: str, flags: int) -> int:
 
 
 def write_small(path: str, text: str) -> None:
-    """Replace a small file atomically (mode 0600); readers see the old text or the new one."""
+    """Replace a small file (mode 0600) atomically. Readers see the old text or the new one."""
     temporary = f"{path}.{posix.getpid()}.tmp"
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(temporary, flags, 0o600)

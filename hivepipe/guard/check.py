@@ -21,7 +21,10 @@ MODES = ("off", "tasks", "all")
 
 
 def check(watch: Watch, note_result: str) -> Verdict | None:
-    """Return the verdict on an event, or None. `note_result` lists the last calls."""
+    """Return the verdict on an event, or None.
+
+    `note_result` lists the conversation's last calls.
+    """
     event = watch.event
     if event.calls:
         return None if mode_of(watch) == "off" else _judged(note_result)
@@ -76,9 +79,9 @@ def denies(watch: Watch, verdict: Verdict) -> bool:
 
 
 def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
-    """Return the note that stores a verdict in Redis.
+    """Return the note (a Lua script and its arguments) that stores a verdict in Redis.
 
-    Its result is "1" if the verdict must be shown.
+    Redis returns "1" if the verdict must be shown.
     """
     subject = "" if verdict.deny else verdict.subject  # a denial is shown each time
     return VERDICT_SCRIPT, [*watch.keys, watch.id, "1" if denied else "0", subject]
@@ -99,7 +102,7 @@ def last_calls(entries: list[str]) -> list[Call]:
 
 
 def _shared_disk(watch: Watch) -> "SharedDisk | None":
-    """Return the shared disk, or None if no root is set or the session has no profile."""
+    """Return the shared disk, or None if none is configured or the session has no profile."""
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or not watch.profile:
         return None
@@ -130,9 +133,10 @@ def limits() -> Limits:
 
 
 def guard_mode(home: str) -> str:
-    """Return off, tasks or all: from `hivepipe guard mode`, else from the settings.
+    """Return the mode (off, tasks or all) from `hivepipe guard mode`, else from the settings.
 
-    The command comes first, because the environment of a running Claude Code cannot be changed.
+    The command takes precedence, because the environment of a running Claude Code cannot be
+    changed.
     """
     for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
         if mode in MODES:
@@ -141,23 +145,23 @@ def guard_mode(home: str) -> str:
 
 
 def mode_of(watch: Watch) -> str:
-    """Return the guard's mode for an event; it is looked up once per event."""
+    """Return the guard's mode for an event. The mode is looked up once per event."""
     watch.mode = watch.mode or guard_mode(watch.home)
     return watch.mode
 
 
 def silence_path(home: str) -> str:
-    """Return the file that exists while the shared disk does not answer."""
+    """Return the path of the file that exists while the shared disk does not answer."""
     return f"{home}/shared-root-silent"
 
 
 def mode_path(home: str) -> str:
-    """Return the file of `hivepipe guard mode`; it takes precedence, also in open sessions."""
+    """Return the path of the file that stores the mode set by `hivepipe guard mode`."""
     return f"{home}/guard-mode"
 
 
 def cancellation(home: str, task: str) -> str | None:
-    """Return time and reason of a task's cancellation, or None.
+    """Return time and reason of a task's cancellation, or None if the task is not cancelled.
 
     They are in a file, which can be read without Redis.
     """

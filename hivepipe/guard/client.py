@@ -1,7 +1,7 @@
-"""Record each tool call in Redis, and return the list of calls to judge it by.
+"""Record each tool call in Redis, and return the last calls, by which the guard judges it.
 
-One script, run in the same step as the enqueue, keeps the last calls of each conversation and the
-totals of each session. Parallel calls are counted exactly: Redis runs one script at a time, and
+A Lua script, run in the same step as the enqueue, stores the last calls of each conversation and
+the totals of each session. Parallel calls are counted exactly: Redis runs one script at a time, and
 each call is judged by the list at its arrival.
 
     hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; expires in a week
@@ -10,8 +10,8 @@ each call is judged by the list at its arrival.
     hivepipe:activity:<session>             hash   totals, last activity: hivepipe.queue.activity
     hivepipe:active                         set    sessions with activity that is not yet stored
 
-A duplicate event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
-On the hook path; the rules are imported before a call only.
+A duplicate event has a known id, and changes nothing. Ids, arguments and results are kept as
+hashes. On the hook path; the rules are imported before a call only.
 """
 
 import posix
@@ -80,7 +80,7 @@ class Watch:
     )
 
     def __init__(self, event: Event, context: Context, home: str, kind: str = OTHER) -> None:
-        """`context.own_session` must be known; `kind` is the kind of a call that is to run."""
+        """`context.own_session` must be set. `kind` is the kind of a call that is about to run."""
         self.event = event
         self.home = home
         self.session = context.own_session
@@ -104,7 +104,7 @@ class Watch:
     def may_be_answered(self, note_result: str = "") -> bool:
         """Tell whether this event may get an answer; `hivepipe.guard.check` decides.
 
-        `note_result`: the result of the note's script.
+        `note_result` is the result of the script of `note`.
         """
         if self.event.calls:
             return bool(note_result)  # Claude Code refused a call of the batch
@@ -122,7 +122,10 @@ class Watch:
         return [self.calls_key, f"hivepipe:activity:{self.session}", self.session]
 
     def batch_ids(self) -> "list[tuple[str, bool]]":
-        """Return the calls of a batch: their ids in the list, and whether each was not run."""
+        """Return (id, was not run) for each call of a batch.
+
+        The ids have the form that the list of calls uses.
+        """
         return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 
     def note(self) -> Note:
@@ -153,7 +156,7 @@ class Watch:
 
 
 def record_elsewhere(runtime: str) -> None:
-    """Tell the intake that another process has sent a note (hivepipe.guard.listed_calls)."""
+    """Tell the process `intake` that this process has sent a note (hivepipe.guard.listed_calls)."""
     try:
         posix.unlink(f"{runtime}/{LISTED}")
     except OSError:  # usually there is no mark
@@ -174,7 +177,7 @@ def _pattern(tool: str, arguments: Fields, event: Event) -> str:
 
 
 def _outcome(call: "BatchCall", event: Event) -> str:
-    """Return a call of a batch in the form that the guard's script reads."""
+    """Return the result of a call of a batch, in the form that the guard's script reads."""
     pattern = _pattern(call.tool, call.tool_input, event) if call.was_not_run else "0"
     result = _hash_of(call.answer, event)
     return f"{_hash(call.id)} {pattern} {result} {int(call.was_not_run)}"

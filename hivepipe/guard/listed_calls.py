@@ -1,9 +1,9 @@
 """The last calls of each conversation as Redis last listed them, for the process `intake`.
 
-With them the intake judges a call without a round trip, before Redis has counted it. Redis returns
-the list with each note that the intake sends, so the list is current as of the last note. If
-another process sends a note, it removes the mark. The lists then count as unknown until Redis
-returns them again.
+With these lists the intake judges a call without a round trip, before Redis has counted the call. A
+note is the script that records an event in Redis. Redis returns the conversation's list with each
+note that the intake sends, so the list is current as of the last note. Another process that sends a
+note removes the mark. All lists then count as unknown until Redis returns them again.
 
     <runtime folder>/calls-listed    the mark
 """
@@ -22,7 +22,7 @@ LIST_SCRIPT = f"local SEPARATOR = '{SEPARATOR}'\n" + lua_text("guard/lua/list_ca
 
 
 class ListedCalls:
-    """The lists of some conversations; all are dropped when there are too many."""
+    """The lists of calls of some conversations. All lists are dropped when there are too many."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -35,7 +35,7 @@ class ListedCalls:
         return script + LIST_SCRIPT, arguments
 
     def remember(self, watch: Watch, result: str) -> str:
-        """Store the task and the list from a note's result; return the result without them.
+        """Store the task and the list that a note's result contains. Return the rest of the result.
 
         If Redis did not execute the note, the conversation's list is dropped.
         """
@@ -56,14 +56,17 @@ class ListedCalls:
         self._known.clear()
 
     def up_to(self, watch: Watch) -> str:
-        """Return the calls with this new one, as Redis would list them, or "" if unknown."""
+        """Return the listed calls and, last, the event's new call, or "" if the list is unknown."""
         known = self._of(watch)
         if known is None or any(call.startswith(watch.id) for call in known):
             return ""
         return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
 
     def has_results_of_all(self, watch: Watch) -> bool:
-        """Tell whether the list has a result for each call of a batch; a refused call has none."""
+        """Tell whether the list has a result for each call of a batch.
+
+        Refused calls need no result.
+        """
         known = self._of(watch)
         if known is None:
             return False

@@ -54,7 +54,7 @@ EXPLANATIONS = {
 
 
 def reason(verdict: Verdict, tool: str, task: str) -> str:
-    """Return the reason of a denial for the agent; it names no command that lifts the denial."""
+    """Return the reason of a denial, as text for the agent. No command that lifts it is named."""
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "
@@ -70,7 +70,7 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
 
 
 def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
-    """Return the text of a warning, and what follows if the calls continue."""
+    """Return the text of a warning, which says what follows if the calls continue."""
     if verdict.rule == rules.SHARED_DISK:
         return (
             f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. "

@@ -1,6 +1,6 @@
 """Apply the guard's rules to recorded events of a session, without Redis.
 
-`Memory` implements the two scripts; a test compares both with the same events.
+`Memory` replaces the guard's two Lua scripts. A test compares both with the same events.
 """
 
 import json
@@ -174,7 +174,7 @@ class Memory:
 
 
 def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
-    """Yield the events of a file: hook inputs, one per line, or a transcript."""
+    """Yield the events of a file, which has one hook input per line or is a transcript."""
     called: dict[str, Fields] = {}
     for number, raw in enumerate(lines, 1):
         fields = read_line(raw)

@@ -1,6 +1,7 @@
-"""The rules: from the last calls of a conversation to a verdict. Pure functions.
+"""The rules compute a verdict from the last calls of a conversation. All functions are pure.
 
-A call is a repetition if tool and arguments are the same and nothing has changed since:
+A call is a repetition if it has the tool and arguments of an earlier call, and nothing has changed
+since then:
 
     its result differs from the previous one of that call   progress: its count is reset
     an edit tool changed a file                             the counts of all other calls are reset
@@ -49,7 +50,7 @@ class Call:
 
 
 class Limits:
-    """The limits of the rules: the settings, or the defaults."""
+    """The limits of the rules, from the settings or the defaults."""
 
     def __init__(
         self,
@@ -77,12 +78,15 @@ class Limits:
 
 
 class Verdict:
-    """The result of a rule for a call; each `subject` gets one warning."""
+    """The result of a rule for a call.
+
+    Repeated warnings about one `subject` are shown less often.
+    """
 
     __slots__ = ("count", "deny", "rule", "subject")
 
     def __init__(self, rule: str, count: int, deny: bool, subject: str) -> None:
-        """Set the values; a verdict that does not deny is a warning."""
+        """Set the values. A verdict that does not deny is a warning."""
         self.rule = rule
         self.count = count
         self.deny = deny
@@ -206,7 +210,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Return a verdict or None; waiting tools get a warning at the count that denies others."""
+    """Return a verdict or None. A waiting tool gets a warning at the count that denies others."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):
@@ -215,7 +219,7 @@ def _verdict(
 
 
 def _counts(text: str | None, name: str) -> tuple[int, ...]:
-    """Parse as many positive counts as the default has; any other text gives the default."""
+    """Parse as many positive counts as the default of `name` has. Return the default otherwise."""
     default = tuple(map(int, DEFAULTS[name].split()))
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)

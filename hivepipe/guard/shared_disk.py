@@ -3,9 +3,9 @@
 That folder is made when a write into its category is judged for the first time.
 
 The rule applies if HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID are set. Reading is not restricted.
-Paths are resolved as the kernel would. If the disk does not answer, they are compared as text. A
-system call on a hung mount would block the hook, and no timer could end it. Imported on the hook
-path if a shared root is set.
+Paths are resolved as by the kernel. If the disk does not answer, paths are compared as text,
+because a system call on a hung mount would block the hook, and no timer could end it. Imported on
+the hook path if a shared root is set.
 """
 
 import posix
@@ -26,7 +26,7 @@ class SharedDisk:
     """The disk with the rights of one profile."""
 
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
-        """Set the rights; `is_silent` means that the disk did not answer at the last check."""
+        """Set the rights. `is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)

@@ -16,7 +16,7 @@ _LOOK = "import posix, sys; posix.stat(sys.argv[1])"
 
 
 def check_shared_root(home: str) -> None:
-    """Write or remove the file whose presence keeps hooks from resolving paths on the disk.
+    """Write or remove the file that tells hooks not to resolve paths on the shared disk.
 
     Raise OSError on failure.
     """
@@ -28,7 +28,7 @@ def check_shared_root(home: str) -> None:
 
 
 def _answers(root: str) -> bool:
-    """Tell whether the disk answers in time; do not wait for a hung process."""
+    """Tell whether the disk answers in time. A process that hangs is not waited for."""
     command = [sys.executable, "-I", "-S", "-c", _LOOK, root]
     nowhere = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
     child = os.posix_spawn(command[0], command, {}, file_actions=nowhere)

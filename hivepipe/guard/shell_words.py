@@ -1,4 +1,4 @@
-"""Tokenizer of shell commands: quotes, operators, here-documents, ends of simple commands.
+"""Split shell commands into words and operators, with quotes and here-documents.
 
 Imported on the hook path if a shared root is set.
 """
@@ -17,7 +17,10 @@ class Word:
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """Quotes are removed; `inner` holds the command substitutions in the word."""
+        """`text` is the word without quotes.
+
+        `inner` lists the command substitutions in the word.
+        """
         self.text = text
         self.literal = literal
         self.inner = inner
@@ -75,7 +78,7 @@ def _tokens(command: str) -> "Iterator[Word | str | None]":
 
 
 def _word(command: str, at: int) -> tuple[Word, int]:
-    """Read one word; return it and the position after it."""
+    """Read one word; return the word and the position after it."""
     text = ""
     literal = True
     quote = ""
@@ -112,7 +115,7 @@ def _word(command: str, at: int) -> tuple[Word, int]:
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:
-    """Return the command in $( or ` that begins here, or [] for a variable, and its end."""
+    """Return the command in the $( or ` at `at` ([] for a variable), and the position after it."""
     if command[at] == "`":
         end = command.find("`", at + 1)
         end = end if end >= 0 else len(command)

@@ -35,7 +35,7 @@ _READING = (
 
 
 class Writes:
-    """The paths that a command writes; `is_readable` is False if there may be others."""
+    """The paths that a command writes. `is_readable` is False if it may write other paths, too."""
 
     __slots__ = ("is_readable", "paths")
 
@@ -75,7 +75,7 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
 
 
 def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
-    """Add the writes of a nested command; "" stands for an unknown command."""
+    """Add the writes of a nested command. "" stands for an unknown command."""
     if not command or depth == _DEEPEST:
         found.is_readable = False
         return
@@ -136,7 +136,7 @@ def _in_place(options: list[str]) -> bool:
 
 
 def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: int) -> list[Word]:
-    """Return the start points of a `find -delete`; commands of -exec are added separately."""
+    """Return the start points of a `find -delete`. Add the writes of commands after -exec."""
     texts = [word.text for word in arguments]
     for at, text in enumerate(texts):
         if text in ("-exec", "-execdir", "-ok", "-okdir"):

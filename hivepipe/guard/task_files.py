@@ -1,6 +1,6 @@
 """Tasks of sessions, for hooks: files in the home, each written atomically.
 
-tasks/cancelled/<task>      time, then the reason: every tool call of its sessions is denied
+tasks/cancelled/<task>      time and reason; every tool call of the task's sessions is denied
 tasks/sessions/<session>    the session's task
 """
 
@@ -13,7 +13,7 @@ from hivepipe.home import make_folders, read_small, write_small
 
 
 def cancel(home: str, task: str, time: str, reason: str) -> None:
-    """Deny every tool call of the task's sessions from now on; raise OSError on failure."""
+    """Deny every tool call of the task's sessions from now on. Raise OSError on failure."""
     _write(cancellation_path(home, task), f"{time}\n{reason}\n" if reason else f"{time}\n")
 
 

@@ -1,4 +1,4 @@
-"""Dead process detection for instances: a process is reported dead only if that is certain.
+"""Detect that the process of an instance is dead. It is reported dead only if that is certain.
 
 A pid identifies a process only together with its start time, in one pid namespace of one boot of
 one machine.
@@ -17,7 +17,7 @@ _DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap 
 
 
 class Liveness(NamedTuple):
-    """`lives` is None if the state is unknown; `reason` says why the process is dead."""
+    """Whether a process lives. `lives` is None if unknown; `reason` says why it is dead."""
 
     lives: bool | None
     reason: str = ""
@@ -42,10 +42,11 @@ def liveness_of(
 def liveness_on(
     machine: tuple[str, str, str], pid: int, started: str, here: tuple[str, str, str]
 ) -> Liveness:
-    """Return whether a process of a machine (host, boot, pid namespace) lives; "" is unknown.
+    """Return whether a process of a machine lives. A machine is (host, boot, pid namespace).
 
-    The same boot and pid namespace under another host name is this machine, renamed. The boot alone
-    does not suffice, because the machine's containers share it.
+    A part that is "" is unknown. If boot and pid namespace are equal and only the host name
+    differs, the machine was renamed. An equal boot alone does not suffice, because the containers
+    of a machine share it.
     """
     host, boot, pid_space = machine
     was_renamed = boot and pid_space and (boot, pid_space) == here[1:]
@@ -59,7 +60,7 @@ def liveness_on(
 
 
 def lives(pid: int, started: str) -> bool:
-    """Tell whether the process lives; `started` is its start time in the kernel, or ""."""
+    """Tell whether the process lives. `started` is its start time in the kernel, or ""."""
     if pid <= 0 or not process_exists(pid):
         return False
     state, now = _state_and_start(pid)

@@ -1,7 +1,7 @@
-"""The format of a hook's answer: one JSON object as Claude Code defines it.
+"""The format of a hook's answer, one JSON object that Claude Code defines.
 
-An answer never says "allow": that would answer a permission prompt for the user. On the hook path,
-loaded when there is an answer.
+An answer never says "allow", because that would answer a permission prompt for the user. On the
+hook path, loaded when there is an answer.
 """
 
 from hivepipe.events.job_plan import dumps
@@ -10,7 +10,7 @@ MOST_CHARS = 10_000  # Claude Code truncates longer texts
 
 
 def denial(reason: str) -> bytes:
-    """Return the answer that denies a tool call; for PreToolUse only."""
+    """Return the answer that denies a tool call. Only PreToolUse may give it."""
     decision = {"permissionDecision": "deny", "permissionDecisionReason": reason[:MOST_CHARS]}
     return _line(_specific("PreToolUse", decision))
 

@@ -1,10 +1,10 @@
-"""Starts the stack when Redis does not answer: one hook does it, with a delay between starts.
+"""Start the stack when Redis does not answer. Only one hook does it, with a delay between starts.
 
     <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 
-When this time has passed, a hook that gets the lock moves the time 10 s ahead and starts the stack.
-After a failure the starter writes longer delays (hivepipe.stack.starter). On the hook path, loaded
-only when Redis is absent.
+When the time in the file has passed, a hook that gets the lock moves the time 10 s ahead and starts
+the stack. After a failed start the process hivepipe.stack.starter writes a longer delay. On the
+hook path, loaded only when Redis is absent.
 """
 
 import posix
@@ -29,7 +29,7 @@ _MODULE = "hivepipe.stack.starter"
 
 
 def start_stack(place: Place) -> None:
-    """Start the stack of this home in the background, if that is enabled and due."""
+    """Start the stack of this home in the background, if automatic start is enabled and due."""
     if place.state != "on" or not place.python or not _is_wanted():
         return
     path = _path(place)
@@ -57,7 +57,7 @@ def _is_wanted() -> bool:
 
 
 def _path(place: Place) -> str:
-    """Make the private folder of the file; return the path of the file, or "" on failure."""
+    """Return the path of the file `starting`, after making its folder, or "" on failure."""
     for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
             make_private_folder(folder)
@@ -70,7 +70,7 @@ def _path(place: Place) -> str:
 def _is_due(text: str) -> bool:
     """Tell whether a start is due.
 
-    A time that is further ahead than the longest delay counts as due: a clock was wrong.
+    A time further ahead than the longest delay counts as due, because the clock was wrong then.
     """
     try:
         wait = float(text.split(" ", 1)[0]) - time.time()
@@ -80,7 +80,7 @@ def _is_due(text: str) -> bool:
 
 
 def _wins(path: str) -> bool:
-    """Move the time ahead under the lock; return True in only one of many concurrent hooks."""
+    """Move the time ahead under the lock. Return True in only one of many concurrent hooks."""
     descriptor = open_or_make(path, posix.O_RDWR)
     try:
         posix.lockf(descriptor, posix.F_TLOCK, 0)
@@ -99,7 +99,7 @@ def _wins(path: str) -> bool:
 
 
 def _become_starter(place: Place, path: str) -> None:
-    """Detach from the hook and execute the starter.
+    """Detach from the hook and execute the process that starts the stack.
 
     All descriptors are closed, because the hook's caller waits until its pipes are closed.
     """

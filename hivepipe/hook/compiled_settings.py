@@ -3,8 +3,8 @@
     {"v": 1, "values": {"HIVEPIPE_...": "text"}, "context": [...],
      "asked": {"<project>": {"values": {...}, "context": [...]}}}
 
-`asked` holds the settings that a project's repository asks for and its user trusted; they apply
-where the user's own settings have no value. On the hook path, loaded if settings exist.
+`asked` has the settings that a project's repository requests and the user trusted. They apply where
+the user's own settings have no value. On the hook path, loaded if settings exist.
 """
 
 import posix
@@ -23,7 +23,7 @@ _last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # what it depends on, 
 def compiled_settings(path: str, project: str) -> Found:
     """Return the values for the sessions of a project, and its keyword rules.
 
-    Both are empty if the file is missing. The file is read again when it was replaced.
+    Values and rules are empty if the file is missing. The file is read again when it was replaced.
     """
     global _last
     try:

@@ -1,7 +1,8 @@
 """Turn raw events in a spool into spool files: `python -I -m hivepipe.hook.convert_spool FILE...`.
 
 Each event is processed as its hook would have done without Redis: the same jobs get the same ids.
-So an event counts once even if it is converted twice, or if an intake took it and was then killed.
+So an event counts once, even if it is converted twice, or if the process `intake` took it and was
+then killed.
 """
 
 import errno
@@ -62,7 +63,7 @@ def _convert(path: Path) -> None:
 
 
 def _take_in(path: Path, frame: Frame) -> None:
-    """Write the spool file, after removing an incomplete one that a killed converter left."""
+    """Write the spool file. Before, remove an incomplete file that a killed converter left."""
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     frame.act_as_sender()

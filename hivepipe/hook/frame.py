@@ -1,4 +1,4 @@
-"""Read a frame: one event that the native hook sends to the intake or writes to the spool.
+"""Read a frame: one event as the native hook sends it to the intake or writes it to the spool.
 
     HPv1    4 bytes
     head    its size: 4 bytes, little endian
@@ -72,7 +72,7 @@ class Frame:
         self.arguments = words[1:]
 
     def act_as_sender(self) -> None:
-        """Use environment, arguments and folder of the sender until the next frame is used."""
+        """Adopt environment, arguments and folder of the sender, until the next frame is used."""
         sender.use(self.sender)
         sys.argv = ["hook", *self.arguments]
         settings.use({})

@@ -1,6 +1,7 @@
 """The context of a session at its start, and the variables for its shell commands.
 
-The writer stores the parts as files, so that no hook opens the database:
+The context consists of parts. The writer stores the parts as files, so that no hook opens the
+database:
 
     <home>/context/project-<hash>.txt   the user's notes
                    left-<hash>-<n>.txt  a task without a session, the last changed one first
@@ -10,9 +11,9 @@ The writer stores the parts as files, so that no hook opens the database:
                    profile-<id>.txt     the profile's identity
                    lead-<id>-<hash>.txt the work of the other agents in the swarm
 
-A part `left` or `last` begins with the id of its subject. A session skips the part about itself, so
-there are two of each. Outdated parts are delivered as they are. On the hook path, at SessionStart
-only.
+A part `left` or `last` begins with the id of the task or session that it is about. A session skips
+the part about itself, so two parts of each kind are stored. Outdated parts are delivered as they
+are. On the hook path, at SessionStart only.
 """
 
 import posix
@@ -71,7 +72,7 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
 
 
 def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
-    """Return the name of a part about a project: its notes, or a part of another `kind`.
+    """Return the name of a briefing part about a project: its notes, or a part of another `kind`.
 
     `number` distinguishes several parts of one kind.
     """
@@ -80,7 +81,7 @@ def project_part(project: str, kind: str = "project", number: int | None = None)
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the text of the first part that is not about `own`, the id of a task or session."""
+    """Return the first part that is not about `own`, the id of the session or its task."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"
@@ -91,7 +92,7 @@ def _of_another(place: Place, kind: str, own: str) -> str:
 
 
 def lead_part(profile: str, swarm: str) -> str:
-    """Return the name of the part on the other agents in a swarm, for its lead."""
+    """Return the name of the briefing part for a lead, about the other agents in the swarm."""
     return f"lead-{profile}-{short_hash(swarm)}"
 
 
@@ -101,16 +102,19 @@ def part_path(home: str, part: str) -> str:
 
 
 def read_part(home: str, part: str) -> str:
-    """Return the text of a part, or ""."""
+    """Return the text of a part of the briefing, or ""."""
     return read_small(part_path(home, part), PART_BYTES).strip()
 
 
 def export_names(context: Context, task: str, session_id: str) -> None:
-    """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
+    """Write the ids of session, instance, profile and task into CLAUDE_ENV_FILE.
+
+    The session's shell commands source this file.
 
     HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
-    same task and profile. `session_id` is the one in the event. In 2.1.197 and some later versions,
-    a fork starts with the id of its parent session, while its shells have the right id.
+    same task and profile. `session_id` is the id in the event. In Claude Code 2.1.197 and some
+    later versions, a fork starts with the id of its parent session, while its shells have the right
+    id.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
     if not path:

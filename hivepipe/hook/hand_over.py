@@ -39,9 +39,8 @@ def hand_over(
     """Push the messages, or write them to the spool.
 
     `began_ns` is the start of the hook on the monotonic clock; with 0, its duration is not counted.
-    Return two texts, each "" if there is none: the spool file that the direct path must apply, and
-    the result of the note's script. Raise OSError if neither Redis nor the disk accepts the
-    messages.
+    Return the spool file that the direct path must apply, and the result of the note's script.
+    Either is "" if there is none. Raise OSError if neither Redis nor the disk accepts the messages.
     """
     if sender.is_gone():
         _keep(place, event_time_ns, messages, note)
@@ -64,7 +63,7 @@ def _push_or_keep(
     note: tuple[str, list[str]] | None,
     began_ns: int,
 ) -> str:
-    """Push the messages; keep what Redis refuses. Return the result of the note's script, or ""."""
+    """Push the messages. Keep on disk what Redis refuses. Return the result of the note, or ""."""
     from hivepipe.queue.client import RefusedError
 
     waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
@@ -84,13 +83,16 @@ def _push_or_keep(
 
 
 def _time_of(name: str, began_ns: int) -> str:
-    """Return the event's name and a histogram bucket n: the duration is below 2 ** (n / 4) us."""
+    """Return the event's name and the histogram bucket n of the hook's duration.
+
+    Bucket n has durations below 2 ** (n / 4) us.
+    """
     us = (monotonic_ns() - began_ns) // 1000
     return f"{name} {(us**4).bit_length()}"
 
 
 def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
-    """Push a note, or keep it on disk; return the result of its script, or "" if it was kept."""
+    """Push a note, or keep it on disk. Return the result of its script, or "" if it was kept."""
     from hivepipe.queue.client import RefusedError
 
     try:
@@ -107,7 +109,7 @@ def _push(
     note: tuple[str, list[str]] | None,
     time: str,
 ) -> str:
-    """Push messages, note and the hook's time to Redis; return the result of the note's script.
+    """Push messages, note and the hook's duration to Redis; return the result of the note.
 
     Raise RefusedError on failure.
     """
@@ -121,13 +123,13 @@ def _push(
 def _end_ms(place: home.Place) -> str:
     """Return the time (ms) after which no hook waits for a reply, or "" if Redis has a TCP port.
 
-    Such a Redis may run on another machine, whose clock may differ.
+    A Redis with a TCP port may run on another machine, whose clock may differ.
     """
     return str(time_ns() // 1_000_000 + WAITED_MS) if place.socket.startswith("/") else ""
 
 
 def _notes_wait(place: home.Place) -> bool:
-    """Tell whether notes wait on disk; these must be counted before a batch is judged."""
+    """Tell whether notes wait on disk. They must be counted before the guard judges a batch."""
     for folder in (place.home, place.runtime):
         try:
             names = posix.listdir(folder)
@@ -164,7 +166,7 @@ def _keep(
 
 
 def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: int) -> None:
-    """Start the stack if Redis is absent, else log the refusal; the event is already spooled."""
+    """Start the stack if Redis is absent, else log the refusal. The event is already spooled."""
     if not refused.is_absent:
         from hivepipe.files.hook_log import log_line
 
@@ -202,9 +204,9 @@ def apply_and_end(name: str, place: home.Place, path: str) -> None:
 
 
 def _apply_directly(name: str, place: home.Place, path: str) -> None:
-    """Start a process that applies this spool file, and wait for it; on failure the file stays.
+    """Start a process that applies this spool file, and wait for it. On failure the file stays.
 
-    The answer must have been written: the process inherits no descriptor of the hook.
+    The answer must be written before, because the process inherits no descriptor of the hook.
     """
     signal(SIGALRM, lambda *_signal: posix._exit(0))
     setitimer(ITIMER_REAL, DIRECT_SECS)

@@ -1,4 +1,6 @@
-"""Copies of identity files, taken at each change, so that a late worker misses no version.
+"""Copies of a profile's identity files.
+
+A copy is taken at each change, so that no version is missed even if the worker is late.
 
     <home>/identity/<event time>_<pid>_<name>    0600; read by sync_identity, removed later
 
@@ -39,7 +41,7 @@ def _name(path: str, time_ns: int) -> str:
 
 
 def read_regular(path: str) -> bytes | None:
-    """Return the bytes of a regular file of at most 256 kB, or None; follow no link."""
+    """Return the bytes of a regular file of at most 256 kB, or None. Links are not followed."""
     flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:
         descriptor = posix.open(path, flags)

@@ -1,9 +1,9 @@
 """Identify the Claude Code process of a hook, and its session.
 
 Hooks have no terminal. Claude Code is the hook's parent. If the parent is a shell, Claude Code is
-the first `claude`, `node` or other host above the shell. Without one, it is the first process that
-is not a shell. If Claude Code was killed, the hook's own process is used: it ends at once, and so
-does the instance. `instances/<key>` stores it:
+the first `claude`, `node` or other host above the shell. If there is none, Claude Code is the first
+process above that is not a shell. If Claude Code was killed, the hook's own process takes its
+place, which ends at once, and with it the instance. `instances/<key>` stores the instance:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance
@@ -11,8 +11,8 @@ does the instance. `instances/<key>` stores it:
     ended=1              that session has ended for this instance; the next event reopens it
     end
 
-`instances/<key>.settings` records that hooks of Claude Code's settings ran for it, not only the
-plugin's hooks.
+`instances/<key>.settings` records that hooks of Claude Code's settings ran for the instance, not
+only the plugin's hooks.
 
 On the hook path.
 """
@@ -38,7 +38,10 @@ _STEPS = 4
 
 
 def this_machine() -> tuple[str, str, str]:
-    """Return host, boot and pid namespace, which qualify a pid; unknown parts are "" (macOS)."""
+    """Return host, boot and pid namespace, in which a pid is unique.
+
+    Unknown parts are "" (macOS).
+    """
     try:
         pid_space = posix.readlink("/proc/self/ns/pid")
     except OSError:
@@ -48,14 +51,14 @@ def this_machine() -> tuple[str, str, str]:
 
 
 class Instance:
-    """A running Claude Code process; `session` is "" if it has no marker."""
+    """A running Claude Code process. `session` is "" if no session is stored for it."""
 
     __slots__ = ("has_ended", "id", "key", "pid", "session", "started")
 
     def __init__(
         self, key: str, id: str, pid: int, started: str, session: str, has_ended: bool = False
     ) -> None:
-        """`started` is the kernel's start time of the process in clock ticks; empty on macOS.
+        """`started` is the kernel's start time of the process in clock ticks, or "" on macOS.
 
         `has_ended` is True if its session has ended for this instance.
         """
@@ -97,10 +100,10 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
 
 
 def had_no_session(event: Event, instance: Instance) -> bool:
-    """Tell whether this is a SessionEnd without a session: `claude plugin` fires only this event.
+    """Tell whether this is a SessionEnd without a session, as `claude plugin` fires it.
 
-    Its reason is `other`, and its transcript does not exist, unlike that of a session that began
-    before the hooks were installed.
+    The reason of the event is `other`, and its transcript does not exist. A session that began
+    before the hooks were installed does have a transcript.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False
@@ -142,7 +145,7 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
 
 
 def overwrite_small(path: str, text: str) -> None:
-    """Write a small file of ours in place, then cut off what remains of a longer old text.
+    """Write a small file of hivepipe in place, then cut off the rest of a longer old text.
 
     This takes a third of the time of a rename, because a rename makes ext4 write the file at once.
     Between the two steps a reader sees the whole new text and the end of the old one, so it must
@@ -160,8 +163,8 @@ def overwrite_small(path: str, text: str) -> None:
 def forget(home: str, instance: Instance, session: str) -> None:
     """Record that a session has ended for this instance; raise OSError on failure.
 
-    The other marker files are removed if they still name this session; `.active_session` is
-    removed with the last instance of the session.
+    The other marker files are removed if they still name this session. `.active_session` is removed
+    with the last instance of the session.
     """
     _mark_ended(home, instance, session)
     own = f"{home}/sessions/.session_{instance.pid}"
@@ -190,7 +193,7 @@ def _has_others(home: str, session: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Delete a file; usually it does not exist."""
+    """Delete a file, which usually does not exist."""
     try:
         posix.unlink(path)
     except OSError:
@@ -266,7 +269,7 @@ def _process(pid: int) -> tuple[str, int, str]:
 def own_start_ns() -> int:
     """Return the start of this process on the monotonic clock, computed from its CPU time.
 
-    A process that has just started has used a CPU or waited for one, and has done little else.
+    A process that has just started has spent its time using a CPU or waiting for one.
     """
     return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
 
@@ -290,7 +293,7 @@ def _start_epoch(started: str) -> int:
 def _boot_epoch() -> int:
     """Return the boot time of the machine in seconds since 1970, or 0.
 
-    In /proc/stat, one line per core precedes it, so up to 1 MB is read.
+    In /proc/stat, one line per core precedes the boot time, so up to 1 MB is read.
     """
     found = read_small("/proc/stat", 1 << 20).partition("\nbtime ")[2].split()
     return int(found[0]) if found else 0

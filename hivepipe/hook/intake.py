@@ -43,7 +43,7 @@ place_of_event: "home.Place | None" = None  # None until it is known
 
 
 def is_left_to_settings(name: str) -> bool:
-    """Tell whether this is the plugin's hook and hooks of the settings handle the event."""
+    """Tell whether this is a hook of the plugin, and a hook of the settings handles the event."""
     if not is_plugins():
         return False
     from hivepipe.hook.plugin import has_nothing_to_do
@@ -89,7 +89,7 @@ def take_in(
 
 
 class _Intake:
-    """One event, and what its answer depends on."""
+    """One event, with the data that its answer depends on."""
 
     __slots__ = ("context", "event", "exchange", "place", "recalled", "rules", "watch")
 
@@ -108,7 +108,7 @@ class _Intake:
         self.watch: Watch | None = None
 
     def answer_and_record(self, began_ns: int) -> Taken:
-        """Hand the event's jobs over; return the answer, which is sent earlier if it is known."""
+        """Hand the event's jobs over; return the answer. A known answer is sent before."""
         event, place, context, exchange = self.event, self.place, self.context, self.exchange
         is_answered = exchange is not None and exchange.is_answered
         instance = None
@@ -207,7 +207,7 @@ class _Intake:
         return NEUTRAL
 
     def _with_prompt(self, event: UserPromptSubmit) -> bytes:
-        """Return the context for a prompt: a cancelled task, texts by keyword, memories."""
+        """Return the text added to a prompt: a cancelled task, texts by keyword, memories."""
         texts, watch = [], self.watch
         if watch and watch.may_be_answered():
             from hivepipe.guard.check import check
@@ -245,7 +245,7 @@ def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
 
 
 def _is_wanted(place: home.Place) -> bool:
-    """Tell whether events are recorded here; CI and cloud environments need a setting for it."""
+    """Tell whether events are recorded here. In CI and the cloud, a setting must allow it."""
     if place.state == "off" or home.owner_over_root(place.home):
         return False
     is_requested = place.python or settings.environment("HIVEPIPE_HOME")
@@ -256,7 +256,7 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Return the answer when nothing is recorded: a message if root uses another user's home."""
+    """Return the answer when nothing is recorded, with a message if root uses another's home."""
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL

@@ -6,12 +6,12 @@
                                     no intake, unless the intake works again and removes the file
 
 `A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
-event to the spool, so nothing is lost if the intake fails. An event that arrives both ways counts
-once, by its ids (docs/architecture.md, "Late, double, lost"). An answer is sent as soon as it is
-known. Before the answer, the event is put into the spool (hivepipe.hook.slot); after it, the event
-is planned and handed over. The answer to a call that the guard judges is known when Redis has
-counted the call, or before. Events are processed one at a time, so that a session's events keep
-their order; each takes less than a millisecond.
+event to the spool, so nothing is lost if the intake fails. An event that arrives both ways has the
+same ids, so it counts once (docs/architecture.md, "Late, double, lost"). An answer is sent as soon
+as it is known. Before the answer, the event is put into the spool (hivepipe.hook.slot). After the
+answer, the event is planned and handed over. The answer to a call that the guard judges is known
+when Redis has counted the call, or before. Events are processed one at a time, so that a session's
+events keep their order. Each takes less than a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
 """
@@ -54,7 +54,7 @@ _DISK = "HIVEPIPE_SHARED_ROOT"
 
 
 class OutOfTimeError(Exception):
-    """An event took too long; its hook has written it to the spool."""
+    """An event took too long, so its hook has written it to the spool."""
 
 
 class Reader:
@@ -63,14 +63,14 @@ class Reader:
     __slots__ = ("connection", "data", "since", "size")
 
     def __init__(self, connection: int) -> None:
-        """`connection` is a descriptor; nothing was read from it yet."""
+        """`connection` is a descriptor from which nothing was read yet."""
         self.connection = connection
         self.data = b""
         self.size = 0
         self.since = time.monotonic()
 
     def is_whole(self) -> bool:
-        """Read once, when something has arrived; return True if the frame is complete.
+        """Read once, when bytes have arrived. Return True if the frame is complete.
 
         Raise OSError if the connection fails, ValueError if the bytes are not a frame.
         """
@@ -106,7 +106,7 @@ class Server:
     """The listening socket and the connections that are being read."""
 
     def __init__(self, path: str, folder: str) -> None:
-        """Listen; the socket of a killed process is replaced atomically."""
+        """Listen on the socket `path`. The socket of a killed process is replaced atomically."""
         self.slot = Slot(folder)
         self.listed = ListedCalls(f"{path.rpartition('/')[0]}/{LISTED}")
         self.listener = socket(AF_UNIX, SOCK_STREAM)
@@ -129,7 +129,7 @@ class Server:
     def serve(self) -> None:
         """Answer events until a signal, an upgrade or the death of the supervisor ends the process.
 
-        It also ends if its socket was removed; the supervisor starts another process then.
+        A removed socket also ends the process. The supervisor then starts a new process.
         """
         for number in (SIGHUP, SIGINT, SIGTERM):
             signal(number, self._end)
@@ -197,7 +197,7 @@ class Server:
 
 
 class Exchange:
-    """One event and its answer, which is sent once: when the event is spooled or in Redis."""
+    """One event and its answer, which is sent once the event is spooled or in Redis."""
 
     __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "listed", "slot")
 
@@ -214,7 +214,7 @@ class Exchange:
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
         """Put the event into the spool unless it is recorded elsewhere, then answer.
 
-        If it cannot be put into the spool, do nothing: `end` answers.
+        If the event cannot be put into the spool, do nothing, because `end` answers later.
         """
         if not is_recorded:
             self.is_kept = self.slot.keep(self.frame.sender.time_ns, self.data)
@@ -229,7 +229,7 @@ class Exchange:
     def end(self, taken: intake.Taken | None) -> None:
         """Remove the event from the spool, and answer if no answer was sent.
 
-        `taken` is None if the event could not be handed over; then it stays in the spool.
+        `taken` is None if the event could not be handed over. Then the event stays in the spool.
         """
         if taken is None:
             self.slot.leave()
@@ -254,7 +254,7 @@ def _may_be_answered(frame: Frame) -> bool:
 
 
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:
-    """Process one event and answer its hook; a hook that gets no answer spools the event."""
+    """Process one event and answer its hook. A hook that gets no answer spools the event."""
     if not may_be_answered:
         exchange.answer_early(intake.NEUTRAL)
     taken = _take_in(exchange)
@@ -323,7 +323,7 @@ _is_timed = False  # true while an event is processed
 
 
 def _out_of_time(*_signal: object) -> None:
-    """Stop the event; an alarm that arrives after the event's end does nothing."""
+    """Stop the current event. An alarm that arrives after the event's end does nothing."""
     if _is_timed:
         raise OutOfTimeError
 

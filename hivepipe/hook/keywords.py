@@ -11,7 +11,7 @@ MOST_CHARS = 9_500
 
 
 def keyword_texts(rules: object, prompt: str) -> str:
-    """Return the texts of the rules whose words the prompt contains; at most 9,500 characters."""
+    """Return the texts of rules with a keyword in the prompt, at most 9,500 characters."""
     flat = " ".join(prompt.lower().split())
     texts: list[str] = []
     for rule in rules if isinstance(rules, list) else ():

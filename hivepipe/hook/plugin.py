@@ -31,7 +31,7 @@ def _runs_by_settings(name: str) -> bool:
     """Tell whether hooks of the settings ran for this Claude Code and are still set for this event.
 
     Both are checked, because Claude Code may skip the project's settings (`--setting-sources`), and
-    they may have been edited.
+    the settings may have been edited.
     """
     project = settings.environment("CLAUDE_PROJECT_DIR")
     if not project:
@@ -77,7 +77,7 @@ def unfinished(place: Place) -> str:
 
 
 def _drop_old_events(place: Place) -> None:
-    """Delete spooled events older than 14 days: without the package, nothing applies them."""
+    """Delete spooled events older than 14 days. Without the package, nothing would apply them."""
     oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
     folder = f"{place.home}/spool"
     try:
@@ -97,7 +97,7 @@ def _drop_old_events(place: Place) -> None:
 def _command(is_copy: bool) -> str:
     """Return the command that completes the installation.
 
-    With `is_copy` it also installs the package, from the plugin's copy.
+    With `is_copy` the command also installs the package, from the plugin's copy.
     """
     if not is_copy:
         return "hivepipe init --user"

@@ -1,4 +1,4 @@
-"""The event of `hivepipe doctor --probe`: it passes through all stages without a session.
+"""Handle the event of `hivepipe doctor --probe`, which passes all stages without a session.
 
 Its one job only writes its own id into the database. `hivepipe.doctor.probing` gives each event a
 session id that begins with PROBE, and looks for the job's id.

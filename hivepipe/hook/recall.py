@@ -1,4 +1,4 @@
-"""Find the memories for a prompt: those that share the most significant words with it.
+"""Find the memories for a prompt that share the most significant words with the prompt.
 
     <home>/recall/<part>.txt      written by hivepipe.operations.recall; parts: all (the user's
                                   folders), swarm-<hash>, profile-<id>
@@ -66,7 +66,7 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
-    """Return at most five memories for a prompt, best first, that were not shown before.
+    """Return at most five memories for a prompt that were not shown before, best first.
 
     Raise ValueError if the files are invalid.
     """
@@ -77,7 +77,10 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
 def matching(
     home: str, swarm: str, profile: str, prompt: str, recalled: "set[str] | None" = None
 ) -> list[Memory]:
-    """Return at most five memories for a prompt, best first, without those in `recalled`."""
+    """Return at most five memories for a prompt, best first.
+
+    Memories in `recalled` are left out.
+    """
     words = words_of(prompt[:MOST_PROMPT_CHARS])
     found: list[Memory] = []
     for part in parts(swarm, profile):
@@ -114,7 +117,7 @@ def _matching(part: str, words: list[str]) -> list[Memory]:
 
 
 def _line(part: str, beginning: str) -> str:
-    """Return the rest of the line with this beginning, by binary search, or ""."""
+    """Find the line with this beginning by binary search; return the rest of it, or ""."""
     low, high = 0, len(part)
     while low < high:
         middle = (part.rfind("\n", low, (low + high) // 2) + 1) or low
@@ -156,13 +159,13 @@ def as_text(memories: list[Memory]) -> str:
 
 
 def parts(swarm: str, profile: str) -> list[str]:
-    """Return the names of the parts for a session: of the user, of its swarm, of its profile."""
+    """Return the names of a session's parts: that of the user, of its swarm, of its profile."""
     names = ["all", f"swarm-{short_hash(swarm)}"]
     return [*names, f"profile-{profile}"] if profile else names
 
 
 def part_path(home: str, part: str) -> str:
-    """Return the path of a part."""
+    """Return the path of a part's file."""
     return f"{home}/recall/{part}.txt"
 
 
@@ -195,7 +198,7 @@ def note_shown(home: str, context: Context) -> None:
 
 
 def forget_shown(home: str, session: str) -> None:
-    """Forget which memories were shown: at a start or compaction they leave the context.
+    """Forget which memories were shown. At a start or compaction they are no longer in the context.
 
     Also touch the `wanted` file, which makes workers keep the parts up to date.
     """

@@ -43,7 +43,7 @@ def _is_disabled() -> bool:
 
 
 def _answer_and_end(answer: bytes, name: str, direct: str) -> None:
-    """Write the answer and end at once: the normal interpreter exit costs another 1 ms."""
+    """Write the answer and end at once, because the normal interpreter exit costs another 1 ms."""
     try:
         _answer(answer)
         if direct:
@@ -62,9 +62,9 @@ def _answer(answer: bytes) -> None:
 
 
 def _read() -> stdin.Input:
-    """Read the event under its own deadline; the rest of the second remains for the other steps.
+    """Read the event under a deadline of its own. The rest of the second remains for other steps.
 
-    An extension of this deadline does not shorten the rest.
+    An extension of this deadline does not shorten the time for the other steps.
     """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
@@ -87,7 +87,7 @@ _gains = 0
 
 
 def _gains_time(secs: float, most_gains: int) -> bool:
-    """Extend the deadline if the time was spent waiting for a CPU; return whether it was extended.
+    """Extend the deadline if the hook waited for a CPU; return whether it was extended.
 
     A deadline is meant for operations that hang. Without the extension, a hook that gets no CPU
     time on an overloaded machine would lose its event.
@@ -105,9 +105,9 @@ def _gains_time(secs: float, most_gains: int) -> bool:
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Spool the event, log a line and end; if the disk hangs as well, only end.
+    """Spool the event, log a line and end the process. If the disk hangs, too, only end it.
 
-    An event spooled here is not counted as a call, and the guard does not see it.
+    The guard does not see an event that is spooled here, and does not count its call.
     """
     if _gains_time(HARD_STOP_SECS - STDIN_SECS, MOST_GAINS - 1):
         return
@@ -120,7 +120,7 @@ def _stop_hard(*_signal: object) -> None:
 
 
 def _keep_after(name: str, failure: str) -> None:
-    """Spool the event if it is not stored anywhere yet; count it as lost if that fails."""
+    """Spool the event if it is not stored yet. If that fails, count the event as lost."""
     if intake.keep is None:
         return _log_failure(name, failure)
     try:

@@ -1,11 +1,12 @@
-"""The event that the intake has accepted but not handed over, in one reused file.
+"""One reused file with the event that the intake has accepted but not yet handed over.
 
     <home>/intake.slot                    empty: no event is held
     <home>/spool/<event time>_<pid>.raw   the event, as a native hook without an intake writes it
 
 Writing to an open file and renaming it takes a sixth of the time of creating one. The intake holds
-a lock on the file, so that no other process converts it meanwhile (hivepipe.queue.raw_spool). The
-lock ends with the process; then the event is converted like any other.
+a lock on the file, so that no other process converts the event meanwhile
+(hivepipe.queue.raw_spool). The lock ends with the intake. After that, the event is converted like
+any other.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ class Slot:
         self._file = -1
 
     def keep(self, time_ns: int, frame: bytes) -> bool:
-        """Put a frame into the spool; return False if the disk refuses it."""
+        """Write a frame into the spool; return False if the disk refuses it."""
         try:
             # Without a link, the file was deleted by another process, with the previous event.
             if self._file < 0 or posix.fstat(self._file).st_nlink == 0:
@@ -40,7 +41,7 @@ class Slot:
         return True
 
     def empty(self) -> None:
-        """Remove the event from the spool, because it is safe elsewhere."""
+        """Remove the event from the spool, because it is stored elsewhere now."""
         try:
             posix.rename(self._event, self._idle)
             posix.ftruncate(self._file, 0)
@@ -48,7 +49,7 @@ class Slot:
             self.leave()
 
     def leave(self) -> None:
-        """Leave the event in the spool, for the process that drains it."""
+        """Leave the event in the spool, for the process that drains the spool."""
         if self._file >= 0:
             posix.close(self._file)
         self._file = -1

@@ -1,9 +1,10 @@
-"""The line below Claude Code's prompt, from its JSON about the session and a file of the stack.
+"""The line below Claude Code's prompt, made of Claude Code's JSON and a file of the stack.
 
     <home>/status-line.json    written by the slow worker (hivepipe.worker.status_line_file)
 
-The stack's file is optional, and so is each field of Claude Code's JSON, which differs by version.
-`hook statusline COMMAND` first prints the output of COMMAND, which was the status line before.
+The stack's file may be missing, and so may each field of Claude Code's JSON, which differs between
+versions. `hook statusline COMMAND` first prints the output of COMMAND, which was the status line
+before.
 """
 
 import posix
@@ -105,7 +106,7 @@ def _context(fields: Fields, session: Fields) -> str:
 
 
 def _cache(until: object) -> str:
-    """Return how long the prompt cache lasts; after that time the context is paid for again."""
+    """Return how long the prompt cache lasts. After that, the context is paid for again."""
     number = _number(until)
     if number is None:
         return ""
@@ -123,7 +124,7 @@ def _today() -> str:
 
 
 def _before(command: str, data: bytes) -> bytes:
-    """Return what another status line prints for the same input, with a final line break."""
+    """Return the output of another status line for the same input, with a final line break."""
     reading, writing = posix.pipe()
     if posix.fork() == 0:
         posix.dup2(writing, 1)
@@ -134,7 +135,7 @@ def _before(command: str, data: bytes) -> bytes:
 
 
 def _become_with_stdin(command: str, data: bytes) -> None:
-    """Replace this process by a shell command that reads the data from stdin."""
+    """Replace this process by a shell command that gets `data` on stdin."""
     try:
         reading, writing = posix.pipe()
         if posix.fork() == 0:  # a child writes, because the command may not read

@@ -12,7 +12,7 @@ _LATE_BYTES = 1 << 20  # read after the deadline: the content of a pipe, not a w
 
 
 class Input:
-    """The bytes read, and why reading ended early ("" if it did not)."""
+    """The bytes read, and the reason why reading ended early, or ""."""
 
     __slots__ = ("data", "trouble")
 
@@ -52,8 +52,8 @@ def read_event(descriptor: int = 0) -> Input:
 def stop_waiting(descriptor: int = 0) -> None:
     """End the read with the bytes received so far; called by a signal handler.
 
-    Python repeats an interrupted read, which then does not block. An exception raised here could
-    hit a read that has just returned, and lose its bytes.
+    Python repeats the interrupted read, which then does not block. An exception raised here could
+    interrupt a read that has just returned, and lose its bytes.
     """
     posix.set_blocking(descriptor, False)
 
@@ -61,7 +61,8 @@ def stop_waiting(descriptor: int = 0) -> None:
 class Braces:
     """Counts the braces of a text outside of strings, chunk by chunk.
 
-    Parsing each time would be too slow: CPython's scanner is expensive on an incomplete text.
+    Parsing after each chunk would be too slow, because CPython's scanner is slow on an incomplete
+    text.
     """
 
     __slots__ = ("closed", "held", "in_string", "opened")

@@ -1,7 +1,7 @@
-"""Count an instance's operations, and let a checkpoint through once per interval.
+"""Count an instance's operations, and allow one checkpoint per interval.
 
-`instances/<key>.checkpoint` is updated under a file lock, so that one of two parallel hooks makes
-the checkpoint, with or without Redis:
+`instances/<key>.checkpoint` is updated under a file lock, so that only one of two parallel hooks
+makes the checkpoint, with or without Redis:
 
     t <time of the last checkpoint, ns>
     s <session> <operations> <checkpoints>        running totals of the last 8 sessions
@@ -28,7 +28,7 @@ _LOCK_STEP_SECS = 0.001
 class _State:
     """The content of the file.
 
-    A damaged file counts as empty: the store keeps its higher totals.
+    A damaged file counts as empty, because the store keeps the higher totals.
     """
 
     __slots__ = ("answers", "last_ns", "sessions")
@@ -67,7 +67,7 @@ class _State:
 def count_operation(
     path: str, session: str, event_keys: tuple[bytes, ...], event_time_ns: int, interval_ns: int
 ) -> Count:
-    """Count one operation; without a usable file a checkpoint is due and totals are None."""
+    """Count one operation. Without a usable file, a checkpoint is due and totals are None."""
     names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
     try:
         descriptor = _open_locked(path)
@@ -103,7 +103,7 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
 
 
 def read_totals(path: str, session: str) -> Count:
-    """Return the running totals without counting; they are None if nothing was counted yet."""
+    """Return the running totals without counting. They are None if nothing was counted yet."""
     state = _State(read_small(path, _SIZE_BYTES).encode("utf-8", "surrogateescape"))
     totals = state.sessions.get(session.encode() or b"-")
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)

@@ -21,7 +21,7 @@ _LEAVE_IT = "Do not go on with it."
 
 
 def prompt_notice(watch: Watch, verdict: Verdict) -> str:
-    """Return the context for a prompt after a cancellation, or "" if it was shown before."""
+    """Return the text that tells Claude of the task's cancellation, or "" if it was told before."""
     if not is_first_notice(watch.home, watch.session, verdict.subject):
         return ""
     return messages.cancelled(verdict, watch.task) + _LEAVE_IT
@@ -30,7 +30,7 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     """Return the answer to calls with this verdict, or b"" if the warning was shown before.
 
-    A denial is given each time; `store_denial` stores it.
+    A denial is returned each time. `store_denial` stores it.
     """
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
@@ -55,7 +55,7 @@ def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> No
 
 
 def _tool(watch: Watch) -> str:
-    """Return the name of the called tool; in a batch, of the last call that was not run."""
+    """Return the name of the called tool, or for a batch that of the last call that was not run."""
     event = watch.event
     if event.calls:
         return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")

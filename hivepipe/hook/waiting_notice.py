@@ -23,7 +23,7 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
 def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None = None) -> str:
-    """Return the line, or "".
+    """Return the line for the user, or "".
 
     `unfinished` is the plugin's line that says how to complete the installation, or "". It is
     returned even if no event waits.
@@ -62,7 +62,10 @@ def _read(folder: str) -> tuple[float, float]:
 
 
 def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
-    """Write the times to the first folder that accepts them; otherwise the notice is repeated."""
+    """Write the times to the first folder that accepts them.
+
+    Without them the notice is repeated.
+    """
     for folder in folders:
         try:
             posix.stat(folder)  # a missing folder is not created here
@@ -73,7 +76,7 @@ def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
 
 
 def _waiting(folder: str, end: str) -> list[str]:
-    """Return the names of spooled events before `end`: twenty digits of time, `_`, pid."""
+    """Return the spooled events before the name `end`. A name has 20 digits of time, `_`, pid."""
     try:
         names = posix.listdir(f"{folder}/spool")
     except OSError:

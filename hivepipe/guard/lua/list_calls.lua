@@ -1,6 +1,6 @@
 -- Append the conversation's calls to the result of `note` or `verdict`, for
--- hivepipe.guard.listed_calls. It runs in the same step, and uses their locals `calls` and
--- `activity` as keys.
+-- hivepipe.guard.listed_calls. This script runs in the same step as the other, and uses its local
+-- variables `calls` and `activity` as keys.
 -- KEYS       none
 -- ARGV       none of its own
 -- Returns    nothing; `reply` becomes its earlier value, the session's task and the calls, with

@@ -1,16 +1,16 @@
 -- Record one event of a session in its lists of calls and its totals: hivepipe.guard.client. It
--- runs before `push`, in the same step. A duplicate event changes nothing: its id is known.
+-- runs before `push`, in the same step. A duplicate event has a known id, and changes nothing.
 -- KEYS       none
 -- ARGV[1]    number of the arguments that follow
 -- ARGV[2]    key of the conversation's calls
 -- ARGV[3]    key of the session's totals
 -- ARGV[4]    session
 -- ARGV[5]    verb: call, result, batch, wait, prompt (of the user), notice (of Claude Code) or stop
--- ARGV[6]    id of the call; '' means the latest call of that pattern
+-- ARGV[6]    id of the call; '' means the latest call with this pattern
 -- ARGV[7]    pattern: hash of tool and arguments
 -- ARGV[8]    kind of the call, one letter; with a result, it replaces the recorded kind OTHER
 -- ARGV[9]    hash of the result
--- ARGV[10]   '1' if it failed, '0' if not, '' if that is unknown
+-- ARGV[10]   '1' if the call failed, '0' if not, '' if unknown
 -- ARGV[11]   time of the event in ms
 -- ARGV[12]   turn: '1' open, '0' closed, '' unknown
 -- ARGV[13]   task

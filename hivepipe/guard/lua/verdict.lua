@@ -1,6 +1,6 @@
--- Tell whether a verdict is to be shown, and record it if so. It runs before the verdict is shown.
--- A verdict without a subject is shown each time, one about waiting once per session, any other one
--- once in QUIET_CALLS calls.
+-- Tell whether to show a verdict, and record the verdict if so. This runs before it is shown.
+-- A verdict without a subject is shown each time. A verdict about waiting is shown once per
+-- session, and any other verdict once in QUIET_CALLS calls.
 -- KEYS       none
 -- ARGV[1]    number of the arguments that follow
 -- ARGV[2]    key of the conversation's calls
