@@ -11,7 +11,7 @@ _NAME = "hivepipe@"  # the name of the marketplace follows this prefix
 
 
 class Plugin(NamedTuple):
-    """The plugin that the settings enable; `folder` is empty if Claude Code has no copy of it."""
+    """The plugin that the settings enable. `folder` is "" if Claude Code has no copy of it."""
 
     id: str
     folder: str
@@ -26,7 +26,7 @@ class Plugin(NamedTuple):
 def switched_on(*projects: str) -> Plugin | None:
     """Return the plugin if it is enabled in these folders of one project, else None.
 
-    Without a folder, return the plugin enabled for all projects.
+    Without a folder, return the plugin if it is enabled for all projects.
     """
     paths = [claude_code.settings_path(Scope.USER, "")]
     for scope in (Scope.PROJECT, Scope.LOCAL):  # the last scope takes precedence
@@ -42,7 +42,7 @@ def switched_on(*projects: str) -> Plugin | None:
 
 
 def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
-    """Return the plugin with Claude Code's copy, for all projects or one of these folders."""
+    """Return the plugin with Claude Code's copy, which is for all projects or for one of these."""
     known = read_object(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get(
         "plugins"
     )

@@ -65,7 +65,7 @@ def _of_state(folder: str) -> list[str]:
 
 
 def holds_nothing(place: Place) -> bool:
-    """Tell whether no event was ever recorded here, so that a deletion loses nothing."""
+    """Tell whether no event was ever recorded in this place, so that a deletion loses nothing."""
     home = Path(place.home)
     files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
     if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
@@ -78,10 +78,10 @@ def holds_nothing(place: Place) -> bool:
 
 
 def _redis_took_any(place: Place) -> bool:
-    """Tell whether Redis ever accepted a job; if it is stopped, search its file.
+    """Tell whether Redis ever accepted a job. If Redis is stopped, search its file.
 
     Return True also if Redis answers with an error. After a kill, the file may contain the key of
-    the job counter but no job. The result is then True, too.
+    the job counter but no job. Then also return True.
     """
     if answers(place.socket):
         try:

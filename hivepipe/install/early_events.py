@@ -1,4 +1,4 @@
-"""Events from before a project's registration: its hooks spooled them at the default home."""
+"""Events from before a project's registration, which its hooks spooled in the default home."""
 
 from contextlib import suppress
 from functools import cache
@@ -15,8 +15,8 @@ from hivepipe.stack.copying import copy_file
 def take_early_events(project: str, home: str) -> None:
     """Move a registered project's waiting events from the default home to the project's own home.
 
-    If the default home is registered, its own stack stores the events, and none is moved. If the
-    disk fails, the next call moves the rest.
+    If the default home is registered, its own stack stores the events, and no event is moved. If
+    the disk fails, the next call moves the rest.
     """
     default = default_home()
     if read_record(default):

@@ -1,7 +1,7 @@
-"""Edits a file of the user so that the edit can be undone exactly.
+"""Edit files of the user so that each edit can be undone exactly.
 
-For each edited file, the user's state folder keeps its previous content and a checksum of the
-edited one:
+For each edited file, the user's state folder has the previous content, and a checksum of the edited
+content:
 
     <state>/hivepipe/changed/<hash of the path>/manifest.json
         path       of the file
@@ -58,24 +58,24 @@ class Manifest:
 
     @property
     def original(self) -> str | None:
-        """Return the content before our edit, or None if the file did not exist."""
+        """Return the content before hivepipe's edit, or None if the file did not exist."""
         return _text(read_bytes(_folder(self.path) / "original")) if self.existed else None
 
     def is_of(self, text: str | None) -> bool:
-        """Tell whether the text is the result of our edit, and the original is available."""
+        """Tell whether the text is the result of hivepipe's edit, and the original is available."""
         return _sha256(text) == self.sha256 and self.has_original
 
     @property
     def has_original(self) -> bool:
-        """Tell whether the content before our edit is available."""
+        """Tell whether the content before hivepipe's edit is available."""
         return not self.existed or (_folder(self.path) / "original").is_file()
 
 
 def read(path: str) -> str | None:
     """Return a file's text, or None if it does not exist.
 
-    Raises SettingsError if it cannot be changed. Bytes that are not UTF-8 are kept as surrogates,
-    as in file names.
+    Raises SettingsError if the file cannot be changed. Bytes that are not UTF-8 are kept as
+    surrogates, as in file names.
     """
     target = os.path.realpath(path)
     parent = _existing_parent(target)
@@ -158,7 +158,10 @@ def make(edit: Edit) -> None:
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:
-    """Return the edit that removes hivepipe's part; an unchanged file gets its original bytes."""
+    """Return the edit that removes hivepipe's part.
+
+    A file unchanged since gets its original bytes.
+    """
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
     if text is None or not known:
@@ -226,7 +229,7 @@ def remove_if_empty(folder: str) -> None:
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:
-    """Tell whether hivepipe made the file and nothing is left in it."""
+    """Tell whether hivepipe made the file, and `text` without hivepipe's part is empty."""
     return not known.existed and text.strip() in ("", "{}")
 
 

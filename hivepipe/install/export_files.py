@@ -1,4 +1,4 @@
-"""Decide by the manifest which files of the exports' folder hivepipe made."""
+"""Decide which files in the folder of exports hivepipe made, by the manifest."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _OF_AN_ARCHIVE = re.compile(
 
 
 class ExportFiles:
-    """The files below one folder; each archive is read once to verify its content."""
+    """The files below one folder. Each archive is read once to verify its content."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
         self._root = root

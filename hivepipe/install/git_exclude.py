@@ -2,8 +2,8 @@
 
 Claude Code adds such a line when it makes a `settings.local.json`, and hivepipe does the same. A
 comment above the line marks it as hivepipe's line. A line without the comment belongs to the user
-and is kept. A file that hivepipe makes begins with a comment that says so, and is deleted with its
-last line.
+and is kept. An exclude file that hivepipe makes begins with a comment that says so. It is deleted
+with the last line of hivepipe.
 """
 
 import os
@@ -23,8 +23,8 @@ _MADE_BOTH = f"{_MADE} and its folder"
 def to_ignore(path: str) -> Edit | None:
     """Return the edit that makes git ignore this file, or None if it is not needed.
 
-    Also return None if the exclude file is another user's, or a link: other clones may use its
-    target.
+    Also return None if the exclude file is another user's, or is a link, whose target other clones
+    may use.
     """
     named = None if is_ignored(path) else _named_exclude_file(path)
     if named is None or another_owner(named) or os.path.islink(named):
@@ -44,7 +44,7 @@ def to_stop_ignoring(exclude: str, lines: Iterable[str]) -> Edit | None:
 
 
 def undo(edit: Edit) -> None:
-    """Make an edit that removes lines of hivepipe; delete the file's folder if we made it."""
+    """Make an edit that removes lines of hivepipe. Delete the file's folder if hivepipe made it."""
     make(edit)
     if edit.after is None and _MADE_BOTH in (edit.before or ""):
         remove_if_empty(os.path.dirname(edit.path))
@@ -70,8 +70,8 @@ def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line to add to it, or None if git already ignores this file.
 
     `init` writes this line, unless the exclude file belongs to another user, is a link, or was
-    found only by GIT_DIR. Without that variable, `uninstall` would not find it. In a clone GIT_DIR
-    is ignored, because in a git hook it names the hook's repository.
+    found only by GIT_DIR. Without that variable, `uninstall` would not find the file. In a clone
+    GIT_DIR is ignored, because in a git hook GIT_DIR names the hook's repository.
     """
     variables = {} if exclude_file(path) else _variables_of_git()
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)
@@ -88,13 +88,13 @@ def line_for(path: str, variables: git.Variables = git.NONE) -> str:
 
 
 def with_line(text: str, line: str) -> str:
-    """Return the text with the line appended; a missing final line break stays missing."""
+    """Return the text with the line appended. A missing final line break stays missing."""
     ours = f"{_MARK}\n{line}"
     return f"{text}\n{ours}" if text and not text.endswith("\n") else f"{text}{ours}\n"
 
 
 def without_line(text: str, line: str) -> str:
-    """Return the text without the line: the inverse of `with_line`."""
+    """Return the text without the line. This is the inverse of `with_line`."""
     ours = f"{_MARK}\n{line}"
     if text.endswith(f"\n{ours}"):
         return text.removesuffix(f"\n{ours}")

@@ -39,7 +39,7 @@ class Left(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """Files and hive workers' folders that hivepipe made, and others found beside them."""
+    """Files and folders of hive workers that hivepipe made (`own`), and others beside them."""
 
     own: list[str]
     left: list[Left]
@@ -50,7 +50,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(place: Place) -> Holdings:
-    """Examine every file; archives are read to verify their content."""
+    """Examine every file of a place. Archives are read to verify their content."""
     found = [*_each(place)]
     own = [path for path, why in found if not why]
     return Holdings(own, [Left(path, why) for path, why in found if why])
@@ -79,7 +79,7 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _is_used(place: Place) -> bool:
-    """Tell whether hivepipe used this home, which may also be a predecessor's home or a link."""
+    """Tell whether hivepipe used this home. If not, it may be a predecessor's home or a link."""
     if os.path.islink(place.home):
         return False
     names = set(os.listdir(place.home)) if os.path.isdir(place.home) else set()
@@ -133,7 +133,7 @@ def _elsewhere(place: Place) -> Iterator[str]:
 
 
 def _spare_events(home: str) -> Iterator[str]:
-    """Yield the files of spooled events outside the home, which the home could not take."""
+    """Yield the files of events that were spooled outside the home, which was unwritable."""
     for folder in own_folders(home)[1:]:
         for path in sorted(Path(folder).rglob("*")):
             name = os.path.relpath(path, folder)
@@ -142,7 +142,7 @@ def _spare_events(home: str) -> Iterator[str]:
 
 
 def _database_folders(home: str) -> list[str]:
-    """Return a list with the folder that hivepipe made for a database outside the home, or []."""
+    """Return the folder that hivepipe made for a database outside the home, as a list, or []."""
     folder = os.path.dirname(database_path(home))
     is_made = folder in (
         f"{tree_of(home)}{IN_PROJECT}",
@@ -152,7 +152,7 @@ def _database_folders(home: str) -> list[str]:
 
 
 def bases_of(place: Place) -> list[str]:
-    """Return the folders that hivepipe may have made; they are removed if they are empty."""
+    """Return the folders that hivepipe may have made, which are removed if they are empty."""
     if not _is_used(place):
         return []
     kept = kept_folder(place.home)

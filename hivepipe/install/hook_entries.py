@@ -22,7 +22,7 @@ OLDEST_WITH_PLUGIN = (2, 1, 132)  # older versions do not load a plugin with an 
 
 
 class Form(Enum):
-    """A way to start a hook; the value describes it."""
+    """A way to start a hook. The value of the member describes it."""
 
     EXEC = "without a shell"
     SHELL = "through a shell"
@@ -31,7 +31,7 @@ class Form(Enum):
 
 
 class Event(NamedTuple):
-    """An event of Claude Code that has a hook; `since` is a version that supports it.
+    """An event of Claude Code that has a hook; `since` is a version that supports the event.
 
     Older versions may support it, too. () means every version that has hooks of this form.
     """
@@ -74,7 +74,7 @@ CODEX_EVENTS = tuple(event for event in EVENTS if event.name in _OF_CODEX)
 
 
 def events_of(claude: Version | None) -> tuple[Event, ...]:
-    """Return the events that this version supports; if it is unknown, those of all versions.
+    """Return the events that this version supports, or those of all versions if it is unknown.
 
     Versions before 2.1.101 ignore a settings file that names an event unknown to them.
     """
@@ -92,7 +92,7 @@ def form_for(launcher: str) -> Form:
 
 
 def entry(event: Event, form: Form, launcher: str = "") -> Entry:
-    """Return the entry of one event; `launcher` is the program of an installation."""
+    """Return the hook entry of one event. `launcher` is the hook program of an installation."""
     handler: dict[str, Any] = {"type": "command"}
     if form is Form.EXEC:
         handler |= {"command": launcher, "args": [event.script]}

@@ -1,4 +1,4 @@
-"""`hivepipe init`: make a plan first, then carry it out."""
+"""`hivepipe init`: plan all changes first, then make them."""
 
 import os
 import sys
@@ -47,7 +47,9 @@ from hivepipe.stack.runtime_folder import Stack
 
 @dataclass(frozen=True)
 class Plan:
-    """The actions of `init`; `exclude` keeps the settings file out of git where needed.
+    """The actions of `init`.
+
+    `exclude` is the edit that keeps the settings file out of git, if needed.
 
     plugin  the plugin that runs the hooks, so that the settings must not contain them
     tree    the project whose work tree has the database, archives and exports, or ""
@@ -76,7 +78,7 @@ def plan(
 ) -> Plan:
     """Plan for the current folder.
 
-    adopt      use the home of 1.0.0, or the database, in the project
+    adopt      use an existing 1.0.0 home or database in the project
     in_tree    keep the data in the project
     with_line  also set the status line; otherwise only an existing line of hivepipe is updated, and
                none in shared settings
@@ -159,7 +161,7 @@ def without_ours(text: str) -> str:
 
 
 def _status_line_elsewhere(scope: Scope, here: str) -> str:
-    """Return another file's status line command, which a line in this scope would override."""
+    """Return the command of another file's status line that a line in this scope would override."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
         with suppress(OSError, SettingsError):  # raised for a file that stays as it is

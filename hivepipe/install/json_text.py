@@ -1,4 +1,4 @@
-"""Edit a JSON text in place: every byte outside the edit stays the same.
+"""Edit a JSON text in place. Every byte outside the edit stays the same.
 
 Parsing and dumping would lose indentation, escapes and line ends. This module adds a value after
 the last one of its container, with the same layout, and removes a value together with its comma.
@@ -40,7 +40,7 @@ def _invalid(why: str) -> SettingsError:
 
 
 def _whole_number(digits: str) -> int | float:
-    """Convert an integer; a long one becomes a float, as Python refuses more than 4,300 digits."""
+    """Convert an integer. A long one becomes a float, because Python refuses over 4,300 digits."""
     return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
@@ -48,9 +48,9 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text, parsed as strictly as by JavaScript's JSON.parse; {} if empty.
+    """Parse a text as strictly as JavaScript's JSON.parse. An empty text gives {}.
 
-    Raises SettingsError if the text is invalid; the message has the position.
+    Raises SettingsError with the position if the text is invalid.
     """
     text = text.removeprefix(BYTE_ORDER_MARK)
     if not text.strip():
@@ -79,7 +79,7 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
 
 
 def replace(text: str, path: Path, value: object) -> str:
-    """Replace a value, on one line; non-ASCII letters are escaped if the old value is ASCII."""
+    """Replace a value, on one line. Non-ASCII letters are escaped if the old value is ASCII."""
     at = _position(text, path)
     _, end = _DECODER.raw_decode(text, at)
     new = json.dumps(value, ensure_ascii=text[at:end].isascii())

@@ -65,7 +65,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
 
 
 def adopt_old_home(project: str, old: str) -> str:
-    """Give a renamed project the home of its old path; return that home."""
+    """Register a renamed project with the home of its old path; return that home."""
     # A link to the new path may be at the old path.
     if old == project or (os.path.isdir(old) and not os.path.samefile(old, project)):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")

@@ -1,4 +1,4 @@
-"""`hivepipe uninstall`: make a plan first, then carry it out."""
+"""`hivepipe uninstall`: plan all changes first, then make them."""
 
 import os
 from contextlib import suppress
@@ -78,7 +78,7 @@ class Removal:
 
 
 def plan(user: bool, *, purge: bool = False) -> Removal:
-    """Plan for the project of the current folder, or for what `init --user` did.
+    """Plan the removal for the project of the current folder, or of the hooks of `init --user`.
 
     With `purge`, every file that would be deleted is examined, too.
     """
@@ -108,7 +108,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 
 def _runs(place: Place) -> bool:
-    """Tell whether the stack runs; return False without /proc, so that the hooks are removed."""
+    """Tell whether the stack runs. Return False without /proc, so that the hooks are removed."""
     with suppress(StackError):
         return bool(stack_processes(Stack.of(place)))
     return False
@@ -151,7 +151,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 
 
 def _restore_names(place: Place, own: list[str]) -> list[str]:
-    """Rename files back, and remove them from `own`; return those whose old name is taken."""
+    """Rename files back, and remove these from `own`; return the files whose old name is taken."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.renamed()
     if (mode := manifest.fact(STATE_MODE)) and os.path.isdir(os.path.dirname(kept)):
@@ -183,7 +183,7 @@ def _clear_foreign_redis(place: Place, purge: bool) -> None:
 
 
 def _place(user: bool) -> Place:
-    """Return the place that the record names, because HIVEPIPE_HOME may differ from it."""
+    """Return the place as recorded, because the variable HIVEPIPE_HOME may name another home."""
     project = default_home() if user else locate(".").project
     record = read_record(project)
     home = project if user else record.get("home") or last_home(project)
@@ -219,8 +219,8 @@ def _of_others(paths: list[str]) -> list[Left]:
 def _settings_edit(path: str, user: bool) -> edits.Edit:
     """Return the edit of a settings file.
 
-    The file of another user stays as it is. So does a link out of the project: a branch may have
-    brought the link, and its target is not the file that `init` changed.
+    The file of another user is not changed. A link out of the project is not changed, either: a
+    branch may have brought the link, and its target is not the file that `init` changed.
     """
     is_own = not another_owner(path) and (user or not is_link_outside(path))
     return without_hooks(path) if is_own else edits.Edit(path, None, None)

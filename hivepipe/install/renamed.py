@@ -1,4 +1,4 @@
-"""Recognise a renamed project by its hooks, before a second home hides its data."""
+"""Recognise a renamed project by its hooks, before it gets a second, empty home."""
 
 import os
 import shlex
@@ -33,7 +33,7 @@ def why_renamed(project: str) -> str:
 
 
 def _missing_projects(project: str) -> list[str]:
-    """Return the registered projects whose folder is gone, if this folder may be one of them."""
+    """Return the registered projects without a folder, if this folder may be one of them."""
     has_home = read_record(project).get("home") or is_whole(f"{project}{IN_PROJECT}")
     if has_home or not _has_hooks(project):
         return []
@@ -42,7 +42,7 @@ def _missing_projects(project: str) -> list[str]:
 
 
 def _has_hooks(project: str) -> bool:
-    """Tell whether the folder has hooks that this user's hivepipe wrote, and git does not track."""
+    """Tell whether the folder has settings with hooks of this user that git does not track."""
     local = [settings_path(scope, project) for scope in (Scope.LOCAL, Scope.CODEX)]
     if not any(file_has_entries(path, _is_users) for path in local):
         return False

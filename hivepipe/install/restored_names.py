@@ -14,7 +14,7 @@ from hivepipe.home import make_folders
 
 
 def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Rename the files back; return the names that a person's files have taken."""
+    """Rename the files back. Return the names that files of a person have now."""
     refused = []
     with Folder(path) as folder:
         for name, copy in manifest.renamed().items():
@@ -34,7 +34,8 @@ def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
 def _is_replaceable(folder: Folder, manifest: Manifest, name: str, home: str) -> bool:
     """Tell whether hivepipe made the file with this name, so that replacing it loses nothing.
 
-    The store has the data of an export. The lines of a log are first copied to the home's `logs`.
+    The data of an export is also in the store. The lines of a log are first copied to the home's
+    `logs`.
     """
     if name not in logs.NAMES:
         return owner_of(folder, manifest, name) is Owner.HIVEPIPE

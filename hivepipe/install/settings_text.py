@@ -1,6 +1,6 @@
 """Adds hivepipe's hooks to the text of a settings file, after other hooks, and removes them.
 
-`IsWanted` selects handlers, by default hivepipe's.
+A function `IsWanted` selects hook handlers, by default those of hivepipe.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ def with_entries(text: str, wanted: dict[str, Entry]) -> str:
 
 
 def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
-    """Return the text with these entries after the existing ones."""
+    """Return the text with these entries added after the existing entries."""
     if not text.removeprefix(BYTE_ORDER_MARK).strip():
         text += "{}\n"
     if "hooks" not in json_text.parse(text):
@@ -47,7 +47,7 @@ def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
-    """Return event and entry of each selected handler. The entry has no other handlers."""
+    """Return (event, entry) for each selected handler. The entry has no other handlers."""
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
@@ -60,7 +60,7 @@ def file_has_entries(path: str, is_wanted: IsWanted = is_ours) -> bool:
 
 
 def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
-    """Return the text without the selected entries, and without containers left empty."""
+    """Return the text without the selected entries, and without containers that become empty."""
     while path := next((path for _, _, path in _entries(_hooks(text), is_wanted)), ()):
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]

@@ -2,9 +2,9 @@
 
     "statusLine": {"type": "command", "command": "<hook> statusline '<command>'"}
 
-The previous command is the argument of `statusline`. A second argument `elsewhere` means that it
-comes from another settings file. A command of the user that runs hivepipe's status line, such as in
-a pipe or by another path, is kept.
+The previous command is the argument of `statusline`. A second argument `elsewhere` means that the
+previous command comes from another settings file. A command of the user that runs hivepipe's status
+line, for example in a pipe or by another path, is kept.
 """
 
 import re

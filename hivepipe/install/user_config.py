@@ -34,9 +34,9 @@ def put_setting(name: str, value: str) -> None:
 
 
 def _with_line(text: str, name: str, line: str) -> str:
-    """Return the text with this line instead of the old one, or at the start.
+    """Return the text with this line instead of the old line, or at the start.
 
-    It is not appended, because a line after a `[table]` header would belong to that table.
+    The line is not appended, because a line after a `[table]` header would belong to that table.
     """
     changed, number = re.subn(rf"^{name}[ \t]*=.*$", line, text, count=1, flags=re.MULTILINE)
     return changed if number else f"{line}\n{text}"

@@ -17,7 +17,7 @@ _MADE = "made"  # file with the folders above it that hivepipe made, one per lin
 
 
 def make() -> None:
-    """Make the folder, and record which folders had to be made for it."""
+    """Make the state folder, and record which parent folders had to be made."""
     trouble = unusable_state_folder()
     if trouble:
         raise SettingsError(f"{trouble}; nothing was changed")
@@ -30,7 +30,7 @@ def make() -> None:
 
 
 def unusable_state_folder() -> str:
-    """Return why the folder cannot be made, written, or named in settings, or ""."""
+    """Return why the state folder cannot be made, written, or named in settings, or ""."""
     try:
         state_folder().encode()
     except UnicodeEncodeError:
@@ -63,7 +63,7 @@ def removed_if_refused(stack: Stack) -> Iterator[None]:
 
 
 def tidy() -> None:
-    """Remove the folder, and the folders made for it, if it has no data of a project."""
+    """Remove the state folder, with the parents made for it, if it has no data of a project."""
     # `init` may write the hooks at this moment. If it takes long, the folder simply stays.
     with suppress(FileNotFoundError, LockHeldError), locked():
         _tidy()

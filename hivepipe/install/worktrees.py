@@ -1,7 +1,7 @@
 """Settings files in worktrees of a project that contain hivepipe's hooks.
 
-`claude -w` and people copy `settings.local.json` there, and `uninstall` removes the hooks from it.
-A `settings.json` belongs to a branch. It is reported and not changed.
+`claude -w` and people copy `settings.local.json` into worktrees, and `uninstall` removes the hooks
+from the copies. A `settings.json` belongs to a branch, so it is reported and not changed.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ _WORD = "worktree "
 
 
 def settings_with_hooks(project: str) -> list[str]:
-    """Return worktrees' settings files with hooks, except in `project` and the current folder."""
+    """Return the settings files with hooks in worktrees other than `project` and this folder."""
     listed = (git.answer(project, "worktree", "list", "--porcelain") or "").splitlines()
     folders = [line.removeprefix(_WORD) for line in listed if line.startswith(_WORD)]
     return [

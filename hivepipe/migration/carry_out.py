@@ -1,4 +1,4 @@
-"""The steps of `migrate`; after a crash in one of them, the next run continues there.
+"""The steps of `migrate`. After a crash in one step, the next run continues there.
 
 The hooks are removed first, because they start the worker and fill the queue. Then the old home is
 moved aside, hivepipe is installed, and the rows are imported; the import is idempotent.
@@ -180,7 +180,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
     """Stop the stack during the block if its database path holds the predecessor's database.
 
-    Such a stack could not store anything. The next event starts it again.
+    Such a stack cannot store anything. The next event starts it again.
     """
     if not any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
         return nullcontext()
@@ -189,7 +189,7 @@ def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
 
 
 def _move(move: Move, aside: str) -> None:
-    """Rename a file: contents, mode and times stay unchanged."""
+    """Rename a file or folder. Contents, mode and times stay unchanged."""
     if move.target != aside:
         make_private(aside)
         make_private(os.path.dirname(move.target))

@@ -39,8 +39,8 @@ _KINDS = (
 class OldHome:
     """A home of the predecessor.
 
-    `entries` are the names of the predecessor's files in it. If `is_shared`, the folder has files
-    of hivepipe, too, so the entries are moved one by one.
+    `entries` are the names of the predecessor's files in the folder. If `is_shared`, the folder has
+    files of hivepipe, too, so the entries are moved one by one.
     """
 
     folder: Path
@@ -88,7 +88,7 @@ class OldHome:
 
 
 def find_home(project: str, is_moved: bool = False) -> OldHome | None:
-    """Return the predecessor's files in `.hive-mind`, or None; another user's files are ignored.
+    """Return the predecessor's files in `.hive-mind`, or None. Another user's files are ignored.
 
     If `is_moved`, the old home was moved away before, and the folder is hivepipe's. Raises
     MigrationError if the folder is a link.

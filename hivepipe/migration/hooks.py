@@ -18,7 +18,7 @@ Pair = tuple[str, Entry]  # an event name, and an entry with one handler
 
 @dataclass(frozen=True)
 class OldHooks:
-    """The predecessor's hooks in one settings file; `trouble` tells why it cannot be read."""
+    """The predecessor's hooks in one settings file. `trouble` says why the file cannot be read."""
 
     path: str
     old: list[Pair]

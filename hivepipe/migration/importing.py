@@ -1,6 +1,6 @@
-"""Import the predecessor's file queue and database; idempotent.
+"""Import the predecessor's file queue and database. The import is idempotent.
 
-Entries are converted to rows first. Each row has an id derived from its content.
+Entries of the queue are converted to rows first. Each row has an id derived from its content.
 """
 
 import json
@@ -47,7 +47,7 @@ class Imported(NamedTuple):
 def import_into(
     path: Path, take: Callable[["Importer"], Iterable[Outcome]], *, is_dry: bool
 ) -> Imported:
-    """Import a source into this database in one transaction; a dry run changes nothing."""
+    """Import a source into this database in one transaction. A dry run changes nothing."""
     if is_dry and not path.exists():
         importer = Importer(None, is_dry=True)
         return Imported(list(take(importer)), importer.local_times)
@@ -60,13 +60,13 @@ class Importer:
     """Imports rows within the caller's transaction, or counts them in a dry run."""
 
     def __init__(self, db: Database | None, *, is_dry: bool) -> None:
-        """Prepare an import; `db` is None in a dry run without a database."""
+        """Prepare an import. `db` is None in a dry run without a database."""
         self._db = db
         self._is_dry = is_dry
         self.local_times = 0
 
     def queue(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Outcome]:
-        """Import entries and yield the results.
+        """Import entries of the queue and yield the results.
 
         Each SQL statement of an entry runs on a copy of the tables in memory. The rows that it
         changed are imported.
@@ -107,13 +107,16 @@ class Importer:
         return Outcome(name, entry.operation, TAKEN if touched else NOTHING)
 
     def _remember(self, entries: Iterable[str]) -> None:
-        """Mark the entries whose rows were all imported; the others are tried again."""
+        """Mark the entries whose rows were all imported.
+
+        The next run tries the other entries again.
+        """
         for id in entries:
             if self._db and not self._is_dry:
                 mark_imported(self._db, id)
 
     def database(self, legacy: LegacyDatabase) -> Iterator[Outcome]:
-        """Import rows; an error in one table does not affect the others."""
+        """Import the rows of a database. An error in one table does not affect the other tables."""
         for table in legacy.tables:
             try:
                 for row in legacy.rows(table):

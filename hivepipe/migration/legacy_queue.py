@@ -1,7 +1,7 @@
 """The predecessor's file queue: its entries, in the order in which it executed them.
 
 <queue>/pending/<priority>_<seconds>N_<counter>.json    waiting
-<queue>/processing/                                     claimed; may have been executed
+<queue>/processing/                                     claimed; perhaps executed already
 <queue>/failed/                                         failed; the error is pasted into the JSON
 <queue>/completed/                                      done
 """
@@ -23,7 +23,7 @@ _PASTED_ERROR = re.compile(r',\s*"error"\s*:.*\Z', re.DOTALL)
 
 
 class Entry(NamedTuple):
-    """One entry; `problem` says why it has no `sql`, or is ""."""
+    """One entry of the queue. `problem` says why it has no `sql`, or is ""."""
 
     path: Path
     operation: str

@@ -1,4 +1,4 @@
-"""The plan of `migrate`: what was found and what will be done. Planning changes nothing."""
+"""The plan of `migrate`: the files found, and the steps to do. Planning changes nothing."""
 
 import os
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing of a predecessor exists, here or where it was moved before."""
+        """Tell whether there is no file of a predecessor, here or moved by an earlier run."""
         homes = self.found or self.elsewhere or self.record.asides
         return not (homes or self.old_hooks or self.files)
 
@@ -74,7 +74,7 @@ class Plan:
 
 
 def plan(elsewhere: list[str]) -> Plan:
-    """Plan for the project of the current folder; `elsewhere` are old homes in other places.
+    """Plan for the project of the current folder. `elsewhere` are old homes in other places.
 
     Raises MigrationError or SettingsError if something must be corrected first.
     """

@@ -1,6 +1,6 @@
 """Processes of the predecessor: its queue worker, and processes that have its files open.
 
-They are reported and never ended: they belong to the user.
+These processes belong to the user, so they are reported and never ended.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Import the rows of old homes into the database; a dry run uses a copy."""
+"""Import the rows of old homes into the database. A dry run imports into a copy."""
 
 import tempfile
 from collections.abc import Iterator

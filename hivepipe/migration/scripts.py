@@ -60,7 +60,7 @@ class Verdict(Enum):
 
 
 def judge(handler: object, project: str) -> Verdict:
-    """Judge one handler of a settings file; relative scripts are searched in the project."""
+    """Judge one hook handler of a settings file. Relative scripts are searched in the project."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return Verdict.OTHER
     command = handler["command"]
@@ -76,7 +76,7 @@ def judge(handler: object, project: str) -> Verdict:
 
 
 def _simple_commands(command: str, project: str) -> list[list[str]]:
-    """Split a shell command at its operators; return [[command]] if a quote is not closed."""
+    """Split a shell command at its operators. Return [[command]] if a quote is not closed."""
     command = _HOME.sub("~", _PROJECT.sub(lambda _: project, command))
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
@@ -94,7 +94,7 @@ def _simple_commands(command: str, project: str) -> list[list[str]]:
 
 
 def _without_redirections(words: list[str]) -> list[str]:
-    """Drop `2>/dev/null` and similar redirections; other redirections stay as words."""
+    """Drop `2>/dev/null` and similar redirections. Other redirections stay as words."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -135,7 +135,10 @@ def _is_runner(word: str) -> bool:
 
 
 def _without_runner(words: list[str]) -> str:
-    """Drop a program that runs a command, and its options; return the text after -c, or ""."""
+    """Remove a program that runs a command, and its options, from `words`.
+
+    Return the shell text after the option -c, or "".
+    """
     name = PurePath(words.pop(0)).name
     operands = _WORDS_BEFORE.get(name, 0)
     while words and (operands or words[0].startswith("-")):

@@ -15,7 +15,10 @@ from hivepipe.stack.home_marks import is_marked
 
 
 def undo(project: str) -> Record:
-    """Undo the migration; a second call continues. Raises MigrationError if hivepipe is in use."""
+    """Undo the migration, or continue an interrupted undo.
+
+    Raises MigrationError if hivepipe is in use.
+    """
     if records.read(project) is None:
         raise _nothing_to_undo(project)
     with records.locked():
@@ -110,7 +113,7 @@ def _take_out_of_exclude(aside: str) -> None:
 
 
 def _restore_settings(settings: Settings) -> None:
-    """Restore a settings file that was not edited later; add the old hooks to an edited one."""
+    """Restore a settings file that was not edited later. Add the old hooks to an edited file."""
     text = edits.read(settings.path)
     if text is None or text == settings.before:
         return
