@@ -1,4 +1,4 @@
-"""Facts about a session from its events; payloads, columns and `session show` use their names."""
+"""Facts about a session from its events. Payloads and columns have the names of the fields."""
 
 from hivepipe.jobs.args import Args
 

@@ -1,4 +1,4 @@
-"""Expiry of agents' rows: pure functions. All times are UTC.
+"""Decide which agents have expired. All functions are pure, and all times are UTC.
 
     completed   the agent finished or failed
     orphaned    the agent did not finish, and its session has ended
@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
 
 
 def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
-    """Return the verdict on a row of `agents`; its `session_status` is None without a session."""
+    """Return the verdict on a row of `agents`. `session_status` is None for an unknown session."""
     metadata = metadata_of(agent)
     if metadata is None:
         return Verdict(False, "unreadable")

@@ -3,8 +3,8 @@
     class RecordGoal(Args, handler="history.record_goal"):
         trigger: str = ""
 
-The operation has the name of its handler's function, `record_goal`. Its fields are the keys of the
-job's payload. `read` checks them: a missing field or null becomes the default, and an unknown
+The operation has the name of its handler's function, `record_goal`. The fields are the keys of the
+job's payload. `read` checks a payload. A missing field or null becomes the default, and an unknown
 field is ignored, so that jobs of other releases can be read.
 """
 
@@ -23,7 +23,7 @@ HERE = ""  # queue of an operation that the writer executes outside its transact
 
 
 class Every(NamedTuple):
-    """The schedule of a periodic operation; `why` says what happens if it does not run.
+    """The schedule of a periodic operation. `why` says what happens if the operation does not run.
 
     `fallback_for` names a worker that does this work itself. The scheduler enqueues the job only
     while that worker does not run.
@@ -60,9 +60,9 @@ class Args:
         """Declare an operation.
 
         `handler` is module.function below hivepipe.operations, imported at its first use.
-        `priority` is 1 for the most urgent jobs; operations that hooks plan have theirs in
-        PRIORITIES. `queue` is None if the writer executes the operation in its transaction. With
-        `without_session`, its rows belong to no session, or name their session themselves.
+        `priority` is 1 for the most urgent jobs. The priorities of operations that hooks plan are
+        in PRIORITIES. `queue` is None if the writer executes the operation in its transaction. With
+        `without_session`, the rows of the operation belong to no session, or name one themselves.
         """
         types = {name: _classes(hint) for name, hint in cls.__annotations__.items()}
         cls._types = {**cls._types, **types}
@@ -76,24 +76,24 @@ class Args:
 
     # Not a dataclass: to create forty of them is a tenth of a short process' start-up time.
     def __init__(self, **values: Any) -> None:
-        """Set these fields; the other fields have their defaults."""
+        """Set these fields. The other fields have their defaults."""
         if wrong := (values.keys() - self._types.keys()) | (self._required - values.keys()):
             raise TypeError(f"{type(self).__name__}: {', '.join(sorted(wrong))}")
         self.__dict__.update(values)
 
     def __setattr__(self, name: str, _value: object) -> None:
-        """Refuse, because arguments are immutable."""
+        """Raise AttributeError, because arguments are immutable."""
         raise AttributeError(f"{name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.payload() == other.payload()
 
     def __hash__(self) -> int:
-        """Refuse, because a field may be a list."""
+        """Raise TypeError, because a field may be a list."""
         raise TypeError(f"{type(self).__name__} cannot be hashed")
 
     def __repr__(self) -> str:
-        """Return the fields in the form of a call."""
+        """Return the class and its fields in the form of a call."""
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._types)
         return f"{type(self).__name__}({fields})"
 
@@ -131,7 +131,7 @@ class Args:
         return Job(self.operation, self.payload(), subject)
 
     def cleanup_cause(self) -> str:
-        """Return the trigger of the cleanup that follows from the job, or ""."""
+        """Return the trigger of the cleanup that this job causes, or ""."""
         return ""
 
 

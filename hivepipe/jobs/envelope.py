@@ -36,7 +36,7 @@ DEEPEST = 10  # our envelopes have less than half; a depth of thousands would cr
 class Envelope(Origin):
     """A decoded job with its payload, which the operation's `Args` read.
 
-    `tier` says which sessions are looked up if the event named none: "own" or "any" (see
+    `tier` says which sessions are looked up if the event named no session: "own" or "any" (see
     hivepipe.operations.registry).
     """
 
@@ -46,7 +46,7 @@ class Envelope(Origin):
 
     @property
     def settle_secs(self) -> float:
-        """Return the delay in seconds that the job requests, because its input still grows."""
+        """Return the delay in seconds that the job requests while its input file may still grow."""
         wanted = self.payload.get("settle_s")
         if isinstance(wanted, int | float) and math.isfinite(wanted):
             return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)
@@ -54,7 +54,7 @@ class Envelope(Origin):
 
 
 def read_envelope(text: str | bytes) -> Envelope:
-    """Decode and check one envelope. Raise BadEnvelopeError for an invalid one."""
+    """Decode and check one envelope. Raise BadEnvelopeError if the envelope is invalid."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -137,7 +137,7 @@ def envelope_of(value: object) -> Envelope:
 
 
 def _id_or_empty(value: object) -> str:
-    """Return a valid id, or "" for any other value; an invalid id does not make the job invalid."""
+    """Return a valid id, or "" for any other value. An invalid id does not make the job invalid."""
     return value if isinstance(value, str) and valid_id(value) == value else ""
 
 
@@ -174,7 +174,7 @@ def compose(
     parent: Origin | None = None,
     queue: str = "",
 ) -> Message:
-    """Encode a job that no hook made; it belongs to the parent's session, or to none.
+    """Encode a job that no hook made. It belongs to the parent's session, or to no session.
 
     Without `queue`, the job is for the queue of its priority.
     """

@@ -1,4 +1,4 @@
-"""A query for data to forget: session ids, and a text in the spellings that files may contain."""
+"""A query for data to forget: session ids, and a text in each form that files may contain."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class ForgetQuery:
 
     @classmethod
     def text(cls, text: str) -> Self:
-        """Return a query for a text: plain, in JSON, and in JSON within a JSON string."""
+        """Return a query for a text that is plain, in JSON, or in JSON within a JSON string."""
         found = [text]
         for _ in range(2):
             found += [json.dumps(each)[1:-1] for each in found]

@@ -21,7 +21,7 @@ _about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", 
 
 
 def about_job(id: str = "", operation: str = "", session: str = "") -> None:
-    """Set the job that the next lines are about; without arguments, there is none."""
+    """Set the job that the next log lines are about, or no job without arguments."""
     _about.set((id, operation, session))
 
 
@@ -38,7 +38,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """Formats one JSON object per line; unknown fields are left out."""
+    """Formats one JSON object per line, without fields of unknown value."""
 
     def __init__(self, process: str) -> None:
         """Set `process`, the name of the process in the stack."""

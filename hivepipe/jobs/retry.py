@@ -1,4 +1,4 @@
-"""The retry table: the delay before the next attempt, and its priority.
+"""The retry table: the delay before the next attempt of a job, and the attempt's priority.
 
     the job's parent is missing            0.1, 0.2, 0.4 s, then failed
     the store cannot be written            0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s without a limit
@@ -40,8 +40,8 @@ _OF_VALUES = ("integer overflow", "malformed JSON")
 def is_store_error(error: Exception) -> bool:
     """Tell whether the store failed (locked, full, damaged or missing) and not the job.
 
-    An error caused by a job's values, such as the overflow of a sum, is an error of the job:
-    otherwise it would block all other jobs forever. A table or column that an older database lacks
+    An error caused by a job's values, such as the overflow of a sum, is an error of the job.
+    Otherwise it would block all other jobs forever. A table or column that an older database lacks
     is an error of the store, because it fails all jobs.
     """
     is_of_job = isinstance(error, _OF_A_JOB) or str(error) in _OF_VALUES
@@ -73,14 +73,18 @@ def operation_delay_secs(attempts: int, retries: int) -> float | None:
 
 
 def llm_delay_secs(failures: int, chance: float, requested_secs: float) -> float:
-    """Return the delay in seconds after this many failures of a provider; `chance` is 0 to 1.
+    """Return the delay in seconds after this many failures of a provider.
 
-    With jitter the delay is 0.5 to 1.5 times the base delay, so that jobs do not return together.
-    It is at least `requested_secs`, which the provider asked for.
+    The random number `chance` (0 to 1) makes the delay 0.5 to 1.5 times the base delay, so that
+    jobs do not return together. The delay is at least `requested_secs`, which the provider asked
+    for.
     """
     return max(requested_secs, LLM_SECS * 4.0 ** (failures - 1) * (0.5 + chance))
 
 
 def demoted(priority: int, attempts: int) -> int:
-    """Return the priority of a job after this many failures; `priority` is the original one."""
+    """Return the priority of a job after this many failures.
+
+    `priority` is the original priority.
+    """
     return min(priority + min(attempts, len(FIRST_SECS)), LOWEST_PRIORITY)

@@ -31,9 +31,9 @@ _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 
 
 class Periodic(NamedTuple):
-    """One row: name, interval and operation; `why` says what happens if it does not run.
+    """One periodic job: name, interval and operation. `why` says what happens without it.
 
-    `fallback_for` names a worker that does this work itself. The scheduler runs the row only while
+    `fallback_for` names a worker that does this work itself. The scheduler runs the job only while
     that worker does not run.
     """
 
@@ -45,7 +45,7 @@ class Periodic(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """The content of a tick: a slot of a row."""
+    """The content of a tick: a periodic job and one of its slots."""
 
     name: str
     operation: str
@@ -63,7 +63,7 @@ def next_due(now: float, interval_secs: int) -> int:
 
 
 def tick_id(name: str) -> str:
-    """Return the constant id of a row's tick."""
+    """Return the id of a periodic job's tick, which is the same for all slots."""
     return f"tick-{name}"
 
 
@@ -99,7 +99,7 @@ def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
 def name_and_slot(job_id: str) -> tuple[str, int] | None:
     """Return name and slot from a periodic job's id, or None for a tick and any other id.
 
-    For an extra run they are `<name>-at` and its time in ns.
+    For an extra run, the name is `<name>-at` and the slot its time in ns.
     """
     found = _ID.fullmatch(job_id)
     return (found[1], int(found[2])) if found and found[1] else None

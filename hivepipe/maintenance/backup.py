@@ -112,7 +112,7 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> bool:
-    """Add a file once, with its current size; return False if it is gone."""
+    """Add a file once, with its current size; return False if the file was deleted."""
     if name in sums:
         return True
     try:
@@ -244,7 +244,7 @@ def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
-    """Store a backup's settings where nothing reads them; return their path, or None."""
+    """Store a backup's settings in a file that nothing reads; return the path, or None."""
     if not settings.is_file():
         return None
     folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
@@ -255,7 +255,7 @@ def _settings_beside(home: str, settings: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Unpack beside the home and verify everything before any file of the home is changed."""
+    """Unpack a backup beside the home and verify it, before any file of the home is changed."""
     with work_folder(home, ".restore-") as folder:
         try:
             with gzip.open(source) as packed:
@@ -294,7 +294,7 @@ class _Room(io.RawIOBase):
         self._most = free if self._disk_is_full else of_file
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; tarfile reads a few kB at a time."""
+        """Return the next bytes, which tarfile requests a few kB at a time."""
         data = self._packed.read(size)
         self.take(len(data))
         return data
@@ -314,7 +314,7 @@ class _Room(io.RawIOBase):
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
-    """Write one file of a backup; Python 3.11.2 has no safe `extractall`."""
+    """Write one file of a backup. Python 3.11.2 has no safe `extractall`."""
     data = tar.extractfile(member) if member.isreg() and _is_ours(member.name) else None
     if data is None:
         raise ValueError(f"{member.name} is not in its manifest")
@@ -359,7 +359,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     """Move existing data to a new folder; return that folder, or None without existing data.
 
     A database without an event is deleted. `settings` is the settings file that will be replaced,
-    if any. Raises BackupError if data exists and `replace` is not set.
+    or None. Raises BackupError if data exists and `replace` is not set.
     """
     database, kept = database_path(home), Path(kept_folder(home))
     log = Path(f"{database}-wal")
@@ -388,7 +388,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file atomically, even to another file system, such as the database's."""
+    """Move a file atomically. The target may be on another file system, such as the database's."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.move(source, temporary)
     os.rename(temporary, target)

@@ -1,7 +1,8 @@
 """Forget sessions: delete their data from the store first, then from every other place.
 
 The rows are deleted first, and the sessions are recorded as forgotten. From then on no job, sweep
-or heartbeat writes them again. If a later step is interrupted, a second call completes it.
+or heartbeat stores data of these sessions. If a later step is interrupted, a second call completes
+it.
 """
 
 import os
@@ -120,7 +121,7 @@ class Forgetting:
         return old | with_workers | unfinished_sessions(self._place.home)
 
     def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
-        """Return the sessions whose data contains the text; a dry run starts no Redis."""
+        """Return the sessions whose data contains the text. A dry run starts no Redis."""
         found = stored.sessions_with_text(self._db, wanted)
         found |= unfinished_sessions(self._place.home)
         found |= queued.sessions_spooled(self._spools, wanted)
@@ -144,7 +145,10 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def _workers(self) -> list[Worker]:
-        """Read the workers again, because one may be archived while the user answers a question."""
+        """Read the hive workers again.
+
+        One may have been archived while the user answered a question.
+        """
         found, obstacles = workers_of(self._place.home)
         self.unread_hives.update(obstacles)
         return found
@@ -246,7 +250,7 @@ class Forgetting:
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
         """Remove texts from the memory index.
 
-        The user's file stays and is indexed again after a change.
+        The user's memory file stays, and is indexed again after a change.
         """
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
@@ -286,7 +290,10 @@ class Forgetting:
         )
 
     def _remove_markers(self, wanted: ForgetQuery, dry_run: bool) -> int:
-        """Remove context files and markers of instances and tasks; open sessions make new ones."""
+        """Remove context files, and marker files of instances and tasks.
+
+        Open sessions make new ones.
+        """
         small = [
             *self._home.glob("instances/*"),
             *self._home.glob("sessions/.session_*"),
@@ -354,7 +361,7 @@ def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def _holds(path: Path, wanted: ForgetQuery) -> bool:
-    """Tell whether a file of any size contains the text; two reads overlap by the text's length."""
+    """Tell whether a file of any size contains the text. Reads overlap by the text's length."""
     overlap = max(map(len, wanted.spellings), default=1) - 1
     rest, end = b"", 0
     with open(path, "rb", buffering=0, opener=regular) as file:

@@ -12,7 +12,7 @@ from hivepipe.files.folders import try_lock
 
 @contextmanager
 def work_folder(home: str, prefix: str) -> Iterator[str]:
-    """Yield a new folder, locked while it is in use; remove the folders of killed runs."""
+    """Yield a new folder, which is locked during the block. Remove the folders of killed runs."""
     for left in leftovers(home):
         shutil.rmtree(left, ignore_errors=True)  # another backup may remove the folder, too
     with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as folder:
@@ -26,7 +26,7 @@ def work_folder(home: str, prefix: str) -> Iterator[str]:
 
 
 def leftovers(home: str) -> list[Path]:
-    """Return the folders that killed backups and restores left; they contain copies of data."""
+    """Return the folders that killed backups and restores left, which contain copies of data."""
     found = [*Path(home).glob(".backup-*"), *Path(home).glob(".restore-*")]
     return [path for path in found if path.is_dir() and not path.is_symlink() and _is_unused(path)]
 

@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
-    """Return the page after `skip` rows; its last line says where the next page begins.
+    """Return the page after `skip` rows. Its last line says where the next page begins.
 
     Beyond `most_skipped` rows there is no next page.
     """
@@ -46,7 +46,7 @@ def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
 
 
 def short(text: object, most: int) -> str:
-    """Return a text cut to `most` characters, with the number of omitted ones."""
+    """Return a text cut to `most` characters, with the number of omitted characters."""
     whole = "" if text is None else str(text)
     left_out = len(whole) - most
     return whole if left_out <= 0 else f"{whole[:most]} [{left_out:,} more characters]"

@@ -15,7 +15,7 @@ class ArgumentError(Exception):
 
 
 class Argument(NamedTuple):
-    """One argument: a text, or an integer if `most` > 0; it is required if `default` is None."""
+    """One argument, which is required if `default` is None: a text, or an integer if `most` > 0."""
 
     description: str
     default: str | int | None = ""

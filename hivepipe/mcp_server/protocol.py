@@ -1,8 +1,8 @@
 """The part of the Model Context Protocol that a server of tools needs: one message in, one out.
 
-It supports the versions with a handshake, 2024-11-05 to 2025-11-25, and 2026-07-28 without one.
-The package `mcp` is not used, because its import takes longer than a first answer may take. For
-a fast start, this module imports only the standard library.
+Supported are the versions 2024-11-05 to 2025-11-25, which have a handshake, and 2026-07-28, which
+has none. The package `mcp` is not used, because its import takes longer than a first answer may
+take. For a fast start, this module imports only the standard library.
 """
 
 import json
@@ -23,7 +23,7 @@ Fields = dict[str, Any]
 
 
 class Outcome(NamedTuple):
-    """The text of a tool's answer; with `failed`, it is an error message."""
+    """The text of a tool's answer, which is an error message if `failed` is set."""
 
     text: str
     failed: bool = False

@@ -18,14 +18,14 @@ _LONGEST_ERROR = 1000
 
 
 def tool_server(here: Callable[[], Place]) -> Served:
-    """Return the server; `here` returns the place whose home comes first."""
+    """Return the server. `here` returns the place whose home is read first."""
     return Served(
         version("hivepipe"), INSTRUCTIONS, declared(), lambda name, given: call(here(), name, given)
     )
 
 
 def call(here: Place, name: str, given: Mapping[str, Any]) -> Outcome:
-    """Return the answer of a tool, or its error as text; raise KeyError for an unknown tool."""
+    """Return the answer of a tool, or its error as text. Raise KeyError for an unknown tool."""
     tool = TOOLS[name]
     try:
         parsed = parse_call(checked(tool.arguments, given), here)

@@ -1,4 +1,4 @@
-"""A parsed call: its homes and its validated arguments."""
+"""A parsed call of a tool: the homes to read, and the validated arguments."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ class ToolCall:
         return stored_day(name, self.text(name))
 
     def of_each(self, read: Callable[[KnownHome], Found]) -> tuple[list[Found], list[str]]:
-        """Read each home; return the results, and the problems of the unreadable homes.
+        """Read each home. Return the results, and the errors of the unreadable homes.
 
         Raise HivepipeError or OSError if the only home cannot be read.
         """

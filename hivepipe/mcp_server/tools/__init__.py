@@ -1,1 +1,1 @@
-"""The tools: each module has a function `answer`, which takes a parsed call. No SQL here."""
+"""The tools. Each module has a function `answer`, which takes a parsed call. No SQL here."""

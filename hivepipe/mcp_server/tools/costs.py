@@ -12,7 +12,7 @@ _LONGEST = 200
 
 
 def answer(call: ToolCall) -> Answer:
-    """Return the groups, the newest day or the highest cost first, and their total."""
+    """Return the costs by group, the newest day or the highest cost first, and their total."""
     columns, since = GROUPS[call.text("by")], call.day("since")
     of_homes, problems = call.of_each(lambda known: costs_by([known], columns, since, call.folder))
     found = in_order(chain.from_iterable(of_homes))

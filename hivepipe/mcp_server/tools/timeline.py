@@ -35,7 +35,7 @@ def answer(call: ToolCall) -> Answer:
 
 
 def _with_hit(rows: list[Row], limit: int) -> list[Row]:
-    """Leave out the first rows, so that the first page has the hit.
+    """Leave out as many of the first rows as needed for the first page to have the hit.
 
     At most `limit` / 2 rows stay before the hit. Together with the hit they fill at most half of
     the page, unless the hit alone is longer.
