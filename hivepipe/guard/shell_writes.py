@@ -114,6 +114,8 @@ def _add_arguments(
         has_target = program not in ("rsync", "scp")  # -t has another meaning in these programs
         target = _value_of("t", "--target-directory", arguments) if has_target else []
         files = target or files[-1:]
+        if not has_target:
+            files = [word for word in files if ":" not in word.text.partition("/")[0]]  # remote
     elif program in _OUTPUT:
         found.is_readable = found.is_readable and program in _READING
         files = [word for word in _value_of(*_OUTPUT[program], arguments) if word.text != "-"]
@@ -136,21 +138,26 @@ def _in_place(options: list[str]) -> bool:
 
 
 def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: int) -> list[Word]:
-    """Return the start points of a `find -delete`. Add the writes of commands after -exec."""
+    """Return the start points of a `find -delete`. Add the writes of commands after -exec.
+
+    In these commands `{}` stands for the start points.
+    """
     texts = [word.text for word in arguments]
+    begins = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
+    starts = arguments[:begins] or [Word(".", literal=True)]
     for at, text in enumerate(texts):
         if text in ("-exec", "-execdir", "-ok", "-okdir"):
             words = arguments[at + 1 :]
             end = next((n for n, word in enumerate(words) if word.text in (";", "+")), len(words))
             if words[:end]:
                 program = words[0].text.rsplit("/", 1)[-1]
-                _add_arguments(found, cwd, program, words[1:end], depth)
+                given = [
+                    w for word in words[1:end] for w in (starts if "{}" in word.text else [word])
+                ]
+                _add_arguments(found, cwd, program, given, depth)
         elif text.startswith("-fprint"):
             found.is_readable = False
-    if "-delete" not in texts:
-        return []
-    begins = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
-    return arguments[:begins]
+    return starts if "-delete" in texts else []
 
 
 def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
