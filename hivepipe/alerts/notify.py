@@ -1,8 +1,8 @@
 """Sends an alert to the user's command or webhook: one attempt, with a time limit.
 
-Both run in a process group of their own, which is killed at the limit. A socket timeout would not
-stop a server that sends a byte per second. Error texts contain neither the command line nor the
-address, since both may contain a secret.
+The command and the request each run in a process group of their own, which is killed at the limit.
+A socket timeout would not stop a server that sends a byte per second. Error texts contain neither
+the command line nor the address, since both may contain a secret.
 
     python -I -m hivepipe.alerts.notify    posts the request on its stdin
 """

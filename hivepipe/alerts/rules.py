@@ -32,7 +32,7 @@ WAITING_WORKERS = {
 
 
 class Vitals(NamedTuple):
-    """The measured values of a stack; a value that is unknown keeps its default."""
+    """The measured values of a stack. A value that is unknown keeps its default."""
 
     redis_answers: bool = True
     failed: int = 0

@@ -90,7 +90,7 @@ def chunks(
 def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
     """Tell whether archive and transcript still begin with what the checkpoint covers.
 
-    It compares the archive's size, and the last bytes that were read from the transcript.
+    Compared are the archive's size, and the last bytes that were read from the transcript.
     """
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)
@@ -133,7 +133,8 @@ def _is_torn_write(
 ) -> bool:
     """Tell whether the lines after the checkpoint are a write that a kill interrupted.
 
-    The killed process may have known fewer secrets, so each line is redacted again first.
+    Each line is redacted again before it is compared, because the killed process may have known
+    fewer secrets.
     """
     redact, redact_alone = redactions
     reader = LineReader(source.descriptor, offsets.source_bytes, offsets.source_checksum)

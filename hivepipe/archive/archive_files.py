@@ -4,7 +4,7 @@ The files are written in this order: lines, checkpoint, metadata, totals. One wr
 checkpoint in place. Metadata and totals are replaced atomically and can be rebuilt from the lines.
 
 The checkpoint contains the checksum of the lines, and the metadata contain their own. If a checksum
-does not match, another program changed the file. Such a file is not changed.
+does not match, another program changed the file, and hivepipe leaves it as it is.
 """
 
 import dataclasses
@@ -72,7 +72,7 @@ class ArchiveFiles:
         self._folder.touch()
 
     def hidden(self, suffix: str) -> bytes:
-        """Return the content of a hidden file; empty if there is none."""
+        """Return the content of the hidden file with this suffix, or b"" if it is missing."""
         return self._folder.read(self._hidden(suffix)) or b""
 
     def write_hidden(self, suffix: str, data: bytes) -> None:

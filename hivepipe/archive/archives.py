@@ -128,7 +128,7 @@ class Archives(Catalog):
         return lines, is_described
 
     def _abandon(self, source: Source) -> None:
-        """Stop extending an archive that was edited. Its transcript gets another archive."""
+        """Stop extending an archive that was edited. The transcript then gets a new archive."""
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})

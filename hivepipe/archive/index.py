@@ -1,7 +1,7 @@
 """archive-index.json: the archive of each session and subagent.
 
 An entry has only values that stay the same while the archive grows. A turn therefore does not
-change the index, and a rebuilt index is equal to the old one. A new entry is written to a journal
+change the index, and a rebuilt index equals the old index. A new entry is written to a journal
 first. A small index is then written at once, a large index at most every ten minutes. Readers use
 both files.
 """

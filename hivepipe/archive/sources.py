@@ -6,7 +6,7 @@
     <claude>/tasks/<agent>.jsonl            of subagents, in older versions
     <codex>/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl
 
-A file is read only if its real path is one of these, whatever an event says.
+A file is read only if its real path has one of these forms, even if an event names it.
 """
 
 import os

@@ -120,7 +120,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _reason(error: OSError) -> str:
-    """Return the error with its file name; if the disk is full, name hivepipe's folder."""
+    """Return the error with its file name, or for a full disk with hivepipe's folder."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     from hivepipe.files.disk_room import FULL, free_bytes  # noqa: PLC0415  of a fault only
@@ -133,7 +133,7 @@ def _reason(error: OSError) -> str:
 
 
 def _why_not_loaded(error: MemoryError | ImportError) -> str:
-    """Return why an import failed, or "" for a bug of hivepipe, which gets a traceback."""
+    """Return why an import failed, or "" for a bug of hivepipe, which shall print a traceback."""
     if isinstance(error, MemoryError) or _NO_ROOM in str(error):
         return "not enough memory (ulimit -v, or the limit of a container)"
     missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""
@@ -154,7 +154,10 @@ def _refuse_deleted_folder() -> None:
 
 
 def _write_what_waits() -> None:
-    """Flush stdout at the end; an error exits with 1 and is printed unless the pipe is closed."""
+    """Flush stdout at the end.
+
+    After an error, print it unless the pipe is closed, and exit with 1.
+    """
     try:
         flush()
     except OSError as error:

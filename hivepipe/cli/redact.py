@@ -20,7 +20,7 @@ LINES_SHOWN = 20
 
 @dataclass
 class Report:
-    """Number and lines of redacted secrets by rule; never a secret itself."""
+    """Number and lines of the redacted secrets, by rule. It contains no secret."""
 
     lines: int = 0
     changed: int = 0
@@ -77,7 +77,7 @@ def redact(file: str, with_report: bool) -> None:
 def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
     """Yield the lines. Raises HivepipeError if the file cannot be read.
 
-    Because of this, an OSError in the caller can only come from stdout.
+    So an OSError in the caller can only come from stdout.
     """
     with os_error_as(HivepipeError, file):
         yield from lines

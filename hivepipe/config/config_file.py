@@ -40,7 +40,7 @@ UNUSABLE = "?"  # the value of an unreadable setting with `limits_spending`
 
 
 class Config:
-    """The parsed files of one home; `problems` are shown to the user.
+    """The parsed files of one home. `problems` are shown to the user.
 
     `requests` maps each project to its trusted request.
     """

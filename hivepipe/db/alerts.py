@@ -19,7 +19,7 @@ def raise_alert(db: Database, name: str, text: str, time: str) -> None:
 def end_alert(db: Database, name: str, time: str) -> None:
     """Record the end of the alerts of this name that were raised before `time`.
 
-    An alert with a time in the future ends too: the clock was ahead when it was raised.
+    An alert with a time in the future ends, too, because the clock was ahead when it was raised.
     """
     sql = """
         UPDATE alerts SET ended_at = :time

@@ -1,10 +1,10 @@
-"""Change capture: which rows of the shared tables changed, each with the version of its change.
+"""Change capture: record which rows of the shared tables changed, with a version for each change.
 
 Changes are captured only while the home is joined to a team. Triggers append time and key of each
 changed row to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`,
 where a row has one entry however often it changed. A version is the time in microseconds, and
-always higher than the last one. So versions also rise after a restore, and show how long a row has
-waited. An entry whose key matches no row stands for a deleted row.
+always higher than the last version. So versions also rise after a restore, and show how long a row
+has waited. An entry whose key matches no row stands for a deleted row.
 """
 
 import re
@@ -113,7 +113,7 @@ def is_captured(store: Database | Listings) -> bool:
 def start_capture(db: Database) -> None:
     """Create the tables and triggers; repeated calls change nothing.
 
-    The first call requests a pass over all rows: see `mark_all_changed`.
+    The first call requests a pass over all rows (see `mark_all_changed`).
     """
     with db.transaction():
         is_new = not is_captured(db)

@@ -1,8 +1,8 @@
 """SQLite connections: open, write and maintain the database.
 
-WAL with `synchronous=FULL`: an acknowledged commit survives a power cut. Several processes may
-write (the writer, the direct path, a stock `rq worker`). With BEGIN IMMEDIATE and the table
-`applied`, every effect happens once.
+The database uses WAL with `synchronous=FULL`, so that a commit survives a power cut. Several
+processes may write (the writer, the direct path, a stock `rq worker`). With BEGIN IMMEDIATE and the
+table `applied`, every effect happens once.
 """
 
 import os
@@ -125,8 +125,8 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Run the block in one transaction; the write lock is taken at its start.
 
-        Also raise sqlite3.OperationalError if the file was removed or replaced meanwhile, because
-        no other process can open the file that has the commit.
+        Raise sqlite3.OperationalError also if the file was removed or replaced during the block,
+        because no other process could read the committed data.
         """
         with transaction(self._connection):
             yield

@@ -117,7 +117,7 @@ def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
 
 
 def _since_fork(session: str, states: list[State]) -> State:
-    """Return the last count of a session, minus the last earlier count of its parent."""
+    """Return the last count of a session, minus its parent's last count before the fork."""
     own = [state for state in states if state.session == session]
     others = (state for state in states if state.session != session)
     before = [state for state in others if _is_before(state, own[0])]

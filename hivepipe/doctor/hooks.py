@@ -183,7 +183,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 
 
 def doubled(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that run twice per event. The event is stored once but takes twice the time."""
+    """Find hooks that run twice per event. The event is stored once, but costs twice the time."""
     plugin = facts.plugin
     files = [
         file for file in facts.with_own_hooks if file.scope is not Scope.CODEX and not _gone(file)

@@ -151,10 +151,10 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 
 
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
-    """Return a hook's environment: the shell's, `env` of the settings, and Claude Code's own.
+    """Return the environment of a hook: of the shell, of `env` in the settings, and of Claude Code.
 
-    Files in the project may only set hivepipe's variables: with other variables, a clone could run
-    a program of its own.
+    Settings files in the project may only set hivepipe's variables. With other variables, a cloned
+    repository could run a program of its own.
     """
     found = everything()
     for file in reversed(facts.settings_files):  # the file with the highest precedence comes last

@@ -4,8 +4,8 @@ The protocol changes almost monthly. So unknown events and fields are accepted, 
 wrong type counts as missing and is listed in `problems`. A text that is not one JSON object is read
 key by key up to the error, so that the usable part is kept.
 
-On the hook path, so it uses CPython's JSON scanner without importing `json`, which takes 7 ms.
-Source of the field names: https://code.claude.com/docs/en/hooks.
+Hooks import this module, so it uses CPython's JSON scanner without importing `json`, which takes 7
+ms. Source of the field names: https://code.claude.com/docs/en/hooks.
 """
 
 import sys

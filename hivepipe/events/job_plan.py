@@ -5,7 +5,7 @@ one event into messages. A message has an id, which is the same for a duplicate 
 envelope. The envelope is the JSON string that is the argument of the RQ job (docs/architecture.md
 lists its keys).
 
-On the hook path.
+Hooks import this module.
 """
 
 import time
@@ -279,7 +279,7 @@ def _index_memory(event: claude_code.PostToolUse, context: Context) -> list[Job]
 
 
 def _memory_folders(event: Event, context: Context) -> list[str]:
-    """Return the memory folders of this project in Claude Code, and of the profile."""
+    """Return Claude Code's memory folder of this project, and the memory folder of the profile."""
     claudes = event.transcript_path.rpartition("/")[0]
     return [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
 
@@ -527,7 +527,10 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
 
 
 def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:
-    """Return the event's deduplication key, then its keys for 2 s earlier and later, if any.
+    """Return the keys by which a duplicate of the event is recognised.
+
+    The first key is the event's own. If the key depends on time, the keys of 2 s earlier and 2 s
+    later follow.
 
     An event fired twice (hooks in settings and plugin) has one key. A tool call is identified by
     Claude's id. The start and stop of a subagent recur when it is resumed, so they are identified

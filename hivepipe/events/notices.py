@@ -1,6 +1,6 @@
 """Notices from rarer events: questions, denials, refusals, task changes, model switches.
 
-On the hook path, loaded for these events only.
+Hooks import this module for these events only.
 """
 
 from hivepipe.events import claude_code, other_events

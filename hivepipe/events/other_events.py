@@ -1,6 +1,7 @@
 """Rarer events: batches of calls, questions to a person, model switches.
 
-On the hook path, loaded for these events only. Field names: as in `claude_code`.
+Hooks import this module for these events only. The field names have the source that `claude_code`
+names.
 """
 
 from hivepipe.events.claude_code import CAP_ERROR, CAP_NAME, Event, Fields, ToolEvent, clean

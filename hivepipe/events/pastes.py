@@ -2,7 +2,7 @@
 
     <pasted_content id="3e35">...</pasted_content id="3e35">    in prompts of Claude Code 2.1.332
 
-Claude Code escapes these tags in a pasted text. On the hook path, for long prompts only.
+Claude Code escapes these tags in a pasted text. Hooks import this module for long prompts only.
 """
 
 LEAST_CHARS = 200  # kept of each paste, in whole words

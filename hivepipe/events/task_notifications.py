@@ -1,7 +1,7 @@
 """Parse the notification about a subagent that ran in the background and has ended.
 
-No other source has tokens and duration of such an agent, or says that it was stopped. On the hook
-path, only for prompts with such a notification.
+No other source has tokens and duration of such an agent, or says that it was stopped. Hooks import
+this module for prompts with such a notification only.
 """
 
 from hivepipe.events.claude_code import CAP_TEXT, FAILED_OUTCOMES, clean, valid_id

@@ -1,8 +1,8 @@
 """manifest.db in the home: the list of files that hivepipe made in the exports' folder.
 
     facts   when hivepipe was installed here; whether the archives of 1.0.0 were adopted
-    files   a file that hivepipe made, by its path below the exports' folder; for one that is
-            replaced whole, the SHA-256 of its content and of its previous content
+    files   a file that hivepipe made, by its path below the exports' folder; if hivepipe
+            replaces the file as a whole, the SHA-256 of its content and of its previous content
     aside   a file that hivepipe renamed to claim its name: the old and the new name
     found   the result of importing an archive or export of a predecessor, by its SHA-256
 
@@ -83,7 +83,8 @@ class Manifest:
     def begin(self) -> None:
         """Make the manifest if it is missing.
 
-        In a home that was used before manifests existed, archives may be added to it later.
+        In a home that was used before manifests existed, archives may be added to the manifest
+        later.
         """
         if self.fact("installed_at"):
             return

@@ -1,6 +1,6 @@
 """Apply the rules to a tool call, to a prompt, or to a failed write.
 
-On the hook path, loaded for events that may get an answer.
+Hooks import this module for events that may get an answer.
 """
 
 import posix
@@ -47,8 +47,8 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
 def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
     """Return whether the answer is known before Redis counts the event, and the verdict or None.
 
-    A warning is not known early, because only Redis knows whether it was given before. Answers
-    about a cancelled task or the shared disk are not given early either.
+    A warning is not known early, because only Redis knows whether it was given before. An answer
+    about a cancelled task or the shared disk is not given early, either.
     """
     event = watch.event
     if event.calls:

@@ -1,8 +1,8 @@
 """Record each tool call in Redis, and return the last calls, by which the guard judges it.
 
 A Lua script, run in the same step as the enqueue, stores the last calls of each conversation and
-the totals of each session. Parallel calls are counted exactly: Redis runs one script at a time, and
-each call is judged by the list at its arrival.
+the totals of each session. Parallel calls are counted exactly, because Redis runs one script at a
+time. Each call is judged by the list at its arrival.
 
     hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; expires in a week
         <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
@@ -11,7 +11,7 @@ each call is judged by the list at its arrival.
     hivepipe:active                         set    sessions with activity that is not yet stored
 
 A duplicate event has a known id, and changes nothing. Ids, arguments and results are kept as
-hashes. On the hook path; the rules are imported before a call only.
+hashes. Hooks import this module. They import the rules before a tool call only.
 """
 
 import posix

@@ -10,7 +10,7 @@ since then:
                                                             commands that change files
     a new prompt, or another task                           all counts are reset
 
-On the hook path, before a tool call.
+Hooks import this module before a tool call.
 """
 
 from hivepipe.guard.client import (

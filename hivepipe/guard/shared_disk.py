@@ -1,11 +1,11 @@
 """The shared disk: a profile may write only to `<root>/<category>/<own id>/`.
 
-That folder is made when a write into its category is judged for the first time.
+The profile's folder is made when a write into its category is judged for the first time.
 
 The rule applies if HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID are set. Reading is not restricted.
 Paths are resolved as by the kernel. If the disk does not answer, paths are compared as text,
-because a system call on a hung mount would block the hook, and no timer could end it. Imported on
-the hook path if a shared root is set.
+because a system call on a hung mount would block the hook, and no timer could end it. Hooks import
+this module if a shared root is set.
 """
 
 import posix

@@ -1,6 +1,6 @@
 """Split shell commands into words and operators, with quotes and here-documents.
 
-Imported on the hook path if a shared root is set.
+Hooks import this module if a shared root is set.
 """
 
 TYPE_CHECKING = False

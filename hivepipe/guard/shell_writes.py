@@ -2,7 +2,7 @@
 
 Words, quotes, redirections, here-documents, nested commands and known commands that write files are
 supported; variables, functions and other programs are not. Commands that cannot be analysed are
-marked. Imported on the hook path if a shared root is set.
+marked. Hooks import this module if a shared root is set.
 """
 
 from hivepipe.guard.shell_words import Word, simple_commands

@@ -3,8 +3,8 @@
     <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 
 When the time in the file has passed, a hook that gets the lock moves the time 10 s ahead and starts
-the stack. After a failed start the process hivepipe.stack.starter writes a longer delay. On the
-hook path, loaded only when Redis is absent.
+the stack. After a failed start the process hivepipe.stack.starter writes a longer delay. Hooks
+import this module only when Redis is absent.
 """
 
 import posix

@@ -4,7 +4,7 @@
      "asked": {"<project>": {"values": {...}, "context": [...]}}}
 
 `asked` has the settings that a project's repository requests and the user trusted. They apply where
-the user's own settings have no value. On the hook path, loaded if settings exist.
+the user's own settings have no value. Hooks import this module if settings exist.
 """
 
 import posix

@@ -13,7 +13,7 @@ database:
 
 A part `left` or `last` begins with the id of the task or session that it is about. A session skips
 the part about itself, so two parts of each kind are stored. Outdated parts are delivered as they
-are. On the hook path, at SessionStart only.
+are. Hooks import this module at SessionStart only.
 """
 
 import posix

@@ -5,7 +5,7 @@ the messages, and returns its result. A note that Redis did not execute is spool
 and counted later. The same command sends the duration of the hook, which is not counted for spooled
 events.
 
-On the hook path; modules for failures are imported only when needed.
+Hooks import this module, and the modules for failures only when needed.
 """
 # ruff: noqa: PLC0415
 

@@ -4,7 +4,7 @@ A copy is taken at each change, so that no version is missed even if the worker 
 
     <home>/identity/<event time>_<pid>_<name>    0600; read by sync_identity, removed later
 
-On the hook path, after an edit of a profile's own file.
+Hooks import this module after an edit of a profile's own file.
 """
 
 import posix

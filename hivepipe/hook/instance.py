@@ -2,19 +2,20 @@
 
 Hooks have no terminal. Claude Code is the hook's parent. If the parent is a shell, Claude Code is
 the first `claude`, `node` or other host above the shell. If there is none, Claude Code is the first
-process above that is not a shell. If Claude Code was killed, the hook's own process takes its
-place, which ends at once, and with it the instance. `instances/<key>` stores the instance:
+process above that is not a shell. If Claude Code was killed, the hook's own process is used
+instead. That process ends at once, and the instance ends with it. `instances/<key>` stores the
+instance:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance
-    session=             the session it was last seen in: the marker
+    session=             the session of its newest event (the marker)
     ended=1              that session has ended for this instance; the next event reopens it
     end
 
 `instances/<key>.settings` records that hooks of Claude Code's settings ran for the instance, not
 only the plugin's hooks.
 
-On the hook path.
+Hooks import this module.
 """
 
 import posix

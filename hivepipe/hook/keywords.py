@@ -4,7 +4,7 @@
     keywords = ["deploy"]
     text = "..."
 
-On the hook path, at UserPromptSubmit, loaded if there are such rules.
+Hooks import this module at UserPromptSubmit if there are such rules.
 """
 
 MOST_CHARS = 9_500

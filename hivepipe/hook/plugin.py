@@ -4,7 +4,7 @@ If the settings contain the same hooks, each event arrives twice, and the plugin
 The plugin cannot install the package. While the package is missing, events are spooled, and a
 starting session shows what is missing.
 
-On the hook path, for the plugin's hooks only.
+Only hooks of the plugin import this module.
 """
 
 import posix
@@ -53,7 +53,7 @@ def _runs(text: str, script: str) -> bool:
     """Tell whether a settings file's text has an existing hook of hivepipe for this event.
 
     A hook given by its name or through a shell is not found. Then both hooks process the event, and
-    it is deduplicated, which only takes longer.
+    the duplicate is dropped, which only takes longer.
     """
     wanted = f'","args":["{script}"]'
     end = text.find(_PROGRAM)

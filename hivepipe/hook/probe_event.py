@@ -3,7 +3,7 @@
 Its one job only writes its own id into the database. `hivepipe.doctor.probing` gives each event a
 session id that begins with PROBE, and looks for the job's id.
 
-On the hook path, for such events only.
+Hooks import this module for such events only.
 """
 
 from hivepipe.events.claude_code import PROBE, Event

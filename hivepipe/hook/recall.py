@@ -7,8 +7,8 @@
     <home>/recall/told-<hash of the session>    ids of memories shown since its last start
     <home>/recall/wanted          touched when a session starts with `memory_recall` on
 
-No database is opened: the lines are sorted, and a word is found by binary search. On the hook path,
-with a prompt, if `memory_recall` is on.
+No database is opened, because the lines are sorted and a word is found by binary search. Hooks
+import this module with a prompt, if `memory_recall` is on.
 """
 
 import posix

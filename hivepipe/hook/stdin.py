@@ -1,7 +1,7 @@
 """Read the event from stdin, limited in time and size, without waiting for EOF.
 
 Claude Code has been seen to leave the pipe open (claude-code#79508). An event is complete at EOF,
-or when the bytes read are one whole JSON object. On the hook path.
+or when the bytes read are one whole JSON object. Hooks import this module.
 """
 
 import posix

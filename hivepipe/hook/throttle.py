@@ -8,7 +8,7 @@ makes the checkpoint, with or without Redis:
     e <event> <due> <operations> <checkpoints>    results of the last 16 events: a duplicate event
                                                   counts once and gets the same result
 
-On the hook path.
+Hooks import this module.
 """
 
 import posix

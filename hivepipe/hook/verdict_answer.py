@@ -1,6 +1,6 @@
 """The answer of a hook for a verdict of the guard.
 
-On the hook path, loaded when there is an answer.
+Hooks import this module when there is an answer.
 """
 
 from hivepipe.events.claude_code import PreToolUse, ToolEvent

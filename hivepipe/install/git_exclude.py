@@ -2,8 +2,8 @@
 
 Claude Code adds such a line when it makes a `settings.local.json`, and hivepipe does the same. A
 comment above the line marks it as hivepipe's line. A line without the comment belongs to the user
-and is kept. An exclude file that hivepipe makes begins with a comment that says so. It is deleted
-with the last line of hivepipe.
+and is kept. An exclude file that hivepipe makes begins with a comment that says so. The file is
+deleted when hivepipe's last line is removed from it.
 """
 
 import os

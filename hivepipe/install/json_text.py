@@ -1,7 +1,7 @@
 """Edit a JSON text in place. Every byte outside the edit stays the same.
 
 Parsing and dumping would lose indentation, escapes and line ends. This module adds a value after
-the last one of its container, with the same layout, and removes a value together with its comma.
+the last value of its container, with the same layout, and removes a value together with its comma.
 The text may begin with a byte order mark.
 
 A path names a value: keys of objects and indexes of arrays, from the root.

@@ -9,8 +9,9 @@
     an installed operation failed          1, 5, 30, then 120 s each, as often as it declares
     any other error of the job             failed at once
 
-Each of the first three attempts in the first two rows lowers the priority by one, at most to 10. A
-limit counts failures of the job itself. A failure of the store or a full disk does not count.
+In the first two rows, each of the first three attempts makes the job one step less urgent, down to
+priority 10. A limit counts failures of the job itself. A failure of the store or a full disk does
+not count.
 """
 
 import errno

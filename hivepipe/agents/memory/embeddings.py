@@ -68,7 +68,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
 
 
 def _body(reply: HTTPResponse) -> bytearray:
-    """Return the body of a response. Raise TimeoutError if it is too long or takes too long.
+    """Return the body of a response. Raise TimeoutError if the body is too long or too slow.
 
     The socket's own timeout limits only single reads.
     """

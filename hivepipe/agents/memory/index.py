@@ -47,7 +47,7 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of memory files; `owner` is the profile or the swarm that it belongs to.
+    """A folder of memory files. `owner` is the profile or the swarm that the folder belongs to.
 
     A folder that the user configured for all sessions has no owner.
     """
@@ -69,7 +69,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Hit(Passage):
-    """One search result; a higher score is better."""
+    """One search result. A higher score is better."""
 
     score: float
 
@@ -85,7 +85,7 @@ def opened_index(path: Path) -> Iterator["MemoryIndex"]:
 
 
 class MemoryIndex:
-    """An open index; several processes may use the same file."""
+    """An open index. Several processes may use the same file."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the index; raise MemoryIndexError if it cannot be used."""

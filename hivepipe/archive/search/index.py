@@ -105,7 +105,7 @@ class FolderState(NamedTuple):
 
 
 class SearchIndex:
-    """An open index; several processes may use one file."""
+    """An open index. Several processes may use one file."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the index.
@@ -161,7 +161,7 @@ class SearchIndex:
         return bool(self._ask(sql, {"key": archived.key, "edition": archived.edition}))
 
     def folders(self) -> dict[str, FolderState]:
-        """Return folder -> its state when all of its archives had been indexed."""
+        """Return folder -> the state in which all archives of the folder were indexed."""
         rows = self._ask("SELECT name, changed_ns, keys FROM folders", {})
         return {name: FolderState(changed_ns, keys) for name, changed_ns, keys in rows}
 

@@ -1,6 +1,6 @@
 """Recognise calls of hivepipe's own commands and tools in transcripts.
 
-They are marked, because their results repeat texts of other lines.
+The index marks these calls, because their results repeat texts of other lines.
 """
 
 import re

@@ -37,8 +37,8 @@ def answer(call: ToolCall) -> Answer:
 def _with_hit(rows: list[Row], limit: int) -> list[Row]:
     """Leave out as many of the first rows as needed for the first page to have the hit.
 
-    At most `limit` / 2 rows stay before the hit. Together with the hit they fill at most half of
-    the page, unless the hit alone is longer.
+    At most `limit` / 2 rows stay before the hit. These rows and the hit fill at most half of the
+    page, unless the hit alone is longer.
     """
     hit = next(place for place, row in enumerate(rows) if row.get("is_hit"))
     start = max(hit - limit // 2, 0)
