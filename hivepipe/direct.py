@@ -172,7 +172,7 @@ def _set_aside(path: Path, reason: str, report: Report) -> None:
 def apply_in_turn(home: str, path: Path) -> None:
     """Apply a file and all others in the spool, unless another process is applying the spool.
 
-    The process with the lock lists the spool again after releasing it, so that no file is missed.
+    A process lists the spool again after it has released the lock, so that no file is missed.
     """
     tried: set[Path] = set()
     while waiting := [file for file in spool_files(path.parent) if file not in tried]:

@@ -59,6 +59,6 @@ def tracked_files(folder: str, *paths: str) -> list[str]:
 
 
 def is_below_a_repository(folder: str) -> bool:
-    """Tell whether a folder or one above it has a `.git`."""
+    """Tell whether a folder or a folder above it has a `.git`."""
     path = Path(os.path.realpath(folder))
     return any(os.path.lexists(each / ".git") for each in (path, *path.parents))

@@ -93,7 +93,8 @@ def use(values: dict[str, str]) -> None:
 def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
     """Set a home's values for this thread (None clears them); return the earlier values.
 
-    These values also take precedence over variables of the environment that apply to one home only.
+    These values take precedence even over environment variables, if the variables apply to one home
+    only.
     """
     before: dict[str, str] | None = getattr(_of_thread, "values", None)
     _of_thread.values = values

@@ -1,4 +1,4 @@
-"""Disk usage: what a home stores, how large it is, and how long it is kept."""
+"""Disk usage: the kinds of data in a home, their sizes, and how long each is kept."""
 
 from dataclasses import dataclass
 from pathlib import Path

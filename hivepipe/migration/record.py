@@ -1,7 +1,7 @@
 """The journal of `migrate`: a second run continues from it, and `--undo` restores from it.
 
-<state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. Each change is recorded before it
-is made. The changed files show whether it was made.
+<state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. Each change is recorded before the
+change is made. The files themselves show whether it was made.
 """
 
 import json

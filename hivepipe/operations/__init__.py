@@ -1,1 +1,1 @@
-"""Handlers: one function per operation. It calls other packages with the job's arguments."""
+"""Handlers: one function per operation. A handler passes the job's arguments to other packages."""

@@ -108,7 +108,7 @@ def _is_over(home: str, session: str) -> bool:
 
 @cache
 def archives_of(home: str) -> Archives:
-    """Return the archives of a home. The object has caches, so each process makes only one."""
+    """Return the archives of a home. The object has caches, so a process makes it only once."""
     manifest = Manifest(home)
     archives = Archives(kept_folder(home), manifest)
     if os.path.isdir(home) and manifest.adopts:
@@ -163,7 +163,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
 
 
 def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:
-    """Log a new archive with its redactions, or later redactions if there are any."""
+    """Log a new archive and its redactions; for an older archive, log new redactions if any."""
     if is_new:
         record_archive(folder, Path(path))
     if is_new or kinds:

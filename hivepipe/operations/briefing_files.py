@@ -2,8 +2,9 @@
 
     <home>/context/*.txt    see hivepipe.hook.greeting; 0600, each replaced atomically
 
-They are updated when the database or the user's trusted files change, and once a minute, because
-sessions become stalled without an event. Parts that are no longer needed are removed.
+The files are updated when the database or the user's trusted files change. They are also updated
+once a minute, because a session becomes stalled without an event. Parts that are no longer needed
+are removed.
 """
 
 import logging
@@ -47,7 +48,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class BriefingFiles:
-    """The files of one home, updated by the writer between its turns."""
+    """The files of one home, which the writer updates between two batches of jobs."""
 
     def __init__(self, home: str) -> None:
         self._home = home

@@ -2,9 +2,9 @@
 
     python -I -m hivepipe.operations.custom_child    {"name": ..., "event": {...} or null} on stdin
 
-It writes one line to stdout, the function's declaration, before it calls the function. The output
-of the function goes to stderr. It is a separate process, so that a function that hangs, crashes or
-exhausts the memory harms nothing else.
+The process writes one line to stdout, the function's declaration, before it calls the function. The
+output of the function goes to stderr. A function that hangs, crashes or exhausts the memory harms
+only this process.
 """
 
 import ctypes

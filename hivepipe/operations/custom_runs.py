@@ -23,7 +23,7 @@ REASON_CHARACTERS = 300
 
 
 def custom_jobs(job: Envelope) -> list[Job]:
-    """Return the jobs of installed operations for the event that caused a committed job."""
+    """Return the jobs of installed operations for the event that `job` belongs to."""
     event = EVENTS.get(job.operation, "")
     names = installed_names() if event else ()
     data = redact_fields(job.payload) if names else {}
@@ -33,7 +33,7 @@ def custom_jobs(job: Envelope) -> list[Job]:
 def run_custom(context: JobContext, job: Origin, args: RunCustom) -> None:
     """Call the operation's function in a process. Raise OperationFailedError or StoppedError.
 
-    It is not called for a forgotten session.
+    The function is not called for a forgotten session.
     """
     if is_forgotten(context.home, job.session):
         return

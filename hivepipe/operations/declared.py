@@ -1,8 +1,9 @@
 """All declared operations, and their handlers, which are imported at their first use.
 
-Every module of the package `families` is imported. The direct path starts a process for one event,
-which should not import unused modules: redis-py, HTTP, language models. Long-lived processes load
-all handlers when they start, so that an upgrade on disk does not change them.
+Every module of the package `families` is imported. The direct path starts a process per event. Such
+a process should not import modules that it does not use: redis-py, HTTP, language models.
+Long-lived processes load all handlers when they start, so that an upgrade on disk does not change
+them.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ LOADED: dict[str, Handler] = {}
 
 
 def handler_of(operation: str) -> Handler:
-    """Return the handler of an operation; import it at the first call."""
+    """Return the handler of an operation; the first call imports it."""
     if operation not in LOADED:
         module, _, function = OPERATIONS[operation].handler.rpartition(".")
         LOADED[operation] = getattr(import_module(f"{__package__}.{module}"), function)
@@ -39,7 +40,7 @@ def handler_of(operation: str) -> Handler:
 
 
 def load(*queues: str | None) -> None:
-    """Import the handlers of these queues; None stands for the writer's transactions."""
+    """Import the handlers of these queues; None means operations in the writer's transactions."""
     for name, args in OPERATIONS.items():
         if args.queue in queues:
             handler_of(name)

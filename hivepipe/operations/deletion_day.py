@@ -20,7 +20,8 @@ def first_deletion(home: str) -> float:
 def may_delete(home: str, job: Origin) -> bool:
     """Tell whether a run may delete outdated data: not within a day of the installation.
 
-    After a month without a run the clock may be wrong, so the first run deletes nothing either.
+    If no run took place for a month, the clock may be wrong. So the next run deletes nothing
+    either.
     """
     if job.event_time_ns / 1e9 < first_deletion(home):
         return False

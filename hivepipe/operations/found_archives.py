@@ -53,15 +53,16 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[Row]:
     """Copy the archives below a predecessor's logs folder to the home; yield a row for each.
 
-    The folder may be the home's own or another one; hivepipe's own archives in it are skipped. The
-    originals are only read. A copy is redacted, listed, searched and pruned like any archive of
-    hivepipe; its retention period starts now. Its metadata have the predecessor's keys, and the
-    unchanged originals under `found`. If hivepipe archives the session too, the lines go into one
-    archive without duplicates. The cost of the messages is not recorded.
+    The folder may be the home's own logs folder or another folder; hivepipe's own archives in it
+    are skipped. The originals are only read. A copy is redacted, listed, searched and pruned like
+    any archive of hivepipe; its retention period starts now. Its metadata have the predecessor's
+    keys, and the unchanged originals under `found`. If hivepipe archives the session too, the lines
+    go into one archive without duplicates. The cost of the messages is not recorded.
 
     Repeated calls import a file once: it is identified by its content and its session or agent.
-    After a kill the next call continues. Two files with equal bytes become two archives. If they
-    belong to the same session or agent, they become one, and the second row names the first file.
+    After a kill the next call continues. Two files with equal bytes become two archives. If the two
+    files belong to the same session or agent, they become one archive, and the second row names the
+    first file.
 
     Missing or invalid metadata are reported, and the lines or the file name give the session. After
     StoreError or StoppedError the import can be repeated later.
@@ -84,7 +85,7 @@ def import_found(context: JobContext, job: Origin, folder: str) -> list[Row]:
 
 
 def unimported_archives(home: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (path, problems) of foreign archives whose current content is not imported."""
+    """Yield (path, problems) of foreign archives, if their current content is not imported."""
     manifest = Manifest(home)
     folder = kept_folder(home)
     known = {each.path: each.stamp for each in manifest.found(ARCHIVE)}

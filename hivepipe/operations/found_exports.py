@@ -1,7 +1,7 @@
 """Import a predecessor's exports: `skill-usage.json`, its index, `archive-index.json`.
 
-Entry point for importers: `import_exports(home, folder)`. The folder may be the home's own or
-another one; its files are not changed.
+Entry point for importers: `import_exports(home, folder)`. The folder may be the home's own logs
+folder or another folder; its files are not changed.
 """
 
 import math
@@ -50,11 +50,11 @@ def import_exports(home: str, folder: str) -> list[Row]:
     """Import the skills of a predecessor's exports into the store; return a row for each file.
 
     Repeated calls import a file once: it is identified by its content, and the counts of a later
-    version replace the earlier counts. After a kill the store has all skills of a file or none. A
-    skill that cannot be read has its own row, and does not prevent the others. The indexes have no
-    further information: they are reported and skipped. The files are not changed; in the home's own
-    folder the next export renames them, and `uninstall` restores them. After StoreError or OSError
-    the import can be repeated later.
+    version replace the earlier counts. After a kill the store has all skills of a file or none of
+    them. A skill that cannot be read has its own row, and does not prevent the others. The indexes
+    have no further information: they are reported and skipped. The files are not changed; in the
+    home's own folder the next export renames them, and `uninstall` restores them. After StoreError
+    or OSError the import can be repeated later.
     """
     manifest = Manifest(home)
     rows: list[Row] = []

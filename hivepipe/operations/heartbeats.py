@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Flushes the activity; the writer calls it between its turns."""
+    """Flushes the activity; the writer calls it between two batches of jobs."""
 
     def __init__(self, connection: Redis) -> None:
         """Set up; the first flush includes the activity that an earlier writer left."""
@@ -33,7 +33,7 @@ class Heartbeats:
             self.flush(db)
 
     def make_due(self) -> None:
-        """Make a flush due at the next turn, because a session or an agent has ended."""
+        """Make a flush due before the next batch, because a session or an agent has ended."""
         self._flushed_at = float("-inf")
 
     def flush(self, db: Database) -> None:

@@ -1,7 +1,7 @@
 """Write identity files to disk, and restore their previous content.
 
-A file is written by one rename, unless git tracks it or it was edited since it was read. The
-previous content is kept:
+A file is written by one rename. A file is not written if git tracks it or if it was edited since
+hivepipe read it. The previous content is kept:
 
     <home>/identity/before/<hash of the path>          the bytes; missing if there was no file
     <home>/identity/before/<hash of the path>.ours     SHA-256 of the content written instead
@@ -48,8 +48,8 @@ def replace(
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
     """Keep the content that is about to be replaced.
 
-    If an overlapping session of hivepipe wrote that content, only the content kept earlier stays.
-    If a person has written other content since, both are kept: the earlier one is renamed.
+    Content that hivepipe wrote, in an overlapping session, is not kept. If a person has written
+    other content since an earlier call, both are kept: the earlier file is renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
@@ -75,7 +75,7 @@ def is_ours(home: str, path: Path) -> bool:
 
 
 def _written(kept: Path) -> str:
-    """Return the hash of the content that hivepipe wrote, or "" if it wrote none."""
+    """Return the hash of the content that hivepipe wrote, or "" if hivepipe wrote nothing."""
     return read_small(str(kept.with_suffix(".ours"))).strip()
 
 

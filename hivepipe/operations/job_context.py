@@ -1,4 +1,4 @@
-"""The environment of a slow handler: its home and its callbacks."""
+"""The context in which slow handlers run: the home, and callbacks to the worker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -98,7 +98,7 @@ def condition(
 
 
 def _waits_for(state: str, client: ClientStatus | None, question: object) -> object:
-    """Return what a session waits for from a person, or None."""
+    """Return the thing that a session waits for from a person, or None."""
     return ((client and client.waits_for) or question or None) if state == "waiting" else None
 
 

@@ -84,7 +84,7 @@ def _is_temporary(error: BaseException, path: Path) -> bool:
 
 
 def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
-    """Yield the folders of a job. Folders inside the profile's folder have the scope AGENT."""
+    """Yield the folders that a job names. Folders inside the profile's folder have scope AGENT."""
     own = args.profile_folder
     for path in args.folders.split("\n"):
         if not path.startswith("/"):
@@ -95,7 +95,7 @@ def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
 
 
 def update_index(home: str, index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
-    """Index changed files, remove missing ones, and prepare the memories for hooks."""
+    """Index changed files, drop missing files, and prepare the memories for hooks."""
     for named in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":"):
         if named.startswith("/"):
             index.remember_folder(Folder(os.path.realpath(named), SWARM, ""))

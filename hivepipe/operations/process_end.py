@@ -97,7 +97,7 @@ def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
 def _enqueue_files(
     db: Database, context: JobContext, job: Origin, profile: str, folder: str
 ) -> None:
-    """Enqueue the current files for sync_identity, which stores the new ones."""
+    """Enqueue sync_identity for each current file; sync_identity stores the new content."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
@@ -119,7 +119,7 @@ def _enqueue_files(
 
 
 def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
-    """Tell whether CLAUDE.md has the user's text, which the profile's version will replace."""
+    """Tell whether CLAUDE.md has the user's own text, which the profile's version will replace."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)
@@ -128,7 +128,7 @@ def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
 
 
 def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
-    """Return the hash of CLAUDE.md in a set if it is a stored version, else an empty set."""
+    """Return {hash of CLAUDE.md} if the file is a stored version, else an empty set."""
     data = read_regular(f"{folder}/{CLAUDE_MD}")
     if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
         return set()
@@ -136,7 +136,7 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Remove old snapshots, which were stored long ago or never will be."""
+    """Remove old snapshots: each was stored long ago, or will never be stored."""
     with suppress(FileNotFoundError):
         # The names given by hooks
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):

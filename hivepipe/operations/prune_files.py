@@ -78,7 +78,7 @@ def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def drop_outdated(context: JobContext, job: Origin) -> Pruned:
-    """Delete outdated files; return the numbers. Raise RetentionError without valid limits."""
+    """Delete outdated files; return the numbers. Raise RetentionError if the limits are invalid."""
     home, now = context.home, job.event_time_ns / 1e9
     limits = limits_of(home)
     if AUDIT_LOG in Manifest(home).made():

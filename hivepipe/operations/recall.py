@@ -60,7 +60,7 @@ _PARTS = ("all", "swarm-", "profile-")  # prefixes of the parts of `_by_part`
 
 
 def prepare_recall(home: str, index: MemoryIndex) -> None:
-    """Write the files that hooks read, and remove obsolete ones. Raise OSError on failure."""
+    """Write the files that hooks read, and remove obsolete files. Raise OSError on failure."""
     folder = Path(home, "recall")
     by_part = _by_part(_trusted(home, index)) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
@@ -99,7 +99,7 @@ def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
 
 
 def _part_text(passages: list[Passage], rated: dict[str, int]) -> str:
-    """Return a part as text, without the oldest passages if it is too long."""
+    """Return a part as text; if the part is too long, the oldest passages are left out."""
     while True:
         text = "\n".join([*sorted(_lines(passages, rated)), ""])
         if len(text.encode()) <= PART_BYTES:

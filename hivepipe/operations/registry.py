@@ -48,7 +48,7 @@ def apply_results(db: Database, results: list[Message]) -> None:
 
 
 def _session_of(db: Database, job: Envelope) -> str:
-    """Look up the session of an event that names none; return its id, or "".
+    """Look up the session of an event without a session id; return the id found, or "".
 
     A job of tier "any" may belong to the project's newest open session. A job of tier "own" may
     not: a checkpoint could get into the session of another instance.

@@ -75,7 +75,7 @@ def end_session(db: Database, job: Origin, args: EndSession) -> None:
 
 
 def update_checkpoint(db: Database, job: Origin, args: UpdateCheckpoint) -> None:
-    """Save a checkpoint; an automatic one also shows that the session is active."""
+    """Save a checkpoint; an automatic checkpoint also shows that the session is active."""
     if not _session_exists(db, job):
         return
     if job.instance:
@@ -114,5 +114,5 @@ def _session_exists(db: Database, job: Origin) -> bool:
 
 
 def lose_instance(db: Database, job: Origin, _args: LoseInstance) -> None:
-    """Record that the process of an instance has ended."""
+    """Record that the process of this job's instance has ended."""
     assignments.lose_instance(db, job)

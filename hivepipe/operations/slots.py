@@ -27,8 +27,8 @@ from hivepipe.stack.runtime_folder import runtime_for
 def job_due(db: Database | None, tick: Envelope) -> Message | None:
     """Return the job of a tick, or None if its slot was executed.
 
-    If the clock was set back, slots of that time may be executed already. Then the job is an extra
-    run.
+    If the clock was set back, the slots of this time may be executed already. In that case the job
+    is an extra run.
     """
     job = job_of(tick)
     name, operation, slot = read_tick(tick)
@@ -81,8 +81,8 @@ def _is_executed(home: str, name: str, slot: int) -> bool:
 def is_long_after(home: str, job: Origin, slots_between: int) -> bool:
     """Tell whether the last executed slot is more than `slots_between` slots ago, or unknown.
 
-    Then the clock may have been set forward. For a job without a slot, which a person requested,
-    return False.
+    In that case the clock may have been set forward. Return False for a job without a slot, which a
+    person requested.
     """
     if job.slot is None:
         return False
@@ -97,5 +97,5 @@ def _slot_job(job: Origin) -> Job:
 
 
 def record_slot(db: Database, _job: Origin, args: RecordSlot) -> None:
-    """Record a slot whose job ran outside a transaction of the store."""
+    """Record a slot of a periodic operation that ran outside a transaction of the store."""
     slots.record_slot(db, args.name, args.opened, args.executed_ns)

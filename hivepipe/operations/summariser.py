@@ -60,7 +60,7 @@ class SummaryInput(NamedTuple):
 
 
 class Summariser:
-    """Makes summaries by a language model if the user consented, else plain ones."""
+    """Makes summaries: by a language model if the user consented, else from metadata."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Summariser:
             raise SummaryError("too short for a language model")
 
     def _offer(self) -> Offer:
-        """Return the provider to ask. Raise SummaryError with the reason if there is none."""
+        """Return the provider to ask. Raise SummaryError if there is no provider to ask."""
         found = [offer for offer in (find_offer(), find_offer(with_environment=False)) if offer]
         if not found:
             raise SummaryError("there is no credential: `hivepipe credentials set NAME`")

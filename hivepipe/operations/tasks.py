@@ -88,7 +88,7 @@ class TaskBoard:
         raise TaskError(_unknown_id("session", prefix, sorted(known)) + _UNKNOWN_SESSION)
 
     def finish(self, prefix: str) -> str:
-        """Mark a task as done; the sessions with this task then have none."""
+        """Mark a task as done; sessions with this task have no task afterwards."""
         task = self._find(prefix)
         self._set_state(task, "done")
         task_files.release(self._home, task)
@@ -121,7 +121,7 @@ class TaskBoard:
             tasks.set_task_state(self._db, task, status, at, time_ns, reason)
 
     def _like(self, prefix: str) -> list[str]:
-        """Return matching ids. An empty prefix (an unset variable in a script) matches no id."""
+        """Return the task ids with this prefix; an empty prefix (unset variable) matches no id."""
         return tasks.tasks_like(self._db, prefix) if prefix else []
 
     def _find(self, prefix: str, or_else: str = "") -> str:

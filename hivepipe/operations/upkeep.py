@@ -1,4 +1,4 @@
-"""Periodic work on the pipeline itself.
+"""Periodic work on the pipeline itself: the spool, retries, exports, dead workers.
 
 The writer or the slow worker does this work by itself. The scheduler enqueues these operations only
 while that process is missing, except `drop_dead_workers`, which it always enqueues.

@@ -3,7 +3,7 @@
     .hive/
       workers/<project>-<uuid>/   one worker: hivepipe.orchestrator.worker
       archive/<project>-<uuid>/   an archived worker
-      projects.json               name -> path; a copy for readers
+      projects.json               name -> path; a copy for other programs
       learnings/patterns.md, learnings/<project>-insights.md
       prompts/worker.md, prompts/park.md
 
@@ -165,7 +165,7 @@ def find_hive(start: str, home: str) -> Hive:
 
 
 def running_workers(home: str) -> list[Worker]:
-    """Return the workers of a home whose process is running, or whose runner is starting it.
+    """Return the workers of a home that have a running process or a runner that is starting one.
 
     A hive that cannot be migrated is read as it is. The periodic check logs it.
     """

@@ -56,7 +56,7 @@ class ForeignProcesses:
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Yield pid and arguments of every process but this one, if the arguments can be read."""
+    """Yield pid and arguments of all other processes whose arguments can be read."""
     read = _read_proc if os.path.exists(f"{_PROC}/self/cmdline") else _ask_psutil
     for pid, arguments in read():
         if pid != os.getpid() and arguments:

@@ -122,7 +122,7 @@ class Orchestrator:
         self._go_on(worker, "answer", text, partial(_answered, worker, checked.status.digest))
 
     def park(self, worker: Worker, after: int = 0) -> None:
-        """Resume a worker so that it writes down what it learned. `after` is as in `resume`."""
+        """Resume a worker so that it writes down its learnings. `after` is as in `resume`."""
         self.resume(
             worker, self._prompt("park", worker, self._card_with_flags(worker)), "park", after
         )
@@ -130,7 +130,8 @@ class Orchestrator:
     def respawn(self, worker: Worker) -> Worker:
         """Start a new worker on the same task, with the progress of the old one in its prompt.
 
-        The new session id is derived from the old one, so repeated calls start only one worker.
+        The new session id is derived from the old session id, so repeated calls start only one
+        worker.
         """
         card, status = self._card_with_flags(worker), worker.status()
         task = worker.task().rstrip()
@@ -277,7 +278,7 @@ class Orchestrator:
         return replace(card, project=project, path=path)
 
     def _card_with_flags(self, worker: Worker) -> Card:
-        """Return a worker's card, with the user's default flags if hivepipe did not start it."""
+        """Return a worker's card; it has the user's default flags if hivepipe did not start it."""
         card = self._card(worker)
         return card if card.created_at else replace(card, flags=default_flags())
 

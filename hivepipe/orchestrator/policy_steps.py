@@ -25,7 +25,7 @@ _UNKNOWN_USD = 1  # assumed cost of a run without a cost, if no run of the worke
 def take_next_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy) -> str:
     """Take the next step for a worker and return its name, or "" if none is due.
 
-    Raise HiveError if the step failed. It is not retried automatically.
+    Raise HiveError if the step failed. A failed step is not retried automatically.
     """
     worker, run = checked.worker, checked.run
     name = respawn_policy.next_step(

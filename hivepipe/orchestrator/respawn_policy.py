@@ -152,7 +152,7 @@ def _of_living(
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Return the next step for a dead worker. It is resumed only if the policy stopped it."""
+    """Return the next step for a dead worker; resume it only if the policy stopped it."""
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":

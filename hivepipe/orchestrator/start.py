@@ -43,8 +43,8 @@ def start(
 ) -> None:
     """Start Claude Code on a worker's session with the prompt `text`.
 
-    The new process outlives this one. `may_start` is called under the lock and returns a reason to
-    refuse, or "". Raise HiveError if the session has a running process, or the start failed.
+    The new process outlives this process. `may_start` is called under the lock and returns a reason
+    to refuse, or "". Raise HiveError if the session has a running process, or the start failed.
     """
     with locked(worker, wait_secs) as lock:
         refuse_living(hive.home, worker)

@@ -1,7 +1,7 @@
 """Parse the output of `claude -p --output-format stream-json`: calls, texts, costs.
 
-The `result` lines of one run have a running total, so only the last one counts. For several runs in
-one transcript, the totals are added up. Up to 2.1.197 each run has its own total. In some later
+The `result` lines of one run have a running total, so only the last line counts. For several runs
+in one transcript, the totals are added up. Up to 2.1.197 each run has its own total. In some later
 version the total of a resumed session includes its earlier runs, which `own_costs` subtracts. In a
 transcript without recorded runs, an `init` after a result begins a new run, unless Claude Code
 continued by itself (then its next result has an `origin`).
@@ -139,7 +139,7 @@ def steps(lines: Iterable[bytes]) -> Iterator[Step]:
 
 
 def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a transcript between two byte offsets, or none if it cannot be read."""
+    """Yield the lines of a transcript between two byte offsets; no lines if it is unreadable."""
     try:
         with open(path, "rb", opener=open_regular) as file:
             at = file.seek(start)

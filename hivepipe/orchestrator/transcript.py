@@ -55,7 +55,7 @@ def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
 
 
 def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
-    """Remove byte ranges from a file. If there is one range, at the end, truncate the file."""
+    """Remove byte ranges from a file. A single range at the end is cut off by truncation."""
     size = path.stat().st_size
     first, length = spans[0]
     if len(spans) == 1 and first + length == size:

@@ -4,7 +4,7 @@
       hive             path, device and inode of the .hive; written last
       workers/<id>/    the state of a worker: hivepipe.orchestrator.worker
       archive/<id>/    the state of an archived worker
-      projects.json    names and paths; the file in .hive is a copy for readers
+      projects.json    names and paths; the file in .hive is a copy for other programs
 
 An earlier version kept the state in `.hive/state`, where a worker could write if its project
 contains the `.hive`. That state is migrated once, as copies of regular files. Permission flags that
@@ -105,8 +105,8 @@ def _follow_moved(root: Path, folder: Path) -> None:
     """Rename the state folder if the `.hive` was moved.
 
     A moved `.hive` has the recorded device and inode, and the recorded path no longer exists. A
-    deleted `.hive` may have had the same inode. So if several state folders match, the one with the
-    newest file `hive` is used.
+    deleted `.hive` may have had the same inode. So if several state folders match, the folder with
+    the newest file `hive` is used.
     """
     here, found = _identity(root), []
     for mark in folder.parent.glob(f"*/{_MARK}"):
@@ -168,10 +168,11 @@ def _copy(old: Path, new: Path) -> None:
 
 
 def _replace_forged(state: Path, id: str) -> list[str]:
-    """Replace what a worker may have forged in a copied state; return notes for the user.
+    """Replace data that a worker may have forged in a copied state; return notes for the user.
 
-    Permission flags that the user did not choose are replaced. A run whose process does not have
-    the session in its arguments is marked as lost, so that no unrelated process is signalled.
+    Permission flags that the user did not choose are replaced. If the process of a run does not
+    have the session in its arguments, the run is marked as lost. So no unrelated process is
+    signalled.
     """
     card = read_or(state / "worker.json", Card, None, _LARGEST_BYTES)
     if card is None:
@@ -207,7 +208,7 @@ def _is_on(pid: int, session: str) -> bool:
 def _remove_old(old: Path, target: Path) -> None:
     """Remove the old state after its migration.
 
-    If a runner still holds the lock, replace the state by a symbolic link to the new one, so that
+    If a runner still holds the lock, replace the state by a symbolic link to the new state, so that
     the runner can write the end of its run.
     """
     try:

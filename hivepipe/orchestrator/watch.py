@@ -1,8 +1,8 @@
 """Watch a hive for changes, with kernel notifications (watchfiles) or by polling.
 
-A notification only triggers a comparison of the files with `.hive/reported.json`, which lists what
-was reported before. So changes are not missed while no watcher runs, on a network file system
-(which has no notifications), or when a file is replaced twice.
+A notification only triggers a comparison of the files with `.hive/reported.json`, the list of
+reported changes. So changes are not missed while no watcher runs, on a network file system (which
+has no notifications), or when a file is replaced twice.
 """
 
 import json
@@ -36,7 +36,7 @@ class Watch:
     """Finds changes that were not reported yet."""
 
     def __init__(self, hive: Hive) -> None:
-        """Load what earlier watches reported."""
+        """Load the changes that earlier watches reported."""
         self._hive = hive
         self._path = hive.root / "reported.json"
         self._reported = read_or(self._path, dict[str, str], {}, _LARGEST)

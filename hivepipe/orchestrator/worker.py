@@ -7,7 +7,7 @@
       session-id         by hivepipe: its session, for `claude --resume`
       transcript.jsonl   by Claude Code: the output of all runs, one JSON object per line
       stderr.log         by Claude Code: its error output
-      process.json       by hivepipe: a copy of its last run, for readers
+      process.json       by hivepipe: a copy of its last run, for other programs
     state of the worker         written only by hivepipe, outside every project
       worker.json        session, project, path, flags
       runs/1.json        one process; hivepipe.orchestrator.run

@@ -26,7 +26,7 @@ _PROMPT = b"|"
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Cumulative totals of one session; times are milliseconds since 1970."""
+    """Cumulative totals of one session; times are in milliseconds since 1970."""
 
     session: str
     since_ms: int

@@ -1,10 +1,9 @@
 """Sync the append-only file of Redis once a second, from the writer's process.
 
 With `appendfsync everysec`, Redis may reply while the write is still in its memory, if an earlier
-sync is in progress. A Redis that is killed at that moment loses jobs that hooks had enqueued (seen
-in 2 of 8 runs with a kill -9 under load). With `appendfsync no`, every write reaches the kernel
-before the reply, so a kill loses nothing. This thread limits the loss in a power cut to about a
-second.
+sync is in progress. If Redis is killed at that moment, jobs of hooks are lost (seen in 2 of 8 runs
+with a kill -9 under load). With `appendfsync no`, every write reaches the kernel before the reply,
+so a kill loses nothing. This thread limits the loss in a power cut to about a second.
 """
 
 import logging

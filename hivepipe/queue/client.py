@@ -1,8 +1,9 @@
 """Send messages to Redis as RQ jobs: one connection, one write and one reply per event.
 
-Importing redis-py takes 110 ms, rq 140 ms, and this module 1 ms. It writes the same fields and
-values as `rq.Queue.enqueue` (tests/integration/test_wire_format.py compares them with the oldest
-and the newest supported RQ). It connects to a unix socket, or to a loopback port without TLS.
+Importing redis-py takes 110 ms, rq 140 ms, and this module 1 ms. The module writes the same fields
+and values as `rq.Queue.enqueue` (tests/integration/test_wire_format.py compares them with the
+oldest and the newest supported RQ). The module connects to a unix socket, or to a loopback port
+without TLS.
 
     rq:queues            set    of queue keys
     rq:queue:<name>      list   of job ids
@@ -53,7 +54,7 @@ def push(
     reply_secs: float = REPLY_SECS,
     counter: str = "",
 ) -> int:
-    """Enqueue the messages of one event; return the number of new ones.
+    """Enqueue the messages of one event; return how many of them are new.
 
     `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of the
     counter to increment instead of `hivepipe:accepted`. Raise RefusedError on failure. Even then
@@ -71,8 +72,8 @@ def push(
 def push_with(address: str, messages: list[Message], script: str, arguments: list[str]) -> str:
     """Run `script` and enqueue the messages of one event, in one step; return the script's result.
 
-    The script's arguments begin at ARGV[2]. It assigns its result, one line of text, to `reply`.
-    Raise RefusedError on failure, as `push` does.
+    The script's arguments begin at ARGV[2]. The script assigns its result, one line of text, to
+    `reply`. Raise RefusedError on failure, as `push` does.
     """
     return _push(address, eval_command(messages, script, arguments), REPLY_SECS, b"+")
 
@@ -168,7 +169,7 @@ def keep_connections() -> None:
 
 
 def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
-    """Send a command over the open connection, or over a new one if the open one was closed."""
+    """Send a command over the open connection, or over a new connection if that was closed."""
     assert _kept is not None
     known = _kept.pop(path, None)
     connection = known or _connected(AF_UNIX, path)

@@ -32,6 +32,6 @@ def oldest_job_time(connection: Redis, spool: Path) -> str | None:
 
 
 def _of_spooled(path: Path) -> str:
-    """Return the time in a name `<event_time_ns>_<pid>.*`, or 1970 if it has none."""
+    """Return the time in a name `<event_time_ns>_<pid>.*`, or 1970 if the name has no time."""
     digits = path.name.partition("_")[0]
     return utc(int(digits) if digits.isdigit() else 0)

@@ -114,7 +114,7 @@ class FailedJobs:
         return self._run(_RETRY, each, utc(time.time_ns()))
 
     def discard(self, jobs: list[FailedJob]) -> int:
-        """Delete jobs; return the number of those that still existed."""
+        """Delete jobs; return how many of them still existed."""
         return self._run(_DISCARD, [(_bytes(job.id), job.queue) for job in jobs])
 
     def _run(self, text: str, jobs: list[tuple[Any, ...]], *first: str) -> int:
@@ -151,8 +151,8 @@ def retry_or_discard(
 ) -> Action:
     """Retry or discard jobs; return the logged action.
 
-    `by` is `command`, or the page and its client. Raise HivepipeError if the action is done but
-    cannot be logged.
+    `by` is `command`, or names the page and its client. Raise HivepipeError if the action is done
+    but cannot be logged.
     """
     done = store.retry(jobs) if verb == "retry" else store.discard(jobs)
     try:

@@ -63,9 +63,9 @@ class Housekeeper:
     def drain(self) -> int:
         """Move spooled events into Redis, the oldest first; return the number of moved files.
 
-        Unreadable files are moved to `bad/` afterwards, a few in each turn, so that they delay no
-        event. Raise RefusedError if Redis cannot be reached; the remaining files stay. The job ids
-        are those that the hook assigned, so an event that arrived before is not enqueued again.
+        Unreadable files are moved to `bad/` afterwards, a few per call, so that they delay no
+        event. Raise RefusedError if Redis cannot be reached; the remaining files stay. The hook has
+        assigned the job ids, so an event that arrived before is not enqueued again.
         """
         tried = convert_raw_events(self._home, self._stuck)
         again_at = time.monotonic() + STUCK_SECS
@@ -88,7 +88,7 @@ class Housekeeper:
         return moved
 
     def _move(self, path: Path) -> bool:
-        """Move one file into Redis; return False if it was not moved."""
+        """Move the event of one file into Redis; return False if it was not moved."""
         try:
             messages = [job.message for job in read_spool_file(path)]
             enqueue(self._connection, self._address, messages)
@@ -110,11 +110,11 @@ class Housekeeper:
 
     @property
     def has_unreadable_files(self) -> bool:
-        """Tell whether unreadable files remain, which the next turn moves to `bad/`."""
+        """Tell whether unreadable files remain, which the next call of `drain` moves to `bad/`."""
         return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
-        """Return the spool files, oldest first, without those known to be unreadable."""
+        """Return the spool files, oldest first, except files known to be unreadable."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
         known = {*self._stuck, *self._bad}

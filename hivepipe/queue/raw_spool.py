@@ -44,7 +44,7 @@ def convert_all(home: str) -> None:
 
 
 def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
-    """Convert the oldest raw events of a home, except `without`; return those attempted.
+    """Convert the oldest raw events of a home, except `without`; return the events that were tried.
 
     Keep events that fail.
     """

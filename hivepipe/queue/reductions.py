@@ -1,4 +1,4 @@
-"""Texts about work that is delayed or missing because a process of the stack does not run."""
+"""Describe work that is delayed or not done because a process of the stack does not run."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ class Reduction(NamedTuple):
 
 
 def reductions_of(workers: list[RqWorker], scheduler_runs: bool) -> list[Reduction]:
-    """Return what is delayed or missing with these workers, or [] if no worker is alive."""
+    """Return the work that is delayed or missing with these workers; [] if no worker is alive."""
     if not any(worker.is_alive for worker in workers):
         return []
     is_stock, roles = only_stock(workers), living_roles(workers)

@@ -98,7 +98,7 @@ def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, 
 
 
 def missing_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the queues that need a worker and have no live one."""
+    """Return the queues that need a worker and have no live worker."""
     alive = [worker for worker in workers if worker.is_alive]
     served = {queue for worker in alive for queue in worker.queues}
     needed = needed_queues(workers, waiting)

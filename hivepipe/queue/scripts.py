@@ -1,7 +1,7 @@
 """The Lua scripts of the queue, read from `hivepipe/queue/lua/` when a module that needs one loads.
 
 The header of each file says what the script does, its KEYS and ARGV, and what it returns. Constants
-that Python uses too become locals before the script.
+that Python uses too are put before the script as Lua locals.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ _FULL = 28  # ENOSPC: importing `errno` costs another module
 
 
 def spool_folders(home: str) -> list[str]:
-    """Return every spool of a home, the one in the home first."""
+    """Return every spool of a home; the spool in the home comes first."""
     return [f"{folder}/spool" for folder in all_folders(home)]
 
 

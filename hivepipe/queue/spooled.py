@@ -35,7 +35,7 @@ class SpooledJob:
 
 
 def is_spool_file(name: str) -> bool:
-    """Tell whether the name is one that a hook gives to a spool file."""
+    """Tell whether a hook gives such a name to a spool file."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -1,7 +1,7 @@
 """Ticks: rq-scheduler's entries for periodic operations, changed by one script per step.
 
-By itself, rq-scheduler pushes the same id repeatedly while no writer runs. It also loses an entry
-if it dies after it has removed the entry from its set and before it adds it again.
+By itself, rq-scheduler pushes the same id repeatedly while no writer runs. rq-scheduler also loses
+an entry if it dies after it has removed the entry from its set and before it adds the entry again.
 
     rq:scheduler:scheduled_jobs   zset   ticks; score = next due time
     rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_interval

@@ -139,7 +139,7 @@ class Reader:
     def _taken_back(self, line: Fields, prompt: Piece) -> str:
         """Return the earlier prompt that this one replaces (for instance after /rewind), or "".
 
-        Both follow the same line of the transcript.
+        Both prompts follow the same line of the transcript.
         """
         follows, id = text(line, "parentUuid"), text(line, "uuid")
         earlier, words = self._prompts.get(follows, ("", ""))

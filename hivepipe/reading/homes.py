@@ -95,8 +95,8 @@ def _of_home(home: str) -> _OfHome:
 def _values(home: str, own: dict[str, str]) -> dict[str, str]:
     """Return the settings of a home: from its files and from its stack's environment.
 
-    `own` has the variables of this process. They apply only to the home in which this process was
-    started.
+    `own` has the variables of this process. These variables apply only to the home in which this
+    process was started.
     """
     is_own = locate(".").home == home
     of_stack = own if is_own else settings.of_one_home(environment_of(home))

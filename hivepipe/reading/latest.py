@@ -53,8 +53,8 @@ def latest(path: str) -> Latest:
 def context_window(model: str, tokens: int | None) -> int | None:
     """Return the size of a model's context window in tokens, or None if it is not a Claude model.
 
-    The size is 200,000 tokens. It is larger if the model's name has the suffix `[1m]`, or if the
-    context has more tokens than that.
+    The size is 200,000 tokens. A model has a larger window if its name has the suffix `[1m]`, or if
+    the context has more than 200,000 tokens.
     """
     if "claude" not in model:
         return None

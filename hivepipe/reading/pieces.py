@@ -50,7 +50,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(line: Fields) -> Iterator[Piece]:
-    """Yield the pieces of a line; a line that is no part of the conversation has none."""
+    """Yield the pieces of a line. A line that is no part of the conversation has no pieces."""
     at = moment(line)
     for piece in _pieces(line):
         yield piece._replace(at=at, text=_capped(piece.text))

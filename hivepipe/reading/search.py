@@ -40,7 +40,7 @@ class Question:
     until: str = ""
 
     def terms(self) -> list[Term]:
-        """Return the terms; raise SearchError if there are none."""
+        """Return the terms; raise SearchError if the query has no terms."""
         return terms_of(self.words, whole_words=self.whole_words)
 
     def filters(self) -> Filters:
@@ -112,7 +112,7 @@ def find(
 
     Lines in which Claude calls hivepipe come last. `progress` is called before the first archive
     and after each one; it gets the number of bytes just indexed, and the number missing at the
-    start. Raise SearchError for a query without words or an unusable index.
+    start. Raise SearchError if the query has no words or the index cannot be used.
     """
     question.terms()
     archives = archives_of(home)

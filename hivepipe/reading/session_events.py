@@ -46,7 +46,7 @@ class _Source(NamedTuple):
 
 
 def events_of(store: Listings, session: str, limit: int) -> tuple[list[Event], int]:
-    """Return the newest `limit` events of a session, oldest first, and the number of older ones."""
+    """Return a session's newest `limit` events, oldest first, and how many older events exist."""
     found = [event for source in _SOURCES for event in source.newest(store, session, limit)]
     found.sort(key=lambda event: (event.at, _ORDER.get(event.kind, 1)))
     total = sum(source.total(store, session) for source in _SOURCES)

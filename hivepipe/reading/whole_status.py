@@ -23,7 +23,7 @@ def whole_report(place: Place) -> dict[str, Any]:
 
 
 def _announced(home: str) -> list[dict[str, Any]]:
-    """Return what retention deletes after the first day of an installation, by rule."""
+    """Return the data that retention deletes after an installation's first day, by rule."""
     try:
         found = announced_deletions(home, time.time())
         at = stored_time(round(first_deletion(home) * 1e9)) if found else ""

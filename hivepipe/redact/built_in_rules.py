@@ -17,5 +17,5 @@ def section() -> Section:
 
 
 def rules() -> tuple[Rule, ...]:
-    """Return the rules, most specific first: a secret gets the name of the first one that fits."""
+    """Return the rules, most specific first: a secret is named after the first rule that fits."""
     return section().rules

@@ -16,7 +16,7 @@ from hivepipe.redact.user_rules import parse, redactor
 def load_redactor(home: str) -> Redactor:
     """Return the redactor of the built-in and configured rules, with the home's key.
 
-    Raise RedactionRuleError with the file, the rule and its error.
+    Raise RedactionRuleError, which names the file, the rule and its fault.
     """
     texts = files_of_rules(home)
     found = [_section(path, text) for path, text in texts.items()]

@@ -24,7 +24,7 @@ def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def edited_lines(text: bytes, edits: Sequence[Edit]) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-    """Yield each line with its edits applied, and their rules. A removed line is empty."""
+    """Yield each line with its edits applied, and the edits' rules. A removed line is empty."""
     waiting = list(reversed(edits))
     done = start = 0
     while start < len(text):

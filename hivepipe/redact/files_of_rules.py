@@ -11,7 +11,7 @@ from hivepipe.errors import RedactionRuleError
 
 
 def files_of_rules(home: str) -> dict[Path, str]:
-    """Return config file -> its text; raise RedactionRuleError if one cannot be read."""
+    """Return config file -> its text; raise RedactionRuleError if a file cannot be read."""
     found = {}
     for path in map(Path, setting_table.files(home)):
         try:

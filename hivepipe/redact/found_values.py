@@ -1,8 +1,8 @@
-"""Recognise, in any context, secrets that were found once in a session, without storing them.
+"""Recognise a secret in any context after it was found once in a session; it is not stored.
 
-For each value 128 bits of an HMAC, the length and a sketch are stored. The sketch is made of a run
-of letters, digits, `_` or `-` in the value. It has at most 16 characters, and at most half of a
-long value. Each character is mapped to one of four symbols, by a mapping that depends on the key.
+Of each secret, 128 bits of an HMAC, the length and a sketch are stored. The sketch is made of a run
+of letters, digits, `_` or `-` in the value. The run has at most 16 characters, and at most half of
+a long value. Each character is mapped to one of four symbols, by a mapping that depends on the key.
 To search a text, all its bytes are mapped, all sketches are searched in one pass, and the
 candidates are hashed. The time is linear in the text, and zero if no value is known.
 
@@ -70,7 +70,7 @@ class Learned:
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
         """Load the values from these lines. Lines in another format are skipped.
 
-        `key` is called when it is first needed.
+        `key` is called when the key is first needed.
         """
         self._ask = key
         self.all: list[Known] = []
@@ -107,7 +107,7 @@ class Learned:
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
         """Tell whether a known value may be in a text.
 
-        With `escaped` only values with `is_escaped` are searched.
+        With `escaped`, only values that JSON would escape are searched.
         """
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))

@@ -87,7 +87,7 @@ class Redactor:
         return of_session
 
     def without_rules(self) -> "Redactor":
-        """Return a copy without rules, which finds only the values that this one has learned."""
+        """Return a copy without rules, which finds only the values learned so far."""
         alone = copy(self)
         alone._rules = ()
         alone._scanner = Scanner((), disguise=IN_TEXT, suspect=IN_JSON)
@@ -160,7 +160,7 @@ class Redactor:
         return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
 
     def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
-        """Learn the values that rules found; return whether a new one may occur again."""
+        """Learn the values that rules found; return whether a value learned now may occur again."""
         if self._learned is None:
             return False
         found = [
@@ -187,8 +187,8 @@ class Redactor:
     def _is_left_alone(self, line: bytes, quoted: bytes, leaf: Leaf) -> bool:
         """Tell whether a leaf is an id, time or path without a secret, and so stays unchanged.
 
-        The user's rules, such as [0-9]{4}, are not applied to it. Built-in rules are, and secrets
-        found earlier are searched.
+        The user's rules, such as [0-9]{4}, are not applied to such a leaf. Built-in rules are
+        applied, and secrets found earlier are searched.
         """
         text = line[leaf.start : leaf.end]
         if self.is_built_in or not (_OF_CLAUDE(text) or _is_folder(text, quoted, leaf.start)):

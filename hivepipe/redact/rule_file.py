@@ -95,7 +95,7 @@ class Section:
 def parse(
     text: str, words: Mapping[str, str], *, kind: str = OWN_KIND, try_examples: bool = True
 ) -> Section:
-    """Parse a file with predefined `words`. Raise RedactionRuleError with the rule and its error.
+    """Parse a file with predefined `words`. Raise RedactionRuleError, which names the rule.
 
     `kind` is the default kind of a rule.
     """
@@ -227,7 +227,7 @@ def _as_spelled(sieve: str, what: str) -> str:
 
 
 def _escapes(word: str) -> Iterator[str]:
-    """Yield patterns of a word escaped by JSON, without what precedes its first code point."""
+    """Yield patterns of a word escaped by JSON, from the word's first code point on."""
     for form in product(*(_forms(letter, not letter.isascii()) for letter in word)):
         escaped = json.dumps("".join(form)).strip('"')
         yield escaped.partition(r"\u")[2].replace("\\", r"\\+")

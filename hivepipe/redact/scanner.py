@@ -52,7 +52,8 @@ class Scanner:
     ) -> None:
         """Compile the sieves.
 
-        A text that matches `suspect` may be disguised. Then `disguise` finds the parts to decode.
+        A text that matches `suspect` may be disguised; in such a text, `disguise` finds the parts
+        to decode.
         """
         self.rules = tuple(rules)
         self._allowed = tuple(compiled(pattern, "allow") for pattern in allowed)
@@ -69,7 +70,7 @@ class Scanner:
         """Return the numbers of the rules whose secrets may be in the text, escaped or not.
 
         The number after the last rule stands for a disguise; with `may_be_disguised` it is always
-        included. `among` has the suspects of a text that contains this one.
+        included. `among` has the suspects of a longer text that contains this text.
         """
         found: list[int] = [len(self.rules)] if may_be_disguised else []
         for sieve in self._sieves:
@@ -255,7 +256,7 @@ def entropy(text: bytes) -> float:
 
 
 def compiled(pattern: str, name: str) -> "re2._Regexp":
-    """Compile a pattern for bytes. Raise RedactionRuleError with the rule if it is invalid."""
+    """Compile a pattern for bytes. Raise RedactionRuleError with `name` if it is invalid."""
     try:
         return re2.compile(pattern.encode("latin-1"), _options())
     except (re2.error, UnicodeEncodeError) as error:

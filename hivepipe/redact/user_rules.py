@@ -14,7 +14,7 @@ from hivepipe.redact.rule_file import ENGINE_WORDS, Section
 
 
 def parse(text: str) -> Section:
-    """Parse a config.toml. Raise RedactionRuleError with the rule and its error."""
+    """Parse a config.toml. Raise RedactionRuleError, which names the rule and its fault."""
     section = rule_file.parse(text, {**ENGINE_WORDS, **built_in_rules.section().words})
     unknown = section.disabled - {rule.name for rule in built_in_rules.rules()}
     if unknown:

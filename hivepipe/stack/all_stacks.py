@@ -1,4 +1,4 @@
-"""List all stacks of this user: those with a record, and running ones without a record."""
+"""List all stacks of this user: stacks with a record, and running stacks without a record."""
 
 import os
 import time

@@ -74,7 +74,7 @@ def _end_of_transaction(data: bytes, at: int) -> int:
 
 
 def _end_of_command(data: bytes, at: int) -> int:
-    """Return the end of the command that begins at `at`, or 0 if none does."""
+    """Return the end of the command that begins at `at`, or 0 if no command begins there."""
     if not (arguments := _ARGUMENTS(data, at)):
         return 0
     at = arguments.end()

@@ -82,8 +82,8 @@ def _move_out(stack: Stack, new: str) -> None:
 def _has_other_jobs(new: str, old: str) -> bool:
     """Tell whether the files of Redis in the new home differ from those in the old home.
 
-    They differ if 1.0.0 was installed again after an upgrade. An interrupted conversion leaves
-    equal copies.
+    The files differ if 1.0.0 was installed again after an upgrade. They are equal after an
+    interrupted conversion.
     """
     here = Path(new)
     found = [*here.glob(f"{_OF_REDIS}*"), *here.glob(f"{_OF_REDIS}*/*")]
@@ -95,7 +95,7 @@ def _has_other_jobs(new: str, old: str) -> bool:
 
 
 def _finish(home: str) -> None:
-    """Copy what hooks wrote to the old home during the conversion, then delete the old files."""
+    """Copy files that hooks wrote to the old home meanwhile, then delete the old files."""
     old = read_record(home).get("was", "")
     if not old:
         return

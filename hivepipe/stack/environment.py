@@ -3,9 +3,9 @@
     <home>/environment    the variables that stack processes get (hivepipe.settings.inherited), as
                           they were at the last `init`, `up` or `restart`: NAME=value, one per line
 
-Hooks do not record it, because a project can set the environment of its hooks, and one stack may
-serve many projects. The user's folders (HOME, XDG_*) are recorded by the first of these commands,
-and after that only by `init`.
+Hooks do not record the environment, because a project can set the environment of its hooks, and one
+stack may serve many projects. The user's folders (HOME, XDG_*) are recorded by the first of these
+commands, and after that only by `init`.
 """
 
 import os

@@ -238,7 +238,7 @@ def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
 
 
 def _extensions() -> dict[str, str]:
-    """Return module -> file of the library's modules, without those that are built in."""
+    """Return module -> file of the standard library's modules, except built-in modules."""
     specs = {name: find_spec(name) for name in EXTENSIONS}
     origins = {name: spec.origin or "" for name, spec in specs.items() if spec}
     return {name: origin for name, origin in origins.items() if origin.startswith("/")}

@@ -86,7 +86,7 @@ def _folder() -> str:
 
 
 def write(as_default: bool = False) -> None:
-    """Make the copy. It becomes the default if `as_default` is set or there is no default.
+    """Make the copy. The copy becomes the default if `as_default` is set or there is no default.
 
     Raise StackError if the copy cannot be written or executed.
     """

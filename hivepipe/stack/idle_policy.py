@@ -1,4 +1,4 @@
-"""Idle shutdown: a stack that a hook started stops when idle, one that `up` started stays.
+"""Idle shutdown: a stack that a hook started stops when idle; a stack that `up` started stays.
 
 <home>/stay    the id of the boot during which a user ran `up`; `down` removes the file
 """
@@ -33,7 +33,7 @@ def may_shut_down(stack: Stack) -> bool:
 
 
 def shut_down(stack: Stack) -> bool:
-    """Ask the supervisor to stop the stack, including this process; return False if it stays."""
+    """Ask the supervisor to stop the stack, including this process; return False if it refuses."""
     try:
         with locked_folder(stack.home, 0):  # a running `up` takes precedence
             return may_shut_down(stack) and ask_to_shut_down(stack)

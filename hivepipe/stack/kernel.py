@@ -36,7 +36,7 @@ def claim(home: str) -> None:
 
 
 def touch(home: str) -> bool:
-    """Renew the time of the record; return False if another kernel has taken over the home."""
+    """Renew the file's time; return False if another kernel has taken over the home."""
     if is_of_another_kernel(home):
         return False
     with contextlib.suppress(OSError):  # a writer runs without a supervisor, or the disk fails
@@ -45,7 +45,7 @@ def touch(home: str) -> bool:
 
 
 def is_of_another_kernel(home: str) -> bool:
-    """Tell whether the file names another kernel; a new host name alone does not count."""
+    """Tell whether the file names another kernel; a different host name alone does not count."""
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 

@@ -10,7 +10,7 @@ from hivepipe.home import home_of_project
 
 
 def last_home(project: str) -> str:
-    """Return the home that the link names, or the one named after the project's path."""
+    """Return the home that the link names, or else the home named after the project's path."""
     link = _link(project)
     return os.path.realpath(link if os.path.isdir(link) else home_of_project(project))
 
@@ -24,7 +24,7 @@ def link_renamed(project: str, old: str, home: str) -> None:
 
 
 def unlink_renamed(project: str) -> None:
-    """Remove the project's link, if there is one."""
+    """Remove the project's link, if it has a link."""
     Path(_link(project)).unlink(missing_ok=True)
 
 

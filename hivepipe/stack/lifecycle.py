@@ -24,7 +24,7 @@ from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
 
 def bring_up(project: str, stack: Stack) -> Stack:
-    """Start the stack of a registered project, or join the running one."""
+    """Start the stack of a registered project, or join it if it runs."""
     return _switched_on(project, stack, keep_running)
 
 
@@ -71,7 +71,7 @@ def take_all_down(
 
 
 def _set_all_down(homes: set[str]) -> set[str]:
-    """Return these homes if all of their records are changed, or none if one record is bad."""
+    """Change all records of these homes and return the homes; if a record is bad, return none."""
     try:
         change_records(homes, state="down")
     except (HivepipeError, OSError):
@@ -121,7 +121,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 
 @contextmanager
 def at_rest(stack: Stack, old: str = "", project: str = "") -> Iterator[None]:
-    """Stop the stack and keep it stopped during the block. Its recorded state stays unchanged.
+    """Stop the stack and keep it stopped during the block, without a change of the record.
 
     An interrupted move of the data is finished first, in `project` if it was renamed from `old`.
     """

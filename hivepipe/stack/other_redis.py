@@ -104,7 +104,7 @@ def claim(url: str, home: str, owner: str) -> list[str]:
 def trouble(url: str) -> str:
     """Return why an existing Redis refuses our scripts now, or "" if it accepts them.
 
-    A Redis whose memory is full is not noticed.
+    A full memory is not detected.
     """
     try:
         with connect(url, limit_secs=ANSWER_SECS) as connection:
@@ -133,7 +133,7 @@ def _described(url: str, error: redis.RedisError) -> str:
 
 
 def release(url: str, owner: str, with_jobs: bool) -> bool:
-    """Remove the keys of this owner from an existing Redis; return whether none is left.
+    """Remove the keys of this owner from an existing Redis; return whether all are removed.
 
     If jobs wait, run or have failed, all keys stay, unless `with_jobs` is set.
     """
@@ -203,7 +203,7 @@ def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> N
 def _foreign_users(connection: redis.Redis, is_new: bool) -> list[str]:
     """Return the RQ queues and workers of other programs.
 
-    With `is_new`, this home has not used the Redis yet, so all that exist are foreign.
+    With `is_new`, this home has not used the Redis yet, so all queues and workers are foreign.
     """
     queues: Any = connection.smembers("rq:queues")
     found = [_text(queue) for queue in queues if is_new or _text(queue) not in _QUEUE_KEYS]

@@ -152,7 +152,7 @@ def _within(wanted: int, kind: int) -> int:
 
 
 def identity(url: str) -> str:
-    """Return an identifier of version and programs, to compare with a running stack's."""
+    """Return an identifier of version and programs, to compare with that of a running stack."""
     digest = blake2b(f"{url}\n{_programs(url)}".encode(), digest_size=4).hexdigest()
     return f"hivepipe-{version('hivepipe')}-{digest}"
 

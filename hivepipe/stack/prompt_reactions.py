@@ -1,8 +1,8 @@
 """Inside supervisord: act at once when a program has ended.
 
 By itself, supervisord notices the end of a program after up to a second, unless something ends its
-wait. It waits again before it restarts the program or stops the next group. supervisord loads this
-module as an `rpcinterface`, its extension point. The interface has no methods.
+wait. supervisord waits again before it restarts the program or stops the next group. supervisord
+loads this module as an `rpcinterface`, its extension point. The interface has no methods.
 """
 
 import atexit
@@ -33,7 +33,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
 
 def _prepare_end(options: Any) -> None:
-    """Prepare a shutdown. A restart needs none, because it starts the programs again."""
+    """Prepare a shutdown. A restart needs no preparation: the programs are started again."""
     if options.mood == SupervisorStates.SHUTDOWN:
         _end_waits(options)
         atexit.register(os._exit, 0)  # freeing the workers' modules takes 0.2 s

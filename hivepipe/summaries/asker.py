@@ -1,8 +1,9 @@
 """The process that asks a provider: it reads a JSON request from stdin and prints a JSON object.
 
-`python -I -m hivepipe.summaries.asker`, started by `call.py` only. It lives for one question,
-because the library takes 100 MB and seconds to import, too much for a worker. For `claude -p` it
-replaces itself by that program, so that the credential is in the environment of that program only.
+`python -I -m hivepipe.summaries.asker`, started by `call.py` only. The process lives for one
+question, because the library takes 100 MB and seconds to import, too much for a worker. For `claude
+-p` the process replaces itself by that program, so that the credential is in the environment of
+that program only.
 """
 
 import gc

@@ -1,8 +1,9 @@
 """One question to a language model, asked in a separate process: `asker`, or `claude` itself.
 
-The process leads its own process group. It gets the question and the credential through stdin; its
-environment is a fixed list, and its arguments contain neither of the two. It is killed with its
-children after the time limit, after too much output, and when this process is told to stop.
+The process leads its own process group. The process gets the question and the credential through
+stdin; its environment is a fixed list, and its arguments contain neither of the two. It is killed
+with its children after the time limit, after too much output, and when this process is told to
+stop.
 """
 
 import json

@@ -1,7 +1,8 @@
 """The providers and their credentials in order of preference.
 
 A credential comes from the process's own environment, or else from `credentials.env`, which
-`hivepipe credentials set` writes and every call reads again. Processes of a stack inherit none.
+`hivepipe credentials set` writes and every call reads again. Processes of a stack inherit no
+credentials.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The question to a language model, and the schema of its answer. No I/O.
 
-The transcript is untrusted: it may contain "ignore your instructions". It is fenced and declared as
-data, and the answer is only stored and shown.
+The transcript is untrusted: it may contain "ignore your instructions". So the transcript is fenced
+and declared as data, and the answer is only stored and shown.
 """
 
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ class Answer(NamedTuple):
 
 
 def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
-    """Return the question about a text; of several memories with one name, the first is used."""
+    """Return the question about a text; if memories share a name, only the first is used."""
     named = {memory.name: memory for memory in reversed(memories)}
     rated = sorted(named.values())[:MOST_MEMORIES]
     words = f"<transcript>\n{_fenced(transcript, 'transcript')}\n</transcript>"

@@ -58,7 +58,7 @@ class Address(NamedTuple):
         return self._replace(user=user, secret=secret)
 
     def parameters(self) -> dict[str, Any]:
-        """Return all of libpq's parameters, so that no environment variable changes one."""
+        """Return all of libpq's parameters, so that no environment variable changes a parameter."""
         roots = system_roots() if self.roots == SYSTEM_ROOTS else self.roots
         tls = {"sslmode": "verify-full", "sslrootcert": roots} if roots else {}
         login = {"user": self.user} if self.user else {}

@@ -1,6 +1,6 @@
-"""Batches of changed rows: the next changes of a home, reduced to what may be shared.
+"""Batches of changed rows: the next changes of a home, without values that are not shared.
 
-One query per table reads the rows of a whole batch, and they are sent by columns.
+One query per table reads all rows of a batch. The rows are sent column by column.
 """
 
 import sqlite3
@@ -65,9 +65,9 @@ class Item(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One batch: what may be shared of the changes up to the version `upto`.
+    """One batch: the shared part of the changes up to the version `upto`.
 
-    With `is_followed`, another batch comes next, so the server need not sync this one to disk.
+    With `is_followed`, another batch comes next, so the server need not sync this batch to disk.
     """
 
     upto: int
@@ -129,8 +129,8 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
 def _array(values: Sequence[Any]) -> str:
     """Return the values as an array literal of PostgreSQL.
 
-    It is made from a JSON list unless a text needs an escape. The separator inside keys is a
-    control character, which JSON escapes; here it is written raw.
+    The literal is made from a JSON list unless a text needs an escape. The separator inside keys is
+    a control character, which JSON escapes; here it is written raw.
     """
     try:
         text = orjson.dumps(values).decode().replace("\\u001f", SEPARATOR)
@@ -231,7 +231,7 @@ class _Rows:
         return self._next if self._next is not None and self._next[0] == change.version else None
 
     def values(self, row: Any, level: str) -> tuple[Any, ...]:
-        """Return the values of the sent columns, with None for hidden ones."""
+        """Return the values of the sent columns, with None for hidden columns."""
         found: tuple[Any, ...] = row[_HEAD:]
         if self._hidden and not includes(level, self.shared.hidden_at):
             found = found[: -len(self._hidden)] + self._hidden

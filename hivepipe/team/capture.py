@@ -27,7 +27,7 @@ def stop(home: str) -> bool:
 def stop_without_team(home: str) -> None:
     """Stop the capture that an uplink began, if `team.json` was removed while no uplink ran.
 
-    A capture that no uplink began, as in CI, stays: `drain --uplink` uses it without `team.json`.
+    A capture that no uplink began stays: in CI, `drain --uplink` uses it without `team.json`.
     """
     status = f"{home}/{uplink_status.FILE_NAME}"
     if os.path.exists(status) and not membership.is_joined() and stop(home):

@@ -88,7 +88,7 @@ def _demand_server(made: Connection) -> None:
 
 
 def _use_standards(made: Connection) -> None:
-    """Set ISO dates, UTC and literal backslashes, whatever server, role or environment say."""
+    """Set ISO dates, UTC and literal backslashes, whatever the server or role has as default."""
     names = ("DateStyle", "TimeZone", "standard_conforming_strings")
     style, zone, literal = (made.info.parameter_status(name) or "" for name in names)
     if not style.startswith("ISO") or zone not in ("UTC", "Etc/UTC") or literal != "on":

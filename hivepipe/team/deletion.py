@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 def find(connection: Connection, name: str) -> Found:
-    """Return the member or session with a name. Raise TeamError if none or several match."""
+    """Return the member or session with a name. Raise TeamError unless exactly one matches."""
     if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
         return Found("member", name)
     sessions: list[str] = one(connection, "SELECT hivepipe.sessions_beginning(%s)", name)

@@ -1,6 +1,6 @@
 """Logins of a team's server, and invites: a code with which one machine can join, once.
 
-The code expires. It contains the server's address and a login that may only call `join_team`.
+The code expires. The code contains the server's address and a login that may only call `join_team`.
 """
 
 import json
@@ -94,7 +94,7 @@ def add_page(connection: Connection, server: Address) -> Address:
 
 
 def terms(connection: Connection) -> dict[str, Any]:
-    """Return the terms that a user of this invite accepts."""
+    """Return the terms that a member accepts by using this invite."""
     found: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_invite()")
     return found
 

@@ -62,7 +62,7 @@ def stamp() -> tuple[int, int]:
 
 
 def read() -> Membership:
-    """Return the membership; raise TeamError if there is none or the file is damaged."""
+    """Return the membership; raise TeamError if there is no membership or the file is damaged."""
     if not is_joined():
         raise TeamError("no team is joined: hivepipe team join")
     try:

@@ -1,6 +1,6 @@
 """The level at which a project is shared: the stricter of the user's and the team's level.
 
-    nothing      no rows, only the ids of deleted ones
+    nothing      no rows, only the ids of deleted rows
     metadata     times, states, counts, tokens, names of models, tools, skills and types of agents
     prompts      ... and prompts, titles, summaries, arguments of skills, names and errors of agents
     everything   ... and log lines and archived transcripts
@@ -46,5 +46,5 @@ def shared_level(project: str, users: Policies, teams: Policies) -> Level:
 
 @cache
 def includes(level: str, needed: Level) -> bool:
-    """Tell whether a level is the level `needed` or a wider one."""
+    """Tell whether a level is `needed` or a wider level."""
     return LEVELS.index(level_named(level)) >= LEVELS.index(needed)

@@ -1,7 +1,7 @@
 """Retention of a team's rows: the server drops older months, and machines do not resend them.
 
-The server's clock decides which month it is. Each machine that connects has the server drop one
-part of the old rows; an administrator has it drop all of them.
+The server's clock decides which month it is. For each machine that connects, the server drops one
+part of the old rows. For an administrator, it drops all old rows.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """Send the rows of one home that the server does not have yet, in batches.
 
-The server's mark is the version of the last change that it has. The server stores the mark in the
-transaction that stores a batch, and the next batch begins there. So no special case is needed if a
-batch was sent twice or by a killed uplink, or if a restored server lost it.
+The server's mark is the version of the last change that the server has. The transaction that stores
+a batch also stores the mark, and the next batch begins at the mark. So no special case is needed
+for a batch that was sent twice, or by a killed uplink, or that a restored server has lost.
 """
 
 import json
@@ -134,7 +134,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def ship_next(self) -> bool:
         """Send the next batch, or let the server sweep; return False if the server has everything.
 
-        The next batch is read while the server stores this one.
+        The next batch is read while the server stores this batch.
         """
         batch = self._next or self._read(self.mark)
         self._next = None
@@ -151,7 +151,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return True
 
     def lag(self) -> captured.Lag:
-        """Return how many rows the server does not have yet, and the age of the oldest one."""
+        """Return how many rows the server does not have yet, and the age of the oldest such row."""
         return captured.lag_behind(self._store, self.mark)
 
     def _read(self, since: int) -> Batch | None:
@@ -246,7 +246,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     # ---- projects
 
     def _follow_projects(self, changes: list[Change]) -> None:
-        """Mark the rows of sessions for sending again if their project's name has changed."""
+        """If the name of a session's project has changed, mark its rows to be sent again."""
         for session in [each.key for each in changes if each.table == "sessions"]:
             known = captured.sent_project(self._store, session)
             name = name_of_session(self._store, session)

@@ -88,10 +88,10 @@ def _secs_since(at: float) -> int | None:
 
 
 def _lag(home: str, mark: int) -> tuple[int | None, float | None]:
-    """Return how many rows the server lacks, and the age of the oldest one in seconds.
+    """Return how many rows the server lacks, and the oldest such row's age in seconds.
 
-    `mark` is the version of the last change on the server. Return (None, None) before capture has
-    begun.
+    `mark` is the version of the last change on the server. Return (None, None) if the change
+    capture has not begun.
     """
     lag = read_store(
         home, lambda store: lag_behind(store, mark) if is_captured(store) else None, None

@@ -66,7 +66,7 @@ def _bill(totals: Totals, subagents: Iterable[Totals], prices: PriceTable) -> di
 
 
 def _union(lists: Iterable[Iterable[str]]) -> list[str]:
-    """Return the names of all lists without duplicates, in the order of their first use."""
+    """Return the names in all lists without duplicates, in the order of their first use."""
     return list(dict.fromkeys(name for names in lists for name in names))
 
 

@@ -1,7 +1,7 @@
 """Totals of the lines of one transcript, updated line by line.
 
 `feed` is called once for each line, in order. Totals can be saved as JSON between two turns, so
-that a long session is not read again. They contain parts of the lines, so the lines must be
+that a long session is not read again. The totals contain parts of the lines, so the lines must be
 redacted. Every message counts once, even if its lines are repeated (Claude Code has appended whole
 conversations to their own files). Lines that a fork copied from another session do not count.
 
@@ -163,7 +163,7 @@ class Totals:
         return usages
 
     def take_facts(self) -> SessionFacts:
-        """Return the session facts in lines added since the last call. `dump` saves none."""
+        """Return the session facts in lines added since the last call; `dump` saves no facts."""
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
 
@@ -172,7 +172,7 @@ class Totals:
         self._usages[usage.key] = merged(known, usage) if known else usage
 
     def _is_repeated(self, line: Fields) -> bool:
-        """Tell whether the line repeats one that was counted in this or another session."""
+        """Tell whether the line repeats a line that was counted in this or another session."""
         of_line, of_message = _mark_of_line(line), _mark_of_message(line)
         if part(line, "forkedFrom") or self._is_copied(line):
             self.message_counts.close(of_line)  # the line may be repeated without this label
@@ -223,7 +223,7 @@ class Totals:
 
         Each answer raises the token sum of its thread, so a report with an equal sum is a
         repetition. Reports before 0.154 have no id. Once a turn has a report with an id, its
-        reports without one do not count.
+        reports without an id do not count.
         """
         if "threadTokens" not in line:
             return False

@@ -1,7 +1,8 @@
 """The usage of one message of Claude, from which costs are computed.
 
-A message has several lines. Forks, side questions and compactions replay it in other files. It is
-identified by its id and request id. The record with the most output is its usage.
+A message has several lines. Forks, side questions and compactions replay it in other files. A
+message is identified by its id and request id. The record with the most output is the message's
+usage.
 """
 
 from dataclasses import dataclass, replace

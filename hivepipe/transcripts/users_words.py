@@ -1,6 +1,7 @@
 """Tell which texts in lines of type `user` a person typed: Claude Code adds its own texts.
 
-`words` is the text of the line. A local command is one that Claude Code executes without the model.
+`words` is the text of the line. A local command is a command that Claude Code executes without the
+model.
 """
 
 import re
@@ -39,7 +40,7 @@ def is_prompt(line: Fields, words: str) -> bool:
 
 
 def is_local_command(words: str) -> bool:
-    """Tell whether a text is a local command, or the output of one."""
+    """Tell whether a text is a local command, or the output of a local command."""
     return _LOCAL.match(words) is not None
 
 
@@ -49,5 +50,5 @@ def is_output(words: str) -> bool:
 
 
 def is_aside(words: str) -> bool:
-    """Tell whether a text is a local or shell command, or the output of one."""
+    """Tell whether a text is a local or shell command, or the output of such a command."""
     return is_local_command(words) or words.startswith(("<bash-input>", *_OUTPUT))

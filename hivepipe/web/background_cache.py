@@ -28,7 +28,7 @@ class _Slot(Generic[Value]):
 
 
 class BackgroundCache(Generic[Value]):
-    """A value for each key; concurrent requests share one computation of it.
+    """A value for each key; concurrent requests for a key share one computation.
 
     The last requested value is computed first: a page of one project does not wait for others.
     Expired values come next, in the order of their requests, so that each is computed at some time.
@@ -79,7 +79,7 @@ class BackgroundCache(Generic[Value]):
         self._slots[key].is_done.clear()
 
     def _work(self) -> None:
-        """Compute the values that are pending."""
+        """Compute the pending values."""
         while True:
             with self._lock:
                 if not self._pending:

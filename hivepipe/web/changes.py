@@ -1,7 +1,7 @@
 """Tells open pages that a database has changed or that a slow value is ready.
 
-It polls only while a page is open. It checks the times of the files, because an open connection to
-each database would keep its write-ahead log from shrinking.
+The module polls only while a page is open. It checks the modification times of the files, because
+an open connection to each database would keep its write-ahead log from shrinking.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Changes:
             self._followers.discard(changed)
 
     async def _watch(self) -> None:
-        """Wake the followers after each change, until the last one leaves."""
+        """Wake the followers after each change, until there are no followers."""
         before = self._state()
         while self._followers:
             await asyncio.sleep(POLL_SECS)

@@ -1,4 +1,4 @@
-"""The failed jobs that a form selects: the ticked ones, or all that match a filter."""
+"""The failed jobs that a form selects: the ticked jobs, or all jobs that match a filter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Choice:
         )
 
     def jobs(self, found: Iterable[FailedJob]) -> list[FailedJob]:
-        """Return the selected failed jobs; raise FormError if there are none."""
+        """Return the selected failed jobs; raise FormError if no job is selected."""
         if self.of == "ticked":
             meant = [job for job in found if name_of(job) in self.names]
         else:

@@ -24,7 +24,8 @@ MOST_ACTIONS = 20
 def queues(query: ViewQuery) -> Content:
     """Return the queues of each stack, its failed jobs if its Redis is up, and the actions.
 
-    `operation` and `reason` filter the failed jobs; `done` is the time of an action to report.
+    `operation` and `reason` filter the failed jobs; `done` is the time of the action whose result
+    is shown.
     """
     table = ProcessTable()
     return {"stacks": [_queues(query, known, table) for known in query.homes]}

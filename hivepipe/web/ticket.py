@@ -27,7 +27,7 @@ def _made(token: str, ends: int, number: str = "") -> str:
 
 
 class Tickets:
-    """Validates tickets, and stores the used ones until they expire."""
+    """Validates tickets, and stores used tickets until they expire."""
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -12,7 +12,7 @@ DAYS = 30
 
 
 def first_day(last: str) -> str:
-    """Return the first of the DAYS days that end with this one, or "" for an invalid day."""
+    """Return the first of the DAYS days that end with day `last`, or "" for an invalid day."""
     try:
         return f"{date.fromisoformat(last) - timedelta(DAYS - 1)}"
     except (ValueError, OverflowError):
@@ -20,9 +20,9 @@ def first_day(last: str) -> str:
 
 
 def trend_of(costs: Iterable[GroupCost]) -> list[Entry]:
-    """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs.
+    """Return cost and bar of each of the DAYS days that end with the newest; [] without costs.
 
-    A day in the future does not count as the newest one: the clock was ahead at that time.
+    A day in the future does not count as the newest day: the clock was ahead at that time.
     """
     by_day: dict[str, float] = defaultdict(float)
     for each in costs:

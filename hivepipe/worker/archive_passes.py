@@ -1,6 +1,6 @@
 """Start passes over the archives, one at a time, some time after rows were sent.
 
-A session has many turns. A pass after each of them would send the archive's last segment each time.
+A session has many turns. A pass after each turn would send the archive's last segment each time.
 """
 
 import logging
@@ -23,7 +23,7 @@ class ArchivePasses:
     """The passes of one home, as child processes."""
 
     def __init__(self) -> None:
-        """Schedule a first pass, because it is unknown what was sent before."""
+        """Schedule a first pass, because earlier passes are unknown."""
         self._due = time.monotonic() + SETTLE_SECS
         self._not_before = 0.0
         self._failures = 0

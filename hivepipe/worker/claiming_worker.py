@@ -3,8 +3,8 @@
     turn      claim -> execute -> acknowledge, retry, bury    each worker defines `_execute`
     idle      block on the wake-up list, at most a second
 
-A worker holds <role>.lock as long as it runs. So jobs that are already claimed when it starts
-belong to a dead worker, and are put back at once.
+A worker holds <role>.lock as long as it runs. So jobs that are already claimed when a worker starts
+belong to a dead worker. They are put back at once.
 """
 
 import logging
@@ -136,7 +136,7 @@ class ClaimingWorker(SimpleWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Acknowledge, retry, bury, hand on or put back every claimed job."""
+        """Acknowledge, retry, fail, hand on or put back every claimed job."""
         raise NotImplementedError
 
     def _before_rest(self) -> None:
@@ -152,7 +152,7 @@ class ClaimingWorker(SimpleWorker):
         """Do the last work before the worker stops. A RedisError is logged."""
 
     def _close(self) -> None:
-        """Release what `_open` acquired."""
+        """Release the resources that `_open` acquired."""
 
     # ---- shared methods
 
@@ -204,7 +204,7 @@ class ClaimingWorker(SimpleWorker):
         """End RQ's thread for commands to this worker.
 
         The thread checks for `stop` after each message. RQ calls `stop` only after the last
-        message, so the thread would wait for another one.
+        message, so the thread would wait for another message.
         """
         if self.pubsub_thread:
             self.pubsub_thread.stop()
@@ -376,7 +376,7 @@ def _reason(error: Exception) -> str:
 
 
 def serve(worker_class: type[ClaimingWorker]) -> None:
-    """Run a worker of the stack until SIGTERM. Exit with 75 if the home already has one."""
+    """Run a worker of the stack until SIGTERM. Exit with 75 if the home already has this worker."""
     connection = connect(locate(".").socket)
     queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
     worker = worker_class(queues, connection=connection, prepare_for_work=True)

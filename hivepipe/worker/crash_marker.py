@@ -1,6 +1,6 @@
 """The id of the job that is being executed, in a file that can be read after a kill -9.
 
-Of the jobs that a dead worker had claimed, only the one in this file may have caused its death.
+Of the jobs that a dead worker had claimed, only the job in this file may have caused its death.
 This job runs alone the next time, and fails permanently after its third kill.
 """
 
@@ -14,10 +14,10 @@ logger = logging.getLogger("hivepipe.worker")
 
 
 class CrashMarker:
-    """A memory-mapped file. Its content survives the process, and a write costs one memcpy."""
+    """A memory-mapped file. Its content survives the process, and a write costs only one memcpy."""
 
     def __init__(self, path: str) -> None:
-        """Open or make the file. On a full disk, no id is recorded, and no job is blamed."""
+        """Open or make the file. If the disk is full, no id is recorded, and no job is blamed."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             # The file needs a disk block: on a full disk, a write to a mapped hole kills the

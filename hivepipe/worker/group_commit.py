@@ -17,7 +17,7 @@ from hivepipe.operations.registry import execute
 
 @dataclass
 class Outcome:
-    """The result of a batch: indexes of committed jobs, and index -> error of failed ones."""
+    """The result of a batch: indexes of committed jobs, and index -> error of the failed jobs."""
 
     committed: list[int] = field(default_factory=list)
     failed: dict[int, Exception] = field(default_factory=dict)
@@ -29,7 +29,7 @@ def commit_batch(
     """Execute the jobs in one transaction.
 
     `mark` is called with the id of each job before it is executed, and with "" after it. Raise
-    sqlite3.Error if the store fails; then nothing was written.
+    sqlite3.Error if the store fails; in that case nothing was written.
     """
     outcome = Outcome()
     with db.transaction():

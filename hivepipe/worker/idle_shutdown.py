@@ -20,7 +20,7 @@ class IdleWatch:
     """The idle time of a stack, checked at most once a second."""
 
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
-        """Start the idle time now."""
+        """Set up; the idle time begins now."""
         self._home = home
         self._housekeeper = housekeeper
         self._accepted = -1

@@ -39,7 +39,7 @@ class LlmQueue:
     def acquire_or_release(self, is_wanted: bool) -> bool:
         """Acquire the queue if no llm worker runs, else release it; return whether it is held.
 
-        With `is_wanted`, an llm worker should run and gets ABSENT_SECS to start.
+        With `is_wanted`, an llm worker should run, and has ABSENT_SECS to start.
         """
         if self._llm_worker_runs():
             self._absent_since = math.inf

@@ -34,9 +34,10 @@ def begin(name: str) -> tuple[Place, Config]:
 
 
 class SoleProcess:
-    """A process of which each home has only one.
+    """A process that runs at most once per home.
 
-    It ends on a signal, after an upgrade, and with its supervisor; the next stack starts another.
+    The process ends on a signal, after an upgrade, and with its supervisor; the next stack starts
+    it again.
     """
 
     name: ClassVar[str]  # name of the lock and of the log
@@ -65,8 +66,8 @@ class SoleProcess:
 def starting_thread() -> Iterator[None]:
     """Block the stop signals, for a thread that is started in the context.
 
-    Otherwise the kernel might deliver a signal to the thread, where it would not end a wait of the
-    main thread.
+    Otherwise the kernel might deliver a signal to the new thread, and the main thread would
+    continue to wait.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
@@ -76,7 +77,7 @@ def starting_thread() -> Iterator[None]:
 
 
 def serve_alone(kind: type[SoleProcess]) -> None:
-    """Run the process until SIGTERM. Exit with 75 if the home already has one."""
+    """Run the process until SIGTERM. Exit with 75 if the home already has this process."""
     place, _ = begin(kind.name)
     use_rules(place.home)
     try:

@@ -2,9 +2,9 @@
 
 Forks share the memory of the imported modules, and start at once. supervisord loads this as an
 `rpcinterface`, its extension point. For each program it forks a child, which calls
-`options.execve`. This module replaces that function with one that runs our scripts directly in the
-child. If another version is installed, or on another system than Linux, the program is executed as
-usual.
+`options.execve`. This module replaces `execve` with a function that runs our scripts directly in
+the child. If another version is installed, or on another system than Linux, the program is executed
+as usual.
 """
 
 import ctypes

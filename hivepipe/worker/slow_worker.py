@@ -132,7 +132,7 @@ class SlowWorker(ClaimingWorker):
             about_job()
 
     def _execute_one(self, job: Claimed) -> None:
-        """Acknowledge, retry, bury or put back the job."""
+        """Acknowledge, retry, fail or put back the job."""
         about_job(job.id)
         try:
             envelope = read_claimed(job)

@@ -55,8 +55,8 @@ class StatusLineFile:
 def content(home: str) -> dict[str, Any]:
     """Return the content of the file.
 
-    Raise NothingRecordedError without a database, StoreError or OSError if it cannot be read, or
-    PricesError if the user's prices cannot be read.
+    Raise NothingRecordedError if there is no database, StoreError or OSError if the database cannot
+    be read, and PricesError if the user's prices cannot be read.
     """
     known = KnownHome(short_hash(home), home, project_of(home))
     path = database_path(home)

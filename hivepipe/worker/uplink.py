@@ -3,9 +3,9 @@
     turn     connect -> send batches until the server has all -> wait for a change -> ...
 
 The uplink watches the write-ahead log of the database, which changes with every commit of any
-process. It disconnects when nothing has changed for some time, so that thousands of machines do not
-need as many connections. While the server does not answer, retries have an exponential backoff with
-jitter.
+process. The uplink disconnects when nothing has changed for some time, so that thousands of
+machines need fewer connections. While the server does not answer, retries have an exponential
+backoff with jitter.
 """
 
 import logging
@@ -85,7 +85,7 @@ class Uplink(SoleProcess):
         return super()._should_continue() and is_same and membership.is_joined()
 
     def _ship(self) -> None:
-        """Connect and send all changes, until nothing has changed for REST_SECS; then rest."""
+        """Connect and send all changes until nothing has changed for REST_SECS, then rest."""
         address, share = membership.machine_address(), membership.read().share
         if not self._path.exists():
             self._wait_for_change(GREET_SECS)

@@ -75,7 +75,7 @@ load(None, HERE)
 
 
 class Writer(ClaimingWorker):
-    """Executes the jobs of high, medium and low."""
+    """Executes the jobs of the queues high, medium and low."""
 
     role = "writer"
     own_queues = QUEUES
@@ -191,7 +191,7 @@ class Writer(ClaimingWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Commit the writes, and acknowledge, retry, bury or hand on every claimed job."""
+        """Commit the writes; acknowledge, retry, fail or hand on every claimed job."""
         batch = _sorted(claimed)
         self._claims.hand_on(batch.long)
         self._commit(batch)

@@ -11,7 +11,7 @@ DAY = 86_400  # seconds
 def _declare(
     handler: str, priority: int, queue: str, secs: int, name: str, why: str, fallback_for: str = ""
 ) -> None:
-    """Declare an operation; the last four values are fields of `Every`."""
+    """Declare an operation; `secs` and the parameters after it are the fields of `Every`."""
     every = Every(secs, name, why, fallback_for)
     options = {"handler": handler, "priority": priority, "queue": queue, "every": every}
     new_class(handler, (Args,), options)

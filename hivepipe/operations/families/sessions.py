@@ -39,7 +39,7 @@ class EndSession(AboutSession, handler="sessions.end_session"):
 
 
 class Checkpoint(Args):
-    """A checkpoint with its instance's counts (None if unknown); `type` is auto or final."""
+    """A checkpoint, with the counts of its instance (None if unknown); `type` is auto or final."""
 
     trigger: str = ""
     file_path: str = ""
@@ -66,7 +66,7 @@ class InsertLog(Checkpoint, handler="history.insert_log"):
 
 
 class LoseInstance(Args, handler="sessions.lose_instance", priority=5, without_session=True):
-    """The process of an instance has ended."""
+    """The process of an instance has ended without a SessionEnd."""
 
 
 class ConcludeSession(Args, handler="session_end.conclude_session", queue=HERE):

@@ -42,7 +42,7 @@ class TeamLine(Line):
 def team_search(source: Source, choice: Choice, question: Question, limit: int) -> Found:
     """Return the newest texts with all words; the server records the search and its hits.
 
-    Raise SearchError for a query without words.
+    Raise SearchError if the query has no words.
     """
     terms = question.terms()
     whole = [clean(term.text) for term in terms if term.ends_word or not term.begins_word]

@@ -58,7 +58,7 @@ class Found:
 
 
 def session_starting(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session whose id starts with `start`; `last` is the last active one.
+    """Return the session whose id starts with `start`; `last` is the last active session.
 
     Raise StoreError if no session, several sessions or several machines match.
     """

@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete the objects that are due: all for an administrator, else those of this member."""
+    """Delete the objects that are due: all for an administrator, else this member's objects."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done

@@ -44,7 +44,7 @@ def parse(text: str) -> Place:
 
 
 def _check(endpoint: str) -> None:
-    """Raise TeamError for an endpoint without TLS that is not on this machine."""
+    """Raise TeamError for an endpoint on another machine without TLS."""
     found = urlsplit(endpoint)
     is_local = found.scheme == "http" and is_on_this_machine(found.hostname or "")
     if not found.hostname or (found.scheme != "https" and not is_local):

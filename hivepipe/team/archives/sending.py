@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return where the next segment starts. It replaces a last segment that is small."""
+        """Return the start of the next segment, which replaces a last segment that is small."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)
@@ -109,7 +109,7 @@ class Pass:
         return self._place.text != place.NONE or bool(self._listed)
 
     def run(self) -> Sent:
-        """Drop what is not shared, send what is missing, and delete unlisted objects.
+        """Drop archives that are not shared, send missing segments, and delete unlisted objects.
 
         Raise TeamError at the end if an archive was left out.
         """

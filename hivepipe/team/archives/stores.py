@@ -36,7 +36,7 @@ def _key() -> str:
 
 
 class Bucket:
-    """A bucket and this user's key. Raises TeamAwayError, TeamRefusedError and TeamError."""
+    """A bucket, with this user's key. May raise TeamAwayError, TeamRefusedError or TeamError."""
 
     def __init__(self, place: Place, roots: str = "") -> None:
         """Use the key in the user's credential file; `roots` is a path of root certificates."""
@@ -76,7 +76,7 @@ class Bucket:
         return content
 
     def delete(self, names: Collection[str]) -> None:
-        """Delete objects, and ignore missing ones."""
+        """Delete objects, and ignore missing objects."""
         with _translated(), suppress(FileNotFoundError):
             self._store.delete(list(names))
 

@@ -1,4 +1,4 @@
-"""The page of a team for all members: each sees what the server lets that member see.
+"""The page of a team for all members. The server decides which rows each member sees.
 
 identity           authentication by the header of a trusted proxy
 oidc               authentication by OpenID Connect
