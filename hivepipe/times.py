@@ -13,7 +13,7 @@ def stored_time(time_ns: int) -> str:
 
 
 def ns_of(stored: str) -> int:
-    """Return a stored time in ns since 1970, or 0 if it is invalid."""
+    """Return a time in the store's form in ns since 1970, or 0 if it is invalid."""
     try:
         return int(datetime.fromisoformat(stored).timestamp() * 1000) * 1_000_000
     except (ValueError, OverflowError):

@@ -356,7 +356,7 @@ def _sum(path: Path) -> str:
 
 
 def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
-    """Move existing data to a new folder; return that folder, or None without existing data.
+    """Move existing data to a new folder; return that folder, or None if no data exists.
 
     A database without an event is deleted. `settings` is the settings file that will be replaced,
     or None. Raises BackupError if data exists and `replace` is not set.

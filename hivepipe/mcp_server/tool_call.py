@@ -32,7 +32,7 @@ class ToolCall:
         return int(self.values[name])
 
     def day(self, name: str) -> str:
-        """Return a day argument as a stored time, or raise ArgumentError."""
+        """Return a day argument as a time in the store's form, or raise ArgumentError."""
         return stored_day(name, self.text(name))
 
     def of_each(self, read: Callable[[KnownHome], Found]) -> tuple[list[Found], list[str]]:

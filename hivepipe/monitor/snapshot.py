@@ -28,7 +28,7 @@ _NEARLY = 0.9  # share of a cap; the next call may exceed it
 
 
 def effectless(home: str) -> dict[str, int] | None:
-    """Return the counts of jobs without effect, or None without a database."""
+    """Return the counts of jobs without effect, or None if there is no database."""
     return read_store(home, Listings.effectless, None)
 
 

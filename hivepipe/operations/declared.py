@@ -52,6 +52,6 @@ def handle(place: Any, job: Envelope) -> None:
 
 
 def slow_queue(operation: str) -> str | None:
-    """Return the queue of an operation outside the writer's transactions, or None for others."""
+    """Return the queue of an operation that runs outside the writer's transactions, else None."""
     args = OPERATIONS.get(operation)
     return args.queue if args else None

@@ -186,7 +186,7 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
 
 
 def _time(value: Any) -> str:
-    """Return a time in the store's format, or "" if invalid. A time without a zone is local."""
+    """Return a time in the store's format, or "" if it is invalid. A time without zone is local."""
     return utc_time(value, "") if isinstance(value, str) else ""
 
 

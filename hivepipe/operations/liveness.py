@@ -114,7 +114,7 @@ def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | 
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:
-    """Tell whether a process is alive; return None if any is unknown or on another machine."""
+    """Tell whether any process lives; return None if one is unknown or on another machine."""
     here = os.uname().nodename
     known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
     if not known or len(known) < len(processes):

@@ -73,7 +73,7 @@ class TaskBoard:
     def session(self, prefix: str, *, unknown: bool = False) -> str:
         """Return the full id of a session, given an id or a prefix.
 
-        Raise TaskError if it is invalid, ambiguous or unknown. With `unknown`, accept a session
+        Raise TaskError if the id is invalid, ambiguous or unknown. With `unknown`, accept a session
         whose start has not arrived yet.
         """
         if not valid_id(prefix):
@@ -144,7 +144,7 @@ def _unknown_id(kind: str, prefix: str, known: list[str]) -> str:
 def task_board(home: str) -> Iterator[TaskBoard]:
     """Open the tasks of a home. Raise StoreError if the database cannot be used.
 
-    The briefings are updated, so that the next session has the changes even without a stack.
+    The briefings are updated, so that the next session sees the changes even if no stack runs.
     """
     try:
         with opened(home) as db:

@@ -50,7 +50,7 @@ class Unindexed:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether every folder has a state, so that the next check can skip all of them."""
+        """Tell whether every folder has a state, so that the next check can skip all folders."""
         return all(each.state for each in self.folders)
 
     def missing_bytes(self, index: SearchIndex) -> int:

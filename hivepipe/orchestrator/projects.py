@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return all projects, or {} without a file. Raise HiveError if the file cannot be read."""
+    """Return all projects, or {} if there is no file. Raise HiveError if it cannot be read."""
     try:
         return read_typed(path, dict[str, str])
     except FileNotFoundError:

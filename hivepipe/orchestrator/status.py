@@ -35,7 +35,7 @@ _FENCE = "```"
 
 
 class Status(NamedTuple):
-    """The last status of a worker; `word` is "" without a readable status."""
+    """The last status of a worker; `word` is "" if the status cannot be read."""
 
     word: str
     fields: Mapping[str, Any]

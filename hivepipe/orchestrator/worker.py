@@ -17,7 +17,7 @@
       runner.log         error output of its runner
       run.lock           held while a process of this session is started, and while it runs
 
-A folder without state was made by another program. It is a worker too.
+A folder without state was made by another program. Such a folder is a worker, too.
 """
 
 import os

@@ -69,7 +69,7 @@ class FailedJob:
 
     @property
     def missing_parent(self) -> tuple[str, str] | None:
-        """Return kind and id of the missing parent row, or None after any other failure."""
+        """Return kind and id of the missing parent row, or None if the job failed otherwise."""
         found = _MISSING.search(self.headline)
         return (found[1], found[2]) if found else None
 
@@ -85,7 +85,7 @@ def failed_jobs(address: str) -> Iterator["FailedJobs"]:
 
 
 class FailedJobs:
-    """The failed registries of our queues."""
+    """The failed registries of hivepipe's queues."""
 
     def __init__(self, connection: Redis) -> None:
         self._connection = connection

@@ -86,7 +86,7 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Add up the charges of all sessions, or of some sessions or a folder, since a stored time."""
+    """Add up the charges since a time: of all sessions, of some sessions, or of a folder."""
     found = Bills(columns)
     read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}

@@ -36,8 +36,8 @@ def changed_files(
 ) -> list[Change]:
     """Return a change for each file and session, the newest first.
 
-    The filters: a part of the path, a prefix of the session's id, a stored time (`since`), and a
-    project folder.
+    The filters: a part of the path, a prefix of the session's id, a time (`since`, in the store's
+    form), and a project folder.
     """
     return last_first(
         change

@@ -21,7 +21,8 @@ _HOUR_NS = 60 * 60 * 10**9
 class Latest:
     """Values from the last lines of a transcript; an unknown value is "" or None.
 
-    `cache_until` is the stored time at which the prompt cache expires unless it is used again.
+    `cache_until` is the time, in the store's form, at which the prompt cache expires if no prompt
+    uses it.
     """
 
     tool: str = ""

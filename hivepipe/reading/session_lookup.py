@@ -63,7 +63,7 @@ def session_named(home: str, start: str) -> str:
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
-    """Return the session as `session_named` does, from a store that is already open."""
+    """Return the session as `session_named` does, but use a store that is already open."""
     return _one(home, store.ids("session", start), start)
 
 

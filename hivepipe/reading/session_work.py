@@ -11,7 +11,7 @@ LONGEST_MARK = 400  # characters of a mark's text
 
 @dataclass
 class Call:
-    """One tool call; `piece` is its number in the conversation, `ended` is "" without a result."""
+    """One tool call; `piece` is its number in the conversation, `ended` is "" before its result."""
 
     text: str
     began: str
@@ -56,7 +56,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Work:
-    """The lanes, the changes by file, and the first and last time ("" without times)."""
+    """The lanes, the changes by file, and the first and last time ("" if there are no times)."""
 
     lanes: list[Lane]
     files: dict[str, list[FileChange]]

@@ -173,6 +173,6 @@ def _is_name(value: bytes) -> bool:
 
 
 def _is_of_all_kinds(value: bytes) -> bool:
-    """Tell whether a value has upper and lower case, digits and others, like a password."""
+    """Tell whether a value has upper and lower case, digits and other characters."""
     is_long = len(value) >= _LONG_PASSWORD_BYTES
     return is_long and all(kind.search(value) for kind in _KINDS) and not _CODE.search(value)

@@ -71,7 +71,7 @@ class Redactor:
     def of_home(self, key: Callable[[], bytes], checksum: int = 0) -> "Redactor":
         """Return a copy whose placeholders have the tags of this key.
 
-        `checksum` identifies the rules; it is 0 if unknown.
+        `checksum` identifies the rules; it is 0 if the rules are unknown.
         """
         keyed = copy(self)
         keyed._tags, keyed.checksum = Tags(key), checksum

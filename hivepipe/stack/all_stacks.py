@@ -33,7 +33,7 @@ class KnownStack(NamedTuple):
 
     @property
     def age_secs(self) -> float:
-        """Return the age in seconds of the stack's oldest process, or 0 without processes."""
+        """Return the age in seconds of the stack's oldest process, or 0 if no process runs."""
         since = [value_or(process.create_time, time.time()) for process in self.processes]
         return max(time.time() - min(since), 0) if since else 0
 

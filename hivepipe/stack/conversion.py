@@ -115,7 +115,7 @@ def _finish(home: str) -> None:
 
 
 def _take(path: str, home: str, name: str) -> None:
-    """Copy a file that a hook wrote. If the target exists, it is newer and stays."""
+    """Copy a file that a hook wrote. An existing target stays, because it is newer."""
     if name == LOST:
         with open(f"{home}/{name}", "ab") as new:
             new.write(read_bytes(path))

@@ -15,7 +15,7 @@ _MARKS = {
 
 
 def is_marked(home: str) -> bool:
-    """Tell whether a folder contains our database or a file that only hivepipe makes.
+    """Tell whether a folder contains hivepipe's database or a file that only hivepipe makes.
 
     Return False for a link.
     """

@@ -102,7 +102,7 @@ def claim(url: str, home: str, owner: str) -> list[str]:
 
 
 def trouble(url: str) -> str:
-    """Return why an existing Redis refuses our scripts now, or "" if it accepts them.
+    """Return why an existing Redis refuses hivepipe's scripts now, or "" if it accepts them.
 
     A full memory is not detected.
     """

@@ -62,8 +62,7 @@ def register(
     """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree has the data, or "". Raise RegistrationError if a path
-    cannot be recorded. Raise it without `adopt`, too, if the project already has such folders or a
-    home.
+    cannot be recorded, or if the project has such folders or a home and `adopt` is not set.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -110,7 +109,7 @@ def _locked_records() -> Iterator[None]:
 
 
 def _take_names(home: str, tree: str) -> None:
-    """Record our folders and files in the home's manifest."""
+    """Record hivepipe's folders and files in the home's manifest."""
     manifest = Manifest(home)
     manifest.begin()
     if tree:
@@ -220,7 +219,7 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str, home: str, tree: str) -> None:
-    """Raise RegistrationError if the project contains a home, or data in the place of ours.
+    """Raise RegistrationError if the project contains a home, or data where a home would be.
 
     A project whose recorded home is elsewhere is not checked, because a branch may bring any files.
     """

@@ -166,6 +166,6 @@ def one_meanwhile(
 
 
 def first(cursor: "psycopg.Cursor[dict[str, Any]]") -> Any:
-    """Return the first column of the next row, or None without a row."""
+    """Return the first column of the next row, or None if there is no further row."""
     row = cursor.fetchone()
     return next(iter(row.values())) if row else None

@@ -36,7 +36,7 @@ def read_line(raw: bytes) -> Fields | None:
 
 
 def read_object(raw: bytes) -> Fields | None:
-    """Return the members of a JSON object that another program wrote, or None for another text."""
+    """Return the members of a JSON object of another program, or None if it is no JSON object."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:

@@ -109,7 +109,7 @@ def usage_of(line: Fields) -> Usage | None:
 
 
 def _tokens(used: Fields) -> Tokens:
-    """Return the counts; a cache write of unknown duration counts as five minutes, the default."""
+    """Return the token counts; a cache write without a duration counts as five minutes."""
     written = part(used, "cache_creation")
     an_hour = count(written, "ephemeral_1h_input_tokens")
     minutes = count(written, "ephemeral_5m_input_tokens")

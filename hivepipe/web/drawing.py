@@ -48,7 +48,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Quarter:
-    """A quarter of the axis: position in percent, begin and end as stored times."""
+    """A quarter of the axis: position in percent, begin and end as times of the store."""
 
     x: float
     began: str
@@ -69,7 +69,7 @@ class Drawing:
 
 
 def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
-    """Return the drawing of a range of stored times (default: all), or None without times."""
+    """Return the drawing of a range of times (default: all), or None if the work has no times."""
     if not work.began:
         return None
     began = ns_of(since or work.began)

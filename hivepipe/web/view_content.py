@@ -44,7 +44,7 @@ def status_of(error: HivepipeError) -> int:
 
 
 def status_with(content: Content) -> int:
-    """Return the HTTP status of a view's content, which may have an error of the query."""
+    """Return the HTTP status of a view: an error status if the content reports a bad query."""
     return 400 if content.get("error") else 200
 
 

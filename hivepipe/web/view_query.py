@@ -40,7 +40,7 @@ class ViewQuery:
         return self.filters.get(name, "")
 
     def time(self, name: str, days: int = 0) -> str:
-        """Return a filter with a local day or time, plus `days`, as a stored time, or "".
+        """Return the day or local time of a filter, plus `days`, in the store's form, or "".
 
         Raise FilterError if the filter is invalid.
         """
@@ -58,7 +58,7 @@ class ViewQuery:
 
 
 def day_begins(text: str, days: int = 0, name: str = "since") -> str:
-    """Return a local day or time, plus `days`, as a stored time, or "" for "".
+    """Return a local day or time, plus `days`, in the store's form; "" stays "".
 
     Raise FilterError if the text is invalid.
     """

@@ -2,9 +2,9 @@
 
 Forks share the memory of the imported modules, and start at once. supervisord loads this as an
 `rpcinterface`, its extension point. For each program it forks a child, which calls
-`options.execve`. This module replaces `execve` with a function that runs our scripts directly in
-the child. If another version is installed, or on another system than Linux, the program is executed
-as usual.
+`options.execve`. This module replaces `execve` with a function that runs hivepipe's scripts
+directly in the child. If another version is installed, or on another system than Linux, the program
+is executed as usual.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ _ADDRESSES = slice(45, 47)  # arg_start and arg_end in /proc/self/stat, counted 
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """Import the workers, and have supervisord run our scripts in the processes that it forks."""
+    """Import the workers; supervisord then runs hivepipe's scripts in the processes it forks."""
     if sys.platform == "linux" and _imported():
         options = supervisord.options
         options.execve = Runner(options.execve).execute
@@ -62,7 +62,7 @@ class Runner:
     """The replacement of supervisord's `execve`."""
 
     def __init__(self, execve: Callable[[str, list[str], dict[str, str]], object]) -> None:
-        """`execve` runs programs that are not our scripts."""
+        """`execve` runs programs that are not scripts of hivepipe."""
         self._execve = execve
         self._version = installed()
         usual = (entry for entry in PROCESSES if entry.options == USUAL_OPTIONS)

@@ -47,7 +47,7 @@ logger = logging.getLogger("hivepipe.scheduler")
 
 
 class Tick(Job):
-    """An RQ job with our marker, without which the writer would not claim it."""
+    """An RQ job with hivepipe's marker, without which the writer would not claim the job."""
 
     def to_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
         return {**super().to_dict(*arguments, **keywords), "hp": ENVELOPE_VERSION}
@@ -155,7 +155,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
                 ticks.set_due(self.connection, row, now)
 
     def _make(self, row: Periodic, now: float) -> None:
-        """Add a new tick, or one with another interval, to rq-scheduler's set, due at once."""
+        """Add a new tick, or a tick with a new interval, to rq-scheduler's set, due at once."""
         ticks.forget(self.connection, row)
         tick = tick_of(row, 0, int(now * 1e9))
         self.schedule(

@@ -1,4 +1,4 @@
-"""The periodic operations without arguments. The docstrings of their handlers say what they do."""
+"""The periodic operations without arguments. See the docstrings of the handlers."""
 
 from types import new_class
 

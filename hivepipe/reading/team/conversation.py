@@ -1,4 +1,4 @@
-"""An archived session of a team as a conversation, in the form used for this machine."""
+"""An archived session of a team as a conversation, like the conversations of this machine."""
 
 from collections.abc import Iterator
 from itertools import chain, islice

@@ -63,12 +63,12 @@ def in_range(count: str) -> str:
 
 
 def valid_time(text: str | None) -> str:
-    """Return a stored time, or "" if the time, from another machine, is not valid."""
+    """Return a time in the store's form, or "" if the time, from another machine, is not valid."""
     return text if text and ns_of(text) else ""
 
 
 def local_day(text: str) -> str:
-    """Return the local day of a stored time, or "" if the time is not valid."""
+    """Return the local day of a time in the store's form, or "" if the time is not valid."""
     return day_of(valid_time(text))
 
 

@@ -59,7 +59,7 @@ def kept_key() -> str | None:
 
 
 def kept_cipher() -> Cipher | None:
-    """Return the cipher of the user's key, or None without a key."""
+    """Return the cipher of the user's key, or None if the user has no key."""
     key = kept_key()
     return Cipher(key) if key else None
 
