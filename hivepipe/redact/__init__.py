@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Matches most values in the store: ids, hashes, times, words, and file names without digits. No
 # secret of a built-in rule has this form. This check takes a fifth of the time of the sieve.
 _PLAIN = re.compile(
-    r"(?:instance-|task-agent-)?(?![0-9a-fTZ:.+_-]*(?:e2b_|fc-))[0-9a-fTZ:.+_-]*|[a-z/.-]*"
+    r"(?:instance-|task-agent-)?(?![0-9a-fTZ:.+_-]*(?:e2b_|fc-|1000\.[0-9a-f]{32}))[0-9a-fTZ:.+_-]*|[a-z/.-]*"
 ).fullmatch
 
 
