@@ -68,7 +68,7 @@ def run_with_input(words: list[str], data: str) -> str:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Refuses redirects: a redirected POST would become a GET without the data.
 
-    It could also send the user's key to another server.
+    A redirect could also send the user's key to another server.
     """
 
     def redirect_request(self, *_: object) -> None:

@@ -73,7 +73,7 @@ class Change(NamedTuple):
 
 
 def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
-    """Compare the alerts that a check found (`seen`) with those already active (`standing`)."""
+    """Compare the alerts that a check found (`seen`) with the alerts active before (`standing`)."""
     now = {alert.name: alert for alert in seen}
     absent = {name: checks + 1 for name, checks in standing.items() if name not in now}
     over = sorted(name for name, checks in absent.items() if checks >= CHECKS_TO_RESOLVE)
@@ -83,7 +83,7 @@ def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
 
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
-    """Return the alerts for these values, urgent ones first."""
+    """Return the alerts for these values, urgent alerts first."""
     rules = (_of_processes, _of_store, _of_jobs, _of_hive, _of_updates, _of_servers)
     found = [alert for rule in rules for alert in rule(vitals)]
     return sorted(found, key=lambda alert: not alert.is_urgent)

@@ -1,8 +1,8 @@
 """Append the new lines of a transcript to its archive, redacted, one chunk at a time.
 
 A chunk is synced to disk before it is yielded. The caller then writes the checkpoint (`Offsets`).
-After a kill the checkpoint is either the old one or the new one. Lines after it are cut off and
-written again.
+After a kill, the file has either the old or the new checkpoint. Lines after the checkpoint are cut
+off and written again.
 """
 
 import os
@@ -90,7 +90,7 @@ def chunks(
 def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
     """Tell whether archive and transcript still begin with what the checkpoint covers.
 
-    Compared are the archive's size, and the last bytes that were read from the transcript.
+    The check compares the archive's size, and the last bytes that were read from the transcript.
     """
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)

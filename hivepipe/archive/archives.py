@@ -185,7 +185,7 @@ class Archives(Catalog):
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
         """Tell whether an archive may have this name.
 
-        A name is taken if another program wrote a file with it. It is also taken if the file
+        A name is taken if another program wrote a file with this name. It is also taken if the file
         belongs to a subagent with the same id in another session.
         """
         try:

@@ -53,7 +53,7 @@ class Catalog:
     def totals(self, kept: ArchiveFiles) -> Totals | None:
         """Return the totals of an archive, or None without a checkpoint.
 
-        Callers must not change them.
+        Callers must not change the totals.
         """
         offsets = kept.offsets()
         if offsets is None:
@@ -84,10 +84,9 @@ class Catalog:
     def not_described(self) -> dict[str, Entry]:
         """Return key -> entry of sessions whose metadata must be written again.
 
-        These metadata are not newer than the metadata of a subagent of the session.
-
-        So they may lack the subagent's last lines. An equal time does not count as newer, because
-        two files that are written at once may have the same time.
+        The metadata of such a session are not newer than those of one of its subagents, and so may
+        lack the subagent's last lines. An equal time does not count as newer, because two files
+        that are written at once may have the same time.
         """
         entries, newest = self.index.entries(), dict[str, int]()
         for key, entry in entries.items():

@@ -62,7 +62,7 @@ class Index:
         self._entries: Entries = {}
 
     def entries(self) -> Entries:
-        """Return key -> entry; the caller must not change it."""
+        """Return key -> entry. The caller must not change the mapping."""
         try:
             with Folder(self._root) as folder:
                 return self._read(folder)

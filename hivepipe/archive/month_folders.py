@@ -29,7 +29,7 @@ def month_folders(root: str) -> Iterator[tuple[str, ...]]:
 
 
 def _inside(root: str, *names: str) -> list[str]:
-    """Return the folders inside a folder, without links, or [] if it is missing or a link."""
+    """Return the folders inside a folder, without links. Return [] if it is missing or a link."""
     try:
         with Folder(root, *names) as folder:
             found = folder.names()

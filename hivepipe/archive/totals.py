@@ -21,7 +21,7 @@ GROWTH_PER_SIZE = 16
 
 @dataclass(slots=True)
 class Counted:
-    """The totals of the first `length` bytes; the saved totals cover `saved_length` of them."""
+    """The totals of the first `length` bytes. The saved totals cover `saved_length` bytes."""
 
     totals: Totals
     length: int = 0

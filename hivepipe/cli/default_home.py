@@ -1,7 +1,7 @@
 """A check before commands that write outside of registered projects.
 
-The command prints that it uses the default home. Without a default home it fails, so that it does
-not create a database by mistake.
+The command prints that it uses the default home. Without a default home the command fails, so that
+it does not create a database by mistake.
 """
 
 import os

@@ -53,7 +53,7 @@ def doctor(fire: bool) -> None:
 def _well(fired: bool) -> str:
     """Return the message for no problems.
 
-    Without a probe (`fired`), it does not say that hooks record.
+    Without a probe (`fired`), the message does not say that hooks record.
     """
     if fired:
         return "no problem found, and every hook records"

@@ -43,7 +43,7 @@ _NO_ROOM = "failed to map segment"  # text in the ImportError of a library that 
 
 
 class _Commands(click.Group):
-    """Commands that are imported on first use; a HivepipeError prints one line and exits with 1."""
+    """Commands that are imported on first use. A HivepipeError prints one line and exits with 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -133,7 +133,10 @@ def _reason(error: OSError) -> str:
 
 
 def _why_not_loaded(error: MemoryError | ImportError) -> str:
-    """Return why an import failed, or "" for a bug of hivepipe, which shall print a traceback."""
+    """Return why an import failed, or "" if a bug of hivepipe caused it.
+
+    Python then prints a traceback.
+    """
     if isinstance(error, MemoryError) or _NO_ROOM in str(error):
         return "not enough memory (ulimit -v, or the limit of a container)"
     missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""

@@ -128,7 +128,10 @@ def load() -> tuple[Place, Config]:
 
 
 def load_and_use() -> tuple[Place, Config]:
-    """Load the settings and apply them to this process; called once, at its start."""
+    """Load the settings and apply them to this process.
+
+    Called once, at the start of the process.
+    """
     place, config = load()
     settings.use(config.for_settings())
     return place, config

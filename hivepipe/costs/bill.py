@@ -1,4 +1,4 @@
-"""Add up the usage of many messages by rate, and price it."""
+"""Add up the usage of many messages by rate, and compute its price."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal

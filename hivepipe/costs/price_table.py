@@ -26,7 +26,7 @@ def _packaged(name: str) -> PriceTable:
 
 
 def prices_in_force(home: str) -> PriceTable:
-    """Return the built-in table with the user's overrides, then the overrides of the home.
+    """Return the built-in price table, overridden by the user's table, then by the home's table.
 
     Raise PricesError with the name of a file that cannot be read.
     """

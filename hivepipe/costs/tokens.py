@@ -26,7 +26,7 @@ class Tokens(NamedTuple):
     def prompt(self) -> int:
         """Return the number of tokens of the prompt.
 
-        It decides whether long-prompt prices apply.
+        This number decides whether long-prompt prices apply.
         """
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 

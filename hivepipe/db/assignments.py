@@ -24,7 +24,7 @@ class Process(NamedTuple):
 
 
 def assign_instance(db: Database, job: Origin, process: Process) -> None:
-    """Record that an instance is in a session and has left its previous one."""
+    """Record that an instance is in a session and has left its previous session."""
     seen = """
         (id) DO UPDATE SET
           status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status

@@ -140,8 +140,8 @@ class Home(NamedTuple):
     """The home's id on the server, and the state of its pass over all rows, if one is under way.
 
     `terms` are the policies and columns with which the rows are sent. `sweep_at` is None until all
-    rows have new versions. When the server has all rows up to `sweep_at`, it deletes its rows with
-    versions below `sweep_below`, which then becomes None.
+    rows have new versions. Once the server has all rows up to `sweep_at`, it deletes its rows with
+    versions below `sweep_below`. Then `sweep_below` becomes None.
     """
 
     id: str
@@ -259,7 +259,7 @@ def mark_session_changed(db: Database, session: str) -> None:
 class SentProject(NamedTuple):
     """The project name sent with a session's rows, or None if the rows were held back.
 
-    `has_moved` is True if they were sent with another project name before.
+    `has_moved` is True if the rows were sent with another project name before.
     """
 
     name: str | None
@@ -319,7 +319,7 @@ def lag_behind(store: Listings, mark: int) -> Lag:
 
 
 def has_changes_after(store: Listings, mark: int) -> bool:
-    """Tell whether a row has changed that the server may not have yet."""
+    """Tell whether any row changed after the version `mark`, so that the server may lack it."""
     return newest_version(store) > mark or bool(store.rows("SELECT 1 FROM team_log LIMIT 1", {}))
 
 

@@ -152,7 +152,7 @@ class Database:
     def try_to_write(self) -> None:
         """Check that the database can be written: commit an unchanged page.
 
-        Raise sqlite3.Error if not.
+        Raise sqlite3.Error if it cannot.
         """
         (number,) = self._connection.execute("PRAGMA user_version").fetchone()
         with self.transaction():

@@ -137,7 +137,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return tuples of a worker's stored state, runs and statuses, or nothing if it is unknown.
+    """Return tuples of a worker's stored state, runs and statuses. An unknown worker has none.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """

@@ -43,7 +43,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
     """Tell whether hivepipe itself exported this file.
 
-    It did if the store has every listed use, and at least as many uses of each skill.
+    hivepipe exported it if the store has every listed use, and at least as many uses of each skill.
     """
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses

@@ -121,7 +121,7 @@ class LegacySql:
         return found
 
     def rows(self) -> Iterable[tuple[Touched, dict[str, object]]]:
-        """Yield the rows that statements inserted or changed and that remain, parents first."""
+        """Yield the rows that statements inserted or changed and did not delete, parents first."""
         self.take_touched()
         for table in TABLES:
             for key in sorted(key for key in self._touched if key[0] == table):

@@ -165,7 +165,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 def _version(connection: sqlite3.Connection) -> str:
     """Return an error text if another version made the database.
 
-    Return "" if not, or if unknown.
+    Return "" if this version made it, or if the version is unknown.
     """
     with suppress(sqlite3.Error):
         done = Listings(connection).steps()
@@ -206,7 +206,10 @@ class Listings:
         self._connection = connection
 
     def full_id(self, kind: str, prefix: str) -> str:
-        """Return the full id of a kind (key of `_IDS`). Raise StoreError unless one matches."""
+        """Return the full id of a kind (key of `_IDS`).
+
+        Raise StoreError unless exactly one matches.
+        """
         return one_of(kind, prefix, self.ids(kind, prefix))
 
     def ids(self, kind: str, prefix: str) -> list[str]:

@@ -53,7 +53,7 @@ def database_in(home: str, tree: str) -> Path:
 
 
 def files_of_database(path: Path) -> list[str]:
-    """Return the files of SQLite and the backups of migrations, relative to the folder."""
+    """Return the files of SQLite and the backups of migrations, relative to their folder."""
     copies = sorted(path.parent.glob("backups/hive-before-*.db"))
     return [
         *(f"{path.name}{suffix}" for suffix in SUFFIXES),

@@ -31,7 +31,7 @@ def retrieved(store: Listings, session: str) -> list[tuple[str, str]]:
 
 
 def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> None:
-    """Record whether a memory was useful in a session; the newest rating counts."""
+    """Record whether a memory was useful in a session. A newer rating replaces an older rating."""
     newest = f"""
         (session_id, memory, source) DO UPDATE SET {new_values(("useful", "rated_at"))}
         WHERE excluded.rated_at >= memory_ratings.rated_at
@@ -41,7 +41,7 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
 
 
 def rated_by(store: Listings, session: str) -> tuple[str, str]:
-    """Return (rater, task) for a session. The rater is its profile, or else its id."""
+    """Return (rater, task) for a session. The rater is the session's profile, or else its id."""
     sql = """
         SELECT
           (SELECT profile_id FROM profile_sessions WHERE session_id = :session

@@ -1,6 +1,6 @@
 """Profiles, their sessions, and the versions of their identity files.
 
-The current version of a file is the newest by event time.
+The current version of a file is its newest version, by the time of the event.
 """
 
 from hivepipe.db.database import Database, Row, new_values

@@ -6,7 +6,7 @@
     inside  the instances that are in the session (module `assignments`)
 
 A session has ended when no instance is inside and its newest end is newer than its newest signal.
-Otherwise its newest signal decides. A later heartbeat makes a paused session active.
+Otherwise its newest signal decides the status. A later heartbeat makes a paused session active.
 """
 
 from hivepipe.db.activity import has_worked_since
@@ -149,7 +149,7 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 def process_ended(db: Database, session: str) -> bool:
     """Tell whether the process ended with the session.
 
-    Otherwise it continued in another session.
+    Otherwise the process continued in another session.
     """
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

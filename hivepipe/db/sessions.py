@@ -86,7 +86,7 @@ def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
 def _object_in(column: object) -> dict[str, Any]:
     """Return the JSON object in a column.
 
-    Other content, from a predecessor, becomes a value in one.
+    Other content, from a predecessor, is wrapped in a JSON object.
     """
     text = str(column or "{}")
     try:

@@ -2,7 +2,7 @@
 
 A call is reserved at its maximum cost before it is made, and settled at its actual cost. The
 reservation of a killed process counts in full, and its call is not repeated. The file contains no
-texts, and hashes instead of session ids.
+texts, and session ids only as hashes.
 """
 
 import os
@@ -79,9 +79,10 @@ class Spending:
         model: str,
         home: str,
     ) -> tuple[int, int]:
-        """Reserve up to `wanted` requests of at most `each`; return an id and the number granted.
+        """Reserve up to `wanted` requests of at most `each` cost.
 
-        The number is 0 if a cap is reached. `since` is the start of the day, in seconds since 1970.
+        Return the id of the reservation and the number of granted requests. The number is 0 if a
+        cap is reached. `since` is the start of the day, in seconds since 1970.
         """
         with transaction(self._connection):
             spent = self.spent(since)

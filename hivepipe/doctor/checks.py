@@ -101,7 +101,7 @@ class Examination:
 
 
 def examined(facts: Facts) -> Examination:
-    """Run all checks; they change nothing."""
+    """Run all checks, which change nothing."""
     return Examination(facts.who_runs_hooks, list(examine(facts)))
 
 

@@ -28,7 +28,10 @@ def readable(facts: Facts) -> Iterator[Finding]:
 
 
 def managed(facts: Facts) -> Iterator[Finding]:
-    """Find an administrator's settings that disable hivepipe's hooks. They override all others."""
+    """Find an administrator's settings that disable hivepipe's hooks.
+
+    Such settings override all others.
+    """
     files = {path: read_object(path) for path in managed_files()}
     for path, settings in files.items():
         for name in _against_hooks(settings, facts, _has_plugin(files.values())):
@@ -71,7 +74,7 @@ def switched_off(facts: Facts) -> Iterator[Finding]:
 
 
 def trusted(facts: Facts) -> Iterator[Finding]:
-    """Find a folder that the user has not trusted, so that interactive sessions run no hooks."""
+    """Find a folder that the user has not trusted. Interactive sessions run no hooks in it."""
     state = read_object(f"{environment('CLAUDE_CONFIG_DIR') or user_folder()}/.claude.json")
     projects = state.get("projects", {})
     if not state or not isinstance(projects, dict) or not facts.settings_files:

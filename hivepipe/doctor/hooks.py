@@ -106,7 +106,7 @@ def complete(facts: Facts) -> Iterator[Finding]:
 
 
 def unknown(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of events that this Claude Code does not know, after a downgrade."""
+    """Find hooks of events that this version of Claude Code lacks, as after a downgrade."""
     claude = facts.claude
     if not claude:
         return

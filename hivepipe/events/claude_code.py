@@ -70,8 +70,8 @@ class _BadJsonError(ValueError):
 class _DecoderStandIn:
     """Replaces the module `json.decoder`, in which the C scanner looks up its error class.
 
-    Otherwise, with an invalid text, the scanner imports `json` and `re` (3.12 and later: +7 ms) or
-    raises SystemError (3.11).
+    Without the replacement, an invalid text makes the scanner import `json` and `re` (3.12 and
+    later: +7 ms) or raise SystemError (3.11).
     """
 
     JSONDecodeError = _BadJsonError
@@ -508,7 +508,7 @@ def _usable_part(text: str, at: int) -> Fields:
 
 
 def is_machine_made(prompt: str) -> bool:
-    """Tell whether Claude Code made this prompt itself."""
+    """Tell whether Claude Code itself made this prompt."""
     prompt = prompt.lstrip()
     if prompt.startswith(MACHINE_MADE):
         return True

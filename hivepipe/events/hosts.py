@@ -35,7 +35,8 @@ class Host:
         """Set the facts about a host. The tables map the host's names to Claude Code's names.
 
         `arguments` has the names of tool arguments. `has_transcripts` is True if hivepipe can read
-        its transcripts. `folder_variable` is the environment variable with its folder.
+        the host's transcripts. `folder_variable` is the environment variable with the host's
+        folder.
         """
         self.name = name
         self.is_host_of = is_host_of

@@ -16,9 +16,7 @@ def free_bytes(folder: str | Path) -> int:
 def is_full(folder: str | Path) -> bool:
     """Tell whether no file can be created, for lack of bytes or inodes.
 
-    Some file systems do not count free inodes.
-
-    Root may also use the reserved blocks and inodes.
+    Some file systems do not count free inodes. Root may also use the reserved blocks and inodes.
     """
     disk = os.statvfs(_existing(folder))
     is_root = os.geteuid() == 0

@@ -1,9 +1,8 @@
 """Write exports: files for other programs that are replaced as a whole.
 
-A file of a predecessor may have the same name.
-
-Such a file is renamed, and `uninstall` gives it its name back. A file that was changed since
-hivepipe wrote it belongs to a person. It is kept, and hivepipe no longer writes it.
+A predecessor's file of the same name is renamed, and `uninstall` restores the name. A file that was
+changed since hivepipe wrote it belongs to a person. Such a file is kept, and hivepipe no longer
+writes it.
 """
 
 import stat

@@ -94,9 +94,8 @@ class Folder:
     def replacing(self, name: str) -> Iterator[BinaryIO]:
         """Yield a new file.
 
-        After the block it replaces the file of this name, atomically and synced.
-
-        After an error the old file stays, and the new one is deleted.
+        After the block it replaces the file of this name, atomically and synced. After an error
+        the old file stays, and the new file is deleted.
         """
         temporary = f".{name.removeprefix('.')}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -54,7 +54,10 @@ EXPLANATIONS = {
 
 
 def reason(verdict: Verdict, tool: str, task: str) -> str:
-    """Return the reason of a denial, as text for the agent. No command that lifts it is named."""
+    """Return the reason of a denial, as text for the agent.
+
+    The text names no command that lifts the denial.
+    """
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "

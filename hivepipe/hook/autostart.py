@@ -50,7 +50,10 @@ def run(_event: str = "") -> None:
 
 
 def _is_wanted() -> bool:
-    """Tell whether automatic start is enabled; by default not in CI and cloud environments."""
+    """Tell whether automatic start is enabled.
+
+    In CI and cloud environments it is off by default.
+    """
     if settings.variable("HIVEPIPE_AUTOSTART"):
         return not settings.switched_off("HIVEPIPE_AUTOSTART")
     return not settings.on_ephemeral_machine()

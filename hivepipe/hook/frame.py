@@ -1,8 +1,8 @@
 """Read a frame: one event as the native hook sends it to the intake or writes it to the spool.
 
     HPv1    4 bytes
-    head    its size: 4 bytes, little endian
-    event   its size: 4 bytes, little endian
+    head    size of the head: 4 bytes, little endian
+    event   size of the event: 4 bytes, little endian
             the head itself: `name=value`, each ended by a zero byte
             the event itself, as Claude Code wrote it
 

@@ -109,12 +109,10 @@ def read_part(home: str, part: str) -> str:
 def export_names(context: Context, task: str, session_id: str) -> None:
     """Write the ids of session, instance, profile and task into CLAUDE_ENV_FILE.
 
-    The session's shell commands source this file.
-
-    HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
-    same task and profile. `session_id` is the id in the event. In Claude Code 2.1.197 and some
-    later versions, a fork starts with the id of its parent session, while its shells have the right
-    id.
+    The session's shell commands source this file. HIVEPIPE_EXPORTED tells a `claude` started in
+    such a shell that it is another session of the same task and profile. `session_id` is the id in
+    the event. In Claude Code 2.1.197 and some later versions, a fork starts with the id of its
+    parent session, while its shells have the right id.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
     if not path:

@@ -1,9 +1,9 @@
 """Push the messages of one event to Redis or spool them, or apply them directly.
 
-A note is a Lua script of the guard and its arguments. Redis executes it in the command that pushes
-the messages, and returns its result. A note that Redis did not execute is spooled like the messages
-and counted later. The same command sends the duration of the hook, which is not counted for spooled
-events.
+A note is a Lua script of the guard and its arguments. Redis executes the script in the command that
+pushes the messages, and returns the script's result. A note that Redis did not execute is spooled
+like the messages and counted later. The same command sends the duration of the hook, which is not
+counted for spooled events.
 
 Hooks import this module, and the modules for failures only when needed.
 """
@@ -63,7 +63,10 @@ def _push_or_keep(
     note: tuple[str, list[str]] | None,
     began_ns: int,
 ) -> str:
-    """Push the messages. Keep on disk what Redis refuses. Return the result of the note, or ""."""
+    """Push the messages, and keep on disk those that Redis refuses.
+
+    Return the result of the note, or "".
+    """
     from hivepipe.queue.client import RefusedError
 
     waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)

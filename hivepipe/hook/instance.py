@@ -61,7 +61,7 @@ class Instance:
     ) -> None:
         """`started` is the kernel's start time of the process in clock ticks, or "" on macOS.
 
-        `has_ended` is True if its session has ended for this instance.
+        `has_ended` is True if the session has ended for this instance.
         """
         self.key = key
         self.id = id
@@ -131,7 +131,7 @@ def _named_instance(home: str, named: str) -> Instance:
 def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
     """Write the instance's marker, `sessions/.session_<pid>` and `.active_session`.
 
-    Raise OSError if they cannot be written.
+    Raise OSError if a file cannot be written.
     """
     process = f"pid={instance.pid}\nstarted={instance.started}"
     text = f"id={instance.id}\n{process}\nsession={session}\nend\n"
@@ -149,8 +149,8 @@ def overwrite_small(path: str, text: str) -> None:
     """Write a small file of hivepipe in place, then cut off the rest of a longer old text.
 
     This takes a third of the time of a rename, because a rename makes ext4 write the file at once.
-    Between the two steps a reader sees the whole new text and the end of the old one, so it must
-    recognise the end of a text.
+    Between the two steps a reader sees the whole new text and the end of the old text. So readers
+    must recognise the end of a text.
     """
     descriptor = open_or_make(path, posix.O_WRONLY)
     try:

@@ -1,6 +1,6 @@
 """The intake of one event: locate, plan, hand over, answer.
 
-It runs in the hook's own process (hivepipe.hook.run) or in the process `intake`
+The intake runs in the hook's own process (hivepipe.hook.run) or in the process `intake`
 (hivepipe.hook.intake_server). A module that few events need is imported where they need it
 (docs/decisions.md, 4).
 """
@@ -61,8 +61,8 @@ def take_in(
 ) -> Taken:
     """Process one event; `began_ns` is the start of its hook on the monotonic clock.
 
-    `exchange` is set in the process `intake`. It sends the answer before the event is handed over,
-    unless the answer depends on the hand-over.
+    `exchange` is set in the process `intake`. `exchange` sends the answer before the event is
+    handed over, unless the answer depends on the hand-over.
     """
     global keep, place_of_event
     event_time_ns = sender.time_ns()
@@ -108,7 +108,10 @@ class _Intake:
         self.watch: Watch | None = None
 
     def answer_and_record(self, began_ns: int) -> Taken:
-        """Hand the event's jobs over; return the answer. A known answer is sent before."""
+        """Hand the event's jobs over; return the answer.
+
+        Send the answer before if it is known by then.
+        """
         event, place, context, exchange = self.event, self.place, self.context, self.exchange
         is_answered = exchange is not None and exchange.is_answered
         instance = None

@@ -5,7 +5,7 @@
     <runtime folder>/intake-hangs   written by a hook that got no answer: for 5 s the next hooks use
                                     no intake, unless the intake works again and removes the file
 
-`A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
+`A` says that the event is in Redis or in the spool. A hook that does not receive `A` writes the
 event to the spool, so nothing is lost if the intake fails. An event that arrives both ways has the
 same ids, so it counts once (docs/architecture.md, "Late, double, lost"). An answer is sent as soon
 as it is known. Before the answer, the event is put into the spool (hivepipe.hook.slot). After the

@@ -30,8 +30,8 @@ def has_nothing_to_do(name: str) -> bool:
 def _runs_by_settings(name: str) -> bool:
     """Tell whether hooks of the settings ran for this Claude Code and are still set for this event.
 
-    Both are checked, because Claude Code may skip the project's settings (`--setting-sources`), and
-    the settings may have been edited.
+    Both conditions are checked, because Claude Code may skip the project's settings
+    (`--setting-sources`), and the settings may have been edited.
     """
     project = settings.environment("CLAUDE_PROJECT_DIR")
     if not project:

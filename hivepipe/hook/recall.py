@@ -159,7 +159,7 @@ def as_text(memories: list[Memory]) -> str:
 
 
 def parts(swarm: str, profile: str) -> list[str]:
-    """Return the names of a session's parts: that of the user, of its swarm, of its profile."""
+    """Return the names of the parts for a session: the user's, the swarm's, the profile's."""
     names = ["all", f"swarm-{short_hash(swarm)}"]
     return [*names, f"profile-{profile}"] if profile else names
 

@@ -3,8 +3,8 @@
     <home>/intake.slot                    empty: no event is held
     <home>/spool/<event time>_<pid>.raw   the event, as a native hook without an intake writes it
 
-Writing to an open file and renaming it takes a sixth of the time of creating one. The intake holds
-a lock on the file, so that no other process converts the event meanwhile
+Writing to an open file and renaming it takes a sixth of the time of creating a file. The intake
+holds a lock on the file, so that no other process converts the event meanwhile
 (hivepipe.queue.raw_spool). The lock ends with the intake. After that, the event is converted like
 any other.
 """

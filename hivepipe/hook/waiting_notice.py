@@ -6,8 +6,8 @@ without the package, because its events are then never applied.
     <home>/notice    <last check, seconds since 1970> <last notice, seconds since 1970>
 
 The file is in the runtime folder if it cannot be written in the home. At most one notice per day
-and home. While events wait, the spools are listed at most every ten minutes, otherwise at each
-start. Hooks import this module at SessionStart only.
+and home is shown. While events wait, the spools are listed at most every ten minutes, otherwise at
+each start. Hooks import this module at SessionStart only.
 """
 
 import posix
@@ -76,7 +76,10 @@ def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
 
 
 def _waiting(folder: str, end: str) -> list[str]:
-    """Return the spooled events before the name `end`. A name has 20 digits of time, `_`, pid."""
+    """Return the names of the spooled events that sort before `end`.
+
+    A name is the time in twenty digits, `_` and the pid.
+    """
     try:
         names = posix.listdir(f"{folder}/spool")
     except OSError:

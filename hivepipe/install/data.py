@@ -81,7 +81,7 @@ def _redis_took_any(place: Place) -> bool:
     """Tell whether Redis ever accepted a job. If Redis is stopped, search its file.
 
     Return True also if Redis answers with an error. After a kill, the file may contain the key of
-    the job counter but no job. Then also return True.
+    the job counter but no job. In this case, too, return True.
     """
     if answers(place.socket):
         try:

@@ -160,7 +160,7 @@ def make(edit: Edit) -> None:
 def undone(path: str, without_ours: Cleaner) -> Edit:
     """Return the edit that removes hivepipe's part.
 
-    A file unchanged since gets its original bytes.
+    A file that was not changed since then gets its original bytes.
     """
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
@@ -268,7 +268,7 @@ def _replace(path: Path, text: str, mode: int = 0o664) -> None:
     """Replace a file atomically and keep its owner and permissions. A new file gets `mode`.
 
     The content decides which commands run, so a new file is never writable by all users. The
-    temporary file has a fixed name, so that the next edit removes one left by a crash.
+    temporary file has a fixed name, so that the next edit removes a file that a crash left.
     """
     before = path.stat() if path.exists() else None
     temporary = path.with_name(f".{path.name}.hivepipe.tmp")

@@ -70,8 +70,8 @@ def missing_line(path: str) -> tuple[str, str] | None:
     """Return the exclude file and the line to add to it, or None if git already ignores this file.
 
     `init` writes this line, unless the exclude file belongs to another user, is a link, or was
-    found only by GIT_DIR. Without that variable, `uninstall` would not find the file. In a clone
-    GIT_DIR is ignored, because in a git hook GIT_DIR names the hook's repository.
+    found only by GIT_DIR. Without GIT_DIR, `uninstall` would not find the file. In a clone GIT_DIR
+    is ignored, because in a git hook GIT_DIR names the hook's repository.
     """
     variables = {} if exclude_file(path) else _variables_of_git()
     untracked = ("ls-files", "--others", "--exclude-standard", "--", path)

@@ -84,7 +84,7 @@ def old_paths(handler: dict[str, object]) -> list[str]:
 
 
 def _parts(handler: object) -> tuple[str, list[str] | None]:
-    """Return command and arguments of a handler, or ("", None) if the value is not one."""
+    """Return command and arguments of a handler, or ("", None) if the value is no handler."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return "", None
     args = handler.get("args")

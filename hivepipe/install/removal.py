@@ -227,7 +227,7 @@ def _settings_edit(path: str, user: bool) -> edits.Edit:
 
 
 def is_link_outside(path: str) -> bool:
-    """Tell whether a settings file of a project is a link out of it."""
+    """Tell whether a settings file of a project is a link out of the project."""
     project = os.path.realpath(os.path.dirname(os.path.dirname(path)))
     return not claude_code.is_inside(path, project)
 

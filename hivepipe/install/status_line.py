@@ -51,7 +51,7 @@ def has_ours(text: str) -> bool:
 def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> str:
     """Return the text with hivepipe's status line.
 
-    `elsewhere` is the status line command of another settings file, which this one overrides.
+    `elsewhere` is the status line command of another settings file, which this file overrides.
     Raises SettingsError if the text has a status line that is not a command.
     """
     entry = _entry(text)

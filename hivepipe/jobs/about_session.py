@@ -1,4 +1,7 @@
-"""Facts about a session from its events. Payloads and columns have the names of the fields."""
+"""Facts about a session from its events.
+
+Keys of payloads and columns have the names of the fields. Only `title` is the column `objective`.
+"""
 
 from hivepipe.jobs.args import Args
 

@@ -78,9 +78,9 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
-    """Return the briefing text for a lead, the session that directs a swarm.
+    """Return the briefing text for a session whose profile has the role lead.
 
-    It names open sessions, recent delegations and lost sessions.
+    It names the swarm's open sessions, recent delegations and lost sessions.
     """
     sessions = list(sessions)
     at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]

@@ -132,7 +132,7 @@ class MemoryIndex:
     def put(
         self, path: str, folder: str, stamp: tuple[int, int], sha256: str, texts: Sequence[str]
     ) -> None:
-        """Replace the chunks of a file; `stamp` is its size and modification time in ns."""
+        """Replace the chunks of a file. `stamp` is the file's size and modification time in ns."""
         with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute(

@@ -17,7 +17,7 @@ class Skipped(NamedTuple):
 
 
 def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
-    """Return up to `limit` lines that could not be indexed, and the number of all.
+    """Return up to `limit` lines that could not be indexed, and the number of all such lines.
 
     Return no lines for a missing or unreadable index. The next search reports the error.
     """
