@@ -231,7 +231,7 @@ class Listings:
         return self.rows(sql, {"with_ended": with_ended, "limit": limit})
 
     def titles(self, sessions: Collection[str]) -> dict[str, Entry]:
-        """Return id -> objective, project and beginning of the first prompt of these sessions."""
+        """Return session id -> objective, project and the beginning of the first prompt."""
         sql = """
             SELECT id, objective, project,
               (SELECT substr(prompt, 1, 200) FROM prompts WHERE session_id = sessions.id

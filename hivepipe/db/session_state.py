@@ -48,7 +48,7 @@ def note_work(db: Database, session: str) -> None:
 
 
 def _status(db: Database, session: str, turn: str, signal_ns: int) -> str:
-    """Return the status of an open session; `turn` is the status by its newest signal."""
+    """Return the status of an open session. `turn` is the status that its newest signal gives."""
     if turn == PAUSED and has_worked_since(db, session, signal_ns):
         return ACTIVE
     return turn

@@ -1,4 +1,4 @@
-"""Checks of what a user may add: summaries, a team, the page, operations of packages."""
+"""Checks of optional parts: summaries, a team, the page, operations of installed packages."""
 
 from collections.abc import Iterator
 from contextlib import suppress

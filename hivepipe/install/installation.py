@@ -206,7 +206,7 @@ def _tree(project: str, home: str, *, in_tree: bool, adopt: bool) -> str:
 
 
 def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str]:
-    """Return the path to register, and the home that its record will name."""
+    """Return the folder to register, and the home to write into the folder's record."""
     if scope is Scope.USER:
         home = default_home()
         return home, home

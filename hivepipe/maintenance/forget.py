@@ -332,7 +332,7 @@ class Forgetting:
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
-        """Yield the running Redis, or a temporary one on the append-only file, or None if no file.
+        """Yield the running Redis, else a temporary Redis on the append-only file, else None.
 
         Also yield whether workers are connected to this Redis.
         """

@@ -65,7 +65,7 @@ class Plan:
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 
     def processes(self) -> list[OldProcess]:
-        """Return the processes that use files to be moved or the predecessor's queue."""
+        """Return the processes that use the predecessor's queue, or files that are to be moved."""
         return find_processes(self.project, [Path(move.source) for move in self.moves])
 
     def rehearsed(self) -> ImportResult:

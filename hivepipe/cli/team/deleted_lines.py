@@ -7,7 +7,7 @@ from hivepipe.team.archives.leftovers import WAITING
 def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
     """Print the number of deleted rows for each place.
 
-    The number of objects that cannot be deleted without the store's key goes to stderr.
+    Objects can be deleted only with the store's key. The number of those that wait goes to stderr.
     """
     for place, number in sorted(places.items()):
         if place != WAITING:
