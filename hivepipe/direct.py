@@ -151,7 +151,7 @@ def drain(home: str) -> Report:
 
 
 def _report_unconverted(raw: list[Path], report: Report) -> None:
-    """Report the raw events that are still unconverted, and those that the conversion set aside."""
+    """Report the raw events that are not converted, and the raw events that were set aside."""
     for path in raw:
         reason = path.parent / "bad" / f"{path.name}.reason"
         if path.exists():

@@ -47,7 +47,7 @@ def answer(folder: str, *words: str, variables: Variables = NONE) -> str | None:
 def tracked_files(folder: str, *paths: str) -> list[str]:
     """Return the tracked files below the paths; [] outside of a repository.
 
-    Raise TreeError if git cannot tell.
+    Raise TreeError if git fails.
     """
     done = ask(folder, "ls-files", "-z", "--", *paths)
     if done and done.returncode == 0:

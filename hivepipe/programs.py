@@ -24,7 +24,7 @@ _ROUNDS = 20  # a process that cannot be killed must not hold up the caller
 
 
 def find_program(name: str) -> str | None:
-    """Return the absolute path of a program, given by its name or its path, or None."""
+    """Return the absolute path of a program, given its name or its path, or None."""
     return next(find_programs(name), None)
 
 
@@ -153,7 +153,7 @@ class Child:
     def has_ended(self) -> bool:
         """Read output for up to LOOK_EVERY_SECS; tell whether the program had ended before that.
 
-        The program's own children may keep the pipes open longer.
+        Children of the program may keep the pipes open longer than the program.
         """
         is_over = self.code is not None
         if self._selector.get_map():

@@ -2,8 +2,9 @@
 
 The home comes from HIVEPIPE_HOME, else from the project of the working directory. The command
 differs from `rq` on PATH in two ways. Nothing is imported from the working directory or PYTHONPATH:
-RQ appends "." to the import path unless another path is given. And it waits for a Redis that is
-still starting, as under a Procfile: `rq worker` exits at once if Redis does not answer.
+RQ appends "." to the import path unless another path is given. And the command waits for a Redis
+that is still starting, as under a Procfile, while `rq worker` exits at once if Redis does not
+answer.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The function that RQ calls for every job. Its path is stored in each job, so it must not move.
 
-A stock `rq worker` retries a job three times, after 1, 2 and 4 seconds; then it has failed. For
-errors that the job did not cause (a locked database, a full disk) the function returns RQ's
+A stock `rq worker` retries a job three times, after 1, 2 and 4 seconds; then the job has failed.
+For errors that the job did not cause (a locked database, a full disk) the function returns RQ's
 `Retry`, without a limit. Handlers are imported when a job needs them: RQ forks for each job, and
 importing all of them would take longer than most jobs.
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Sender:
-    """A client as it described itself after it had read the event."""
+    """A client, described by the values that it sent after it had read the event."""
 
     __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
@@ -32,7 +32,7 @@ _now: Sender | None = None  # None means that this process is the sender
 
 
 def use(sender: Sender | None) -> None:
-    """Set the sender of the next event; None means this process."""
+    """Set the sender of the next event; None stands for this process."""
     global _now
     _now = sender
 

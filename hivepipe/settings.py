@@ -143,7 +143,7 @@ def of_this_process(name: str) -> str | None:
 
 
 def environment(name: str) -> str | None:
-    """Return a variable or an alias of it from the environment alone, or None."""
+    """Return a variable, or an alias of it, from the environment alone, or None."""
     for candidate in (name, *ALIASES.get(name, ())):
         value = sender.environment().get(candidate.encode())
         if value:
@@ -222,7 +222,7 @@ def on_ephemeral_machine() -> bool:
 
 
 def number(name: str) -> float:
-    """Return the number of a setting with a default, or the default if its text is invalid."""
+    """Return the number in a setting, or the setting's default if the text is invalid."""
     default = float(DEFAULTS[name])
     try:
         found = float(variable(name) or default)

@@ -21,7 +21,7 @@ def ns_of(stored: str) -> int:
 
 
 def age_secs(stored: str) -> float | None:
-    """Return the age of a time in seconds: 0 for a future time, None for an invalid one."""
+    """Return the age of a time in seconds: 0 for a future time, None for an invalid time."""
     try:
         return max(time.time() - datetime.fromisoformat(stored).timestamp(), 0.0)
     except ValueError:

@@ -22,7 +22,7 @@ _UNFINISHED = re.compile(r"temp-(?:rewriteaof-(?:bg-)?)?[0-9.]+(?:aof|rdb)").ful
 
 
 def main() -> None:
-    """Take the locks and become the server, which holds them until it ends."""
+    """Take the locks and become the server, which holds the locks until it ends."""
     os.umask(0o077)
     core_dumps.leave_none()
     home = load_and_use()[0].home
@@ -51,7 +51,7 @@ def _delete_unfinished(home: Path) -> None:
 
 
 def _clear(path: str) -> None:
-    """Rename a folder at the path of the socket; Redis itself replaces a file there."""
+    """Rename a folder at the path of the socket. A file there is replaced by Redis itself."""
     if os.path.isdir(path) and not os.path.islink(path):
         os.rename(path, f"{path}.{time.time_ns()}")
 

@@ -42,7 +42,7 @@ def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
 
 
 def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
-    """Return the figures; without Redis, only disk and database figures."""
+    """Return the figures for alerts; without Redis, only those of the disk and the database."""
     spooled = waiting_events(home)
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
@@ -72,7 +72,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
 
 
 def _uplink(home: str) -> dict[str, Any]:
-    """Return how long the uplink's oldest row has waited, and its error if an alert is due.
+    """Return how long the uplink's oldest row has waited, and the error that needs an alert.
 
     An alert about a refusal is due at once. An alert about another error is due when rows have
     waited for UPLINK_SECS.

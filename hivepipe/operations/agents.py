@@ -27,7 +27,7 @@ def insert_agent(db: Database, job: Origin, args: InsertAgent) -> None:
 
 
 def fail_agent(db: Database, job: Origin, args: FailAgent) -> None:
-    """Record that the Agent tool failed, or that the user interrupted it."""
+    """Record that the Agent tool failed, or that the user interrupted the call."""
     interrupted = "interrupted by the user" if args.is_interrupt else ""
     _record(db, job, replace(_call(job, args, "failed"), error=args.error or interrupted))
 

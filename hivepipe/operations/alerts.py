@@ -28,7 +28,7 @@ logger = logging.getLogger("hivepipe.alerts")
 
 
 def raise_alerts(context: JobContext, job: Origin, _args: Args) -> None:
-    """Check the stack; log, record and send the changes."""
+    """Check the stack, then log, record and send the alerts that were raised or have ended."""
     with connect(context.address) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(context.home, found, connection))

@@ -187,7 +187,7 @@ def _prices(home: str, _period: float) -> PriceTable:
 
 
 def _warn(context: JobContext, job: Origin, what: str, is_settled: bool) -> None:
-    """Log a warning if `is_settled`. Before that, Claude Code may still write the transcript."""
+    """Log a warning, unless Claude Code may still write the transcript (not `is_settled`)."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

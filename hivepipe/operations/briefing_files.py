@@ -154,7 +154,7 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return all open sessions, each with its profile and its task if it has them."""
+    """Return all open sessions, with the profile and the task of each session that has them."""
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
     profile_by_session = profiles.profiles_of_sessions(store)

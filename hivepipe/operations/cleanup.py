@@ -23,7 +23,7 @@ TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
 def cleanup_agents(context: JobContext, job: Origin, args: CleanupAgents) -> None:
-    """Soft-delete the agents that are outdated at the time of the event, and request the log."""
+    """Soft-delete the agents that are outdated at the time of the event, then request the log."""
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
@@ -34,7 +34,7 @@ def cleanup_agents(context: JobContext, job: Origin, args: CleanupAgents) -> Non
 
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
-    """Soft-delete within the caller's transaction; return the verdict on each agent."""
+    """Soft-delete agents in the caller's transaction; return the verdict on each agent."""
     cause = trigger if trigger in TRIGGERS else "unknown"
     judged = cleanups.verdicts(db, datetime.fromtimestamp(time_ns / 1e9, UTC))
     cleanups.delete_agents(db, job_id, cause, stored_time(time_ns), judged)
@@ -66,7 +66,7 @@ def _last_run(folder: ExportFolder) -> int:
 def _lines(run: Row, agents: list[Row]) -> list[str]:
     """Return the log lines of one run.
 
-    The line that names the run is the last, so a run that was written in part is written again.
+    The last line names the run. So a run that was written only in part is written again.
     """
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))

@@ -30,7 +30,7 @@ def client_status(
 ) -> ClientStatus | None:
     """Return the status that this process reports for this session, or None.
 
-    `transcript` is the session's transcript, which is in the settings folder of its Claude Code.
+    `transcript` is the session's transcript; its path leads to Claude Code's settings folder.
     """
     text = read_small(f"{_settings_folder(transcript or '')}/sessions/{pid}.json", MOST_BYTES)
     fields = read_object(text.encode("utf-8", "surrogateescape"))

@@ -79,8 +79,8 @@ def declaration_of(function: object) -> Declaration:
 def installed_points() -> "list[EntryPoint]":
     """Return the entry points of operations, without packages whose metadata are damaged.
 
-    If a package is installed twice, the copy that Python imports counts. Only packages with
-    operations are asked for their names, because that reads all their metadata.
+    If a package is installed twice, the copy that Python imports counts. The name is read only from
+    packages with operations, because this reads all the metadata of a package.
     """
     from importlib.metadata import distributions  # noqa: PLC0415  most direct events need none
 

@@ -22,7 +22,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Load a function and print its declaration; call it if the declaration names the event."""
+    """Load a function and print its declaration; call the function if it declares the event."""
     with suppress(OSError):  # only on Linux: if memory runs out, the kernel ends this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     if sys.platform == "linux":  # background processes of the function stay its children

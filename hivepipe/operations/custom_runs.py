@@ -49,7 +49,7 @@ def run_custom(context: JobContext, job: Origin, args: RunCustom) -> None:
 
 
 def declaration_by(name: str) -> Declaration:
-    """Return the declaration of an operation, loaded in a process. Raise OperationFailedError."""
+    """Return an operation's declaration, loaded in a process. May raise OperationFailedError."""
     return _run(name, None, lambda: None)
 
 
@@ -85,7 +85,7 @@ def _declared(output: bytes) -> Declaration | None:
 
 
 def _last_words(child: Child) -> str:
-    """Return the last line of a failed process's stderr; without output its exit code or signal."""
+    """Return the last line of a failed process's stderr, or else its exit code or signal."""
     code = child.code or 0
     text = redact_text(child.errors.decode("utf-8", "replace")).strip()
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -34,7 +34,7 @@ def follow_up_job(
 ) -> None:
     """Store the results, then enqueue the work.
 
-    Raise RefusedError if the work cannot be enqueued, OSError if the results cannot be kept.
+    Raise RefusedError if the work cannot be enqueued. Raise OSError if the results cannot be kept.
     """
     results = [follow_up(parent, job) for job in jobs if slow_queue(job.operation) is None]
     works = [_work(parent, job) for job in jobs if slow_queue(job.operation) is not None]
@@ -52,7 +52,7 @@ def follow_up_job(
 
 
 def enqueue_or_spool(context: JobContext, parent: Origin, jobs: list[Job]) -> None:
-    """Store the results, then enqueue the work, or spool it if Redis is full.
+    """Store the results, then enqueue the work; if Redis is full, spool the work.
 
     Raise OSError if the disk is full, too.
     """

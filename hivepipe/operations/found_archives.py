@@ -51,7 +51,7 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 
 
 def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[Row]:
-    """Copy the archives below a predecessor's logs folder to the home; yield a row for each.
+    """Copy the archives below a predecessor's logs folder to the home; yield a row per archive.
 
     The folder may be the home's own logs folder or another folder; hivepipe's own archives in it
     are skipped. The originals are only read. A copy is redacted, listed, searched and pruned like

@@ -51,10 +51,10 @@ def import_exports(home: str, folder: str) -> list[Row]:
 
     Repeated calls import a file once: it is identified by its content, and the counts of a later
     version replace the earlier counts. After a kill the store has all skills of a file or none of
-    them. A skill that cannot be read has its own row, and does not prevent the others. The indexes
-    have no further information: they are reported and skipped. The files are not changed; in the
-    home's own folder the next export renames them, and `uninstall` restores them. After StoreError
-    or OSError the import can be repeated later.
+    them. A skill that cannot be read has its own row, and does not prevent the import of other
+    skills. The indexes have no further information: they are reported and skipped. The files are
+    not changed; in the home's own folder the next export renames them, and `uninstall` restores
+    them. After StoreError or OSError the import can be repeated later.
     """
     manifest = Manifest(home)
     rows: list[Row] = []

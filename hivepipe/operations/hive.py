@@ -23,7 +23,7 @@ logger = logging.getLogger("hivepipe.hive")
 
 
 def record_status(db: Database, job: Origin, args: RecordStatus) -> None:
-    """Store a status of a worker, as the monitor read it."""
+    """Store a status of a worker that `hive monitor` has read."""
     store.record_status(db, {"session_id": job.session, **args.payload()})
 
 

@@ -7,8 +7,8 @@ hivepipe read it. The previous content is kept:
     <home>/identity/before/<hash of the path>.ours     SHA-256 of the content written instead
     <home>/identity/before/<hash of the path>.<...>    older content that could not be restored
 
-The file `.ours` is created after the bytes are stored, and removed before them. So a kill at any
-time loses nothing, and the next process completes the work.
+The file `.ours` is created after the bytes are stored, and removed before the bytes are removed. So
+a kill at any time loses nothing, and the next process completes the work.
 """
 
 import os
@@ -27,7 +27,7 @@ from hivepipe.programs import process_exists
 def replace(
     home: str, path: Path, text: str, *, keeps_before: bool, known: Collection[str] = ()
 ) -> str:
-    """Write the file; return the reason of a refusal, or "" if it was written.
+    """Write the file; return the reason if it was not written, else "".
 
     With `keeps_before`, the previous content is kept. `known` contains hashes of content that is
     kept elsewhere. Raise OSError if the folder cannot be written.
@@ -68,7 +68,7 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 def is_ours(home: str, path: Path) -> bool:
     """Tell whether hivepipe wrote the file and has not restored it yet.
 
-    A person may have edited the file since.
+    A person may have edited the file after that.
     """
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
@@ -82,7 +82,7 @@ def _written(kept: Path) -> str:
 def restore(home: str, path: Path, known: Collection[str]) -> str:
     """Restore the previous content of a file; return the reason of a refusal, or "".
 
-    `known` are hashes of content that is kept elsewhere, so that replacing it loses nothing.
+    `known` has hashes of content that is kept elsewhere, and may therefore be replaced.
     """
     kept = _kept(home, path)
     written = _written(kept)

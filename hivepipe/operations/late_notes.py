@@ -4,8 +4,8 @@
     <folder>/call-notes.<time>    renamed for processing, and removed when Redis has all notes
     hivepipe:notes:<time>         offset in bytes of the processed part, set in the same transaction
 
-A hook repeats its append if the file was renamed meanwhile. A duplicate note changes nothing,
-because Redis knows the call by its id.
+If the file is renamed while a hook appends a note, the hook appends the note again. A duplicate
+note changes nothing, because Redis knows the call by its id.
 """
 
 import logging

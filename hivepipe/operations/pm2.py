@@ -1,7 +1,7 @@
 """Delete `artifact-*` processes of pm2 that a session left running; off unless HIVEPIPE_PM2 is on.
 
 pm2 belongs to the user and serves every session. A process is deleted only if its environment has
-the id of this session or of an ended one. pm2's list is saved only if a process was deleted.
+the id of this session or of an ended session. pm2's list is saved only if a process was deleted.
 """
 
 import json

@@ -43,7 +43,7 @@ def sync_profile(context: JobContext, job: Origin, args: SyncProfile) -> None:
 
 
 def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> None:
-    """Clean up after the process of a session, which sent SessionEnd or was killed."""
+    """Clean up after a session's process, which has sent SessionEnd or was killed."""
     with open_database(context.home) as db:
         own = profiles.profile_of_session(db, job.session)
         is_last = own is not None and not profiles.other_sessions_in_folder(
@@ -66,9 +66,9 @@ def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> No
 def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> None:
     """Write the stored version of a file into the profile's folder.
 
-    CLAUDE.md is written if the profile wants that and no other profile has an open session there.
-    Another file is written if it is missing, or if its text is the last one read from it or a
-    stored version.
+    CLAUDE.md is written if the profile has the option `--write-claude-md` and no other profile has
+    an open session in the folder. Another file is written if it is missing, or if its text is the
+    last one read from it or a stored version.
     """
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:

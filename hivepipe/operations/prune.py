@@ -46,7 +46,7 @@ def prune(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def _days(home: str) -> dict[str, float]:
-    """Return table -> days of retention. While the limits are invalid, rows of hives are kept."""
+    """Return table -> days of retention. If the limits are invalid, rows of hives are kept."""
     try:
         return retention.DAYS | dict.fromkeys(retention.HIVE, limits_of(home).workers)
     except RetentionError as error:

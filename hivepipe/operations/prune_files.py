@@ -1,7 +1,8 @@
 """prune_files: delete outdated archives, logs, spooled events and archived hive workers.
 
 Dropped events are counted before they are deleted. `hivepipe status` shows their number among the
-jobs without effect. A kill in between may count an event twice, but no event is dropped uncounted.
+jobs without effect. A kill between the two steps may count an event twice, but every dropped event
+is counted.
 """
 
 import logging
@@ -68,7 +69,7 @@ def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
     """Delete the files that are outdated when the event happens.
 
     Nothing is deleted on the first day after an installation. During that day `hivepipe status`
-    announces what will be deleted.
+    announces the files that will be deleted.
     """
     if not may_delete(context.home, job):
         return

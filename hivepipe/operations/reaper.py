@@ -2,7 +2,7 @@
 
 A killed Claude Code sends no SessionEnd. The reaper enqueues the same jobs with the time of the
 last event of that instance, so that any later event takes precedence. As with any SessionEnd, the
-session ends only if no instance is left in it.
+session ends only if no instance is left in the session.
 """
 
 import logging
@@ -75,7 +75,7 @@ class _End(NamedTuple):
 
 
 def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
-    """Yield the ends of one session; `rows` has one row for each instance that was in it."""
+    """Yield the ends of one session; `rows` has one row per instance that was in the session."""
     inside = [row for row in rows if row["assignment"] == "active"]
     found = [(row, liveness_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
     gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]
@@ -187,7 +187,7 @@ def _remove_files(home: str, gone: set[str]) -> None:
 
 
 def _is_hooks(path: Path, text: str) -> bool:
-    """Tell whether a hook wrote this file: its name is a pid or the id of its instance."""
+    """Tell whether a hook wrote this file, given its name: a pid, or the id of its instance."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():

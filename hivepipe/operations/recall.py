@@ -139,7 +139,7 @@ def usefulness_in(home: str) -> dict[str, int]:
 
 
 def _remove_old_notes(folder: Path) -> None:
-    """Remove the lists of recalled memories of sessions that recalled nothing for a week."""
+    """Remove lists of recalled memories if their session has recalled nothing for a week."""
     for path in folder.glob("told-*"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:

@@ -1,4 +1,4 @@
-"""`execute` applies a job that writes to the store, once: its id is stored with its effect."""
+"""`execute` applies a job that writes to the store, once: job id and effect are stored together."""
 
 from dataclasses import replace
 from functools import partial
@@ -41,7 +41,7 @@ def execute(db: Database, job: Envelope) -> None:
 def apply_results(db: Database, results: list[Message]) -> None:
     """Apply the results of a worker, each once, in short transactions.
 
-    Raise JobError or sqlite3.Error if some were not applied.
+    Raise JobError or sqlite3.Error if some results were not applied.
     """
     envelopes = [read_envelope(message.envelope) for message in results]
     write_shortly(db, [partial(execute, db, envelope) for envelope in envelopes])

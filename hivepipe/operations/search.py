@@ -42,7 +42,7 @@ def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) 
 
 
 def archived_named(home: str, archives: Archives, keys: Iterable[str]) -> dict[str, Archived]:
-    """Return key -> archive or summary for these keys, if it can be read."""
+    """Return key -> archive or summary for those keys whose archive or summary can be read."""
     found: dict[str, Archived] = {}
     for key in dict.fromkeys(keys):
         entry = archives.index.entries().get(key)
@@ -104,7 +104,7 @@ def line_at(archived: Archived, offset: int) -> bytes:
 def _lines_from(
     archives: Archives, entry: Entry, size: int, offset: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of the committed lines; later lines are being written."""
+    """Yield offset and content of the committed lines; later lines are not complete yet."""
     with archives.opened(entry) as kept:
         yield from kept.lines_until(size, offset)
 
@@ -117,8 +117,8 @@ def catch_up(
 ) -> int:
     """Index the new lines of archives in order; return how many bytes are left after a stop.
 
-    `progress` is called with the bytes of each archive. An archive that cannot be read is skipped;
-    `hivepipe archive verify` reports it.
+    `progress` is called with the number of bytes of each archive. An archive that cannot be read is
+    skipped; `hivepipe archive verify` reports it.
     """
     left = 0
     for archived in found:

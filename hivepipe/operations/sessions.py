@@ -59,7 +59,7 @@ def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
 
 
 def _error(kind: str, message: str) -> str:
-    """Return kind and message of an error; the kind is left out if it is "unknown"."""
+    """Return kind and message of an error, or only the message if the kind is "unknown"."""
     if kind == "unknown" and message:
         return message
     return f"{kind}: {message}" if message else kind

@@ -45,7 +45,7 @@ class SkillExports:
     def tidy(self) -> None:
         """Write the files if that is due. The store is checked only if it has changed.
 
-        A failure, also to get the lock, is logged as a warning and retried.
+        A failure is logged as a warning and retried. It is also a failure if the lock is held.
         """
         now = time.monotonic()
         if now < self._next_look:
@@ -107,7 +107,7 @@ class SkillExports:
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:
-        """Return the number of uses missing from the files, and the time of the oldest one."""
+        """Return the number of uses missing from the files, and the time of the oldest such use."""
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:

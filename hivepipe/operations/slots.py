@@ -43,7 +43,7 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
 
 
 def record_own_slot(db: Database, job: Origin) -> None:
-    """Record the slot of a periodic job, in the transaction of its effect."""
+    """Record the slot of a periodic job in the same transaction as the job's effect."""
     if job.periodic and job.slot is not None:
         slots.record_slot(db, job.periodic, job.slot, time.time_ns())
 

@@ -120,7 +120,7 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 
 
 def keep_summary(context: JobContext, job: Origin, made: RecordSummary) -> None:
-    """Store a summary with its ratings. When this returns, a kill cannot lose it."""
+    """Store a summary with its ratings. After the return, a kill cannot lose the summary."""
     context.follow_up(job, [made.job(job.session[:8])])
 
 

@@ -36,7 +36,7 @@ def assign_task(db: Database, job: Origin, args: AssignTask) -> None:
 
 
 class TaskBoard:
-    """Changes to the tasks of a home, which take effect at once."""
+    """Changes the tasks of a home; each change takes effect at once."""
 
     def __init__(self, home: str, db: Database) -> None:
         self._home = home

@@ -1,7 +1,7 @@
 """Find archives with lines, and summaries, that the search index does not have yet.
 
-A folder that is unchanged since all of its archives were indexed is skipped. In a changed folder,
-unchanged archives are skipped. So the cost of a search depends on the new lines only.
+A folder is skipped if it has not changed since all of its archives were indexed. In a changed
+folder, unchanged archives are skipped. So the cost of a search depends on the new lines only.
 """
 
 import time
@@ -43,7 +43,7 @@ class Unindexed:
 
     @property
     def archived(self) -> list[Archived]:
-        """Return the summaries, then the archives, those that started last first."""
+        """Return the summaries, then the archives; archives that started later come first."""
         found = [each for folder in self.folders for each in folder.archived]
         found.sort(key=lambda each: each.began, reverse=True)
         return [*self.summaries, *found]

@@ -1,4 +1,4 @@
-"""Store the usage of messages and the facts about a session that a worker read in a transcript."""
+"""Store usage of messages and facts about a session, which a worker read in a transcript."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +54,7 @@ def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
 
 
 def _note_model(db: Database, message: Usage) -> None:
-    """Set the model of a session or agent from its last message; SessionStart rarely has it."""
+    """Set the model of a session or agent from its last message, as SessionStart often lacks it."""
     if message.agent:
         agents.name_model(db, message.agent, message.rate.model)
     elif not message.is_sidechain and message.time:

@@ -77,7 +77,7 @@ def _named() -> dict[str, str]:
 
 
 def unset_variables() -> list[str]:
-    """Return the variables that `hive_env` names but that are not set in this process."""
+    """Return the variables in `hive_env` that are not set in this process."""
     return [name for name, value in _named().items() if not value]
 
 

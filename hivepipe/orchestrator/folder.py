@@ -61,7 +61,7 @@ class Hive:
         return [self.new_worker(each.id) for each in states]
 
     def without_folder(self) -> list[Worker]:
-        """Return every worker that has a state but no folder, because it was moved or removed."""
+        """Return every worker with a state whose folder was moved or removed."""
         there = {worker.id for worker in self.workers()}
         return [worker for worker in self.with_state() if worker.id not in there]
 
@@ -92,7 +92,7 @@ class Hive:
         return Worker(self.workers_folder / id, self.state_folder / id)
 
     def archived_worker(self, id: str) -> Worker:
-        """Return the worker with this id and its archived folders, even if they do not exist."""
+        """Return the worker with this id and its archived folders; the folders need not exist."""
         return Worker(self.archive_folder / id, self.trusted_folder / ARCHIVE / id)
 
     def show_projects(self) -> None:
@@ -115,7 +115,7 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
 
 
 def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
-    """Make a trusted `.hive` in `parent`; return it, and True if it was not trusted before.
+    """Make a trusted `.hive` in `parent`; return the hive, and True if it is newly trusted.
 
     Raise HiveError if hivepipe did not make the existing `.hive` and `adopt` is not set.
     """
@@ -167,7 +167,7 @@ def find_hive(start: str, home: str) -> Hive:
 def running_workers(home: str) -> list[Worker]:
     """Return the workers of a home that have a running process or a runner that is starting one.
 
-    A hive that cannot be migrated is read as it is. The periodic check logs it.
+    A hive that cannot be migrated is read without migration, and the periodic check logs its error.
     """
     found: list[Worker] = []
     for hive in known_hives(home):

@@ -1,8 +1,8 @@
 """Find processes that use a worker's session but were not started by hivepipe.
 
-Each of three signs is enough: the arguments of the process name the session, its standard output is
-the worker's transcript, or a hook of the process reported the session to this home. The second sign
-needs /proc.
+One of three signs is enough: the arguments of a process name the session, the standard output of
+the process is the worker's transcript, or a hook of the process reported the session to this home.
+The second sign needs /proc.
 """
 
 import os

@@ -38,7 +38,7 @@ class Orchestrator:
     """Operates on the workers of one hive; `troubles` collects errors that are not fatal."""
 
     def __init__(self, hive: Hive) -> None:
-        """Set the hive; `troubles` begins with the notes of its migration."""
+        """Set the hive; `troubles` begins with the notes from the hive's migration."""
         self.hive = hive
         self.troubles: list[str] = [*hive.notes]
 
@@ -128,7 +128,7 @@ class Orchestrator:
         )
 
     def respawn(self, worker: Worker) -> Worker:
-        """Start a new worker on the same task, with the progress of the old one in its prompt.
+        """Start a new worker on the same task; the old worker's progress is in its prompt.
 
         The new session id is derived from the old session id, so repeated calls start only one
         worker.
@@ -283,7 +283,7 @@ class Orchestrator:
         return card if card.created_at else replace(card, flags=default_flags())
 
     def _add_task(self, card: Card, text: str) -> None:
-        """Add the task to the store, so that the guard stops the worker if it is cancelled."""
+        """Add the task to the store: if the task is cancelled, the guard then stops the worker."""
         with suppress(StoreError), opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
 

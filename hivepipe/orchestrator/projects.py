@@ -30,7 +30,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def folder_of(path: Path, name: str) -> str:
-    """Return the folder of a project. Raise HiveError if it is not listed or does not exist."""
+    """Return the folder of a project. Raise HiveError if it is not listed or has no folder."""
     projects = read(path)
     if name not in projects:
         known = ", ".join(sorted(projects)) or "none yet (`hivepipe hive projects add NAME PATH`)"

@@ -2,7 +2,7 @@
 
 The folder is authoritative. The store keeps the data after the folder is gone, and has the sum of
 the costs. If the store cannot be written now, for example because it is locked, the next check
-writes it.
+writes the data.
 """
 
 import json

@@ -12,8 +12,8 @@
 No step is taken for a worker that is done, asks a question, reports an error or is archived.
 
 An episode begins with a requested run (spawn, resume, answer); the runs of ask and park belong to
-it. `ask`, `give up`, `park` and `respawn` are taken once per episode, the others once per run. Each
-step is written to `steps.jsonl` of the worker's state before it is taken. Only an interrupted
+it. `ask`, `give up`, `park` and `respawn` are taken once per episode, the other steps once per run.
+Each step is written to `steps.jsonl` of the worker's state before it is taken. Only an interrupted
 respawn is repeated, because it always starts the same worker.
 """
 
@@ -161,7 +161,7 @@ def _of_dead(run: Run, names: set[str]) -> str:
 
 
 def _of_given_up(checked: CheckedWorker, run: Run, names: set[str], policy: Policy) -> str:
-    """Return the next step after `give up`, or "" if the worker has written a status since."""
+    """Return the next step after `give up`, or "" if the worker has written a status after it."""
     is_ours = checked.state == "error" and checked.status.text("by") == BY_US
     if not is_ours and checked.state not in OVER:
         return ""

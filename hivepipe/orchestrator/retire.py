@@ -160,7 +160,7 @@ def _remove(worker: Worker) -> None:
 
 @contextmanager
 def _idle(home: str, worker: Worker) -> Iterator[None]:
-    """Hold the lock of a worker that has no process. Raise HiveError if it has a process."""
+    """Hold the lock of a worker. Raise HiveError if the worker has a process."""
     with locked(worker):
         refuse_living(home, worker)
         yield

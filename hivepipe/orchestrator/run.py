@@ -43,7 +43,7 @@ class Run:
 
     @property
     def is_started(self) -> bool:
-        """Tell whether a process was ever started for this run."""
+        """Tell whether a process was started for this run."""
         return self.pid > 0
 
     @property
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def has_unrecorded_end(self) -> bool:
-        """Tell whether the process ended, but its runner was killed before it could record the end.
+        """Tell whether the process ended, but the runner was killed before recording the end.
 
         A caller that records the end must check again under the worker's lock.
         """

@@ -195,7 +195,7 @@ def _errors(line: Fields) -> str:
 
 
 def _cost(line: Fields) -> Decimal:
-    """Return the cost in USD: the sum over all models if it is known, as it includes subagents."""
+    """Return the cost in USD, if possible as the sum over all models, which includes subagents."""
     models = part(line, "modelUsage")
     costs = [_amount(part(models, name).get("costUSD")) for name in models]
     by_model = sum(costs, Decimal(0))

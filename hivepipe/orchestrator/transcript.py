@@ -1,7 +1,7 @@
 """Repair a worker's `transcript.jsonl` between two runs, so that each line is a JSON object.
 
 A killed Claude Code leaves an incomplete line, and the next run would append to it. Another program
-that writes to the same file may leave other text. Both are moved to `stderr.log`.
+that writes to the same file may leave other text. Both kinds of text are moved to `stderr.log`.
 """
 
 import os

@@ -58,7 +58,8 @@ def forget_deleted(root: Path) -> None:
 
     The states of workers stay. The list of projects stays if one of the workers may be running. A
     missing state folder is made, because otherwise `_follow_moved` could give the new hive the
-    folder of a deleted `.hive` that had the same inode. Raise HiveError if it cannot be written.
+    folder of a deleted `.hive` that had the same inode. Raise HiveError if the state folder cannot
+    be written.
     """
     folder = folder_of(root)
     with _locked(folder):

@@ -58,7 +58,7 @@ def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> C
 
 
 def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """Return the time of the latest of: the status, the transcript, the start of the run."""
+    """Return the latest of these times: the status, the transcript, the start of the run."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.reported_ns, grown_ns, run.started_ns if run else 0)
 
@@ -102,7 +102,7 @@ def _of_foreign_process(
 
 
 def _of_other(status: Status) -> tuple[str, str]:
-    """Return state and note of a worker without a run; only its status.json tells them."""
+    """Return state and note of a worker without a run, from its status.json alone."""
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":

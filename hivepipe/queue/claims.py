@@ -1,9 +1,9 @@
 """Claim, acknowledge, retry and fail jobs.
 
 Each step is one script that changes all keys, so that a job is always in a queue or a registry. A
-stock worker on several queues pops with BLPOP. Between the pop and its first write the job is in no
-list, and a crash at that moment loses it. In hivepipe, the script that takes a job from its queue
-also adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
+stock worker on several queues pops with BLPOP. Between the pop and the worker's first write the job
+is in no list, and a crash at that moment loses the job. In hivepipe, the script that takes a job
+from its queue also adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
 """
 
 import base64
@@ -104,7 +104,7 @@ class Claims:
         return Claim(jobs, next_due_secs, bool(newer), int(foreign), float(back))
 
     def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
-        """Mark jobs as done, each with its operation; return the number that were still claimed."""
+        """Mark jobs as done, each with its operation; return how many were still claimed."""
         arguments: list[Argument] = [self._worker_key, _now(), RESULT_TTL_SECS, _EMPTIED]
         for job, operation in done:
             arguments += (job.id, job.queue, operation)
@@ -113,8 +113,8 @@ class Claims:
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
         """Schedule another attempt of each job, in the given queue after a delay in seconds.
 
-        `held_up` means that the environment failed, not the jobs; `hurry` makes them due before the
-        delay ends.
+        `held_up` means that the environment failed, not the jobs; `hurry` makes such jobs due
+        before the delay ends.
         """
         arguments: list[Argument] = [int(held_up)]
         for job, queue, delay_secs in jobs:
@@ -157,7 +157,7 @@ class Claims:
     def recover(self, blamed: str) -> int:
         """Return the jobs of a dead worker to their queues; return the number of jobs.
 
-        `blamed` is the id of the job that the worker was executing when it died, or "".
+        `blamed` is the id of the job that the worker executed when the worker died, or "".
         """
         reason = _packed("killed its worker three times")
         return int(self._run["recover"](args=[blamed, DEATHS, reason, _now(), *self._queues]))
@@ -168,7 +168,7 @@ def _now() -> str:
 
 
 def _packed(reason: str) -> bytes:
-    """Redact the reason of a failure, which is stored with its job, and pack it as RQ does."""
+    """Redact the reason of a failure, which is stored with the job, and pack it as RQ does."""
     return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
 
 

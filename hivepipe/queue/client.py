@@ -94,7 +94,7 @@ def eval_command(
     script_arguments: "list[str] | None" = None,
     counter: str = "",
 ) -> list[bytes]:
-    """Return the EVAL command that enqueues these messages, after `script` if one is given."""
+    """Return the EVAL command that runs `script`, if any, and then enqueues these messages."""
     before = [argument.encode() for argument in script_arguments or ()]
     arguments = [b"EVAL", f"local reply\n{script}{SCRIPT}".encode()]
     arguments += [b"1", counter.encode()] if counter else [b"0"]
@@ -169,7 +169,7 @@ def keep_connections() -> None:
 
 
 def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
-    """Send a command over the open connection, or over a new connection if that was closed."""
+    """Send a command over the open connection, or over a new connection if it was closed."""
     assert _kept is not None
     known = _kept.pop(path, None)
     connection = known or _connected(AF_UNIX, path)

@@ -19,8 +19,8 @@ def connect(address: str, *, limit_secs: float | None = None) -> redis.Redis:
     """Return a client for a socket path or a URL, which connects at its first command.
 
     The client never repeats a command: if the reply to a claim was lost, a second claim would take
-    more jobs. `limit_secs` is the longest time for a reply; without it, workers wait as long as a
-    home's own server takes.
+    more jobs. `limit_secs` is the longest time for a reply; without a limit, workers wait as long
+    as a home's own server takes.
     """
     never = Retry(NoBackoff(), 0)
     if address.startswith("/"):

@@ -1,4 +1,4 @@
-"""List, retry and discard the jobs in RQ's failed registries; record who did it.
+"""List, retry and discard the jobs in RQ's failed registries; log who retried or discarded.
 
 RQ's `Job.fetch` unpickles the job's data; this module never does. A job that cannot be read is
 listed too, with the operation `?`, so that it can be discarded.
@@ -120,7 +120,7 @@ class FailedJobs:
     def _run(self, text: str, jobs: list[tuple[Any, ...]], *first: str) -> int:
         """Run the script `text` on batches of jobs; return the sum of its results.
 
-        `first` are arguments that precede the jobs in each run.
+        `first` has the arguments that precede the jobs in each run.
         """
         run = self._connection.register_script(text)
         parts = (jobs[at : at + AT_A_TIME] for at in range(0, len(jobs), AT_A_TIME))

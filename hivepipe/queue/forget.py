@@ -129,7 +129,7 @@ def _running(connection: Redis) -> set[bytes]:
 
 
 def sessions_spooled(folders: Iterable[Path], wanted: ForgetQuery | None = None) -> set[str]:
-    """Return the sessions of spooled events; with `wanted`, only of files that hold its text."""
+    """Return the sessions of spooled events; with `wanted`, only of files with the wanted text."""
     found = set()
     for path in _spool_files(folders):
         if wanted is None or wanted.contains_text(_bytes(path)):

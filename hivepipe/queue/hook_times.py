@@ -40,7 +40,7 @@ def add_sample(client: Redis) -> None:
 
 
 def hook_times(client: Redis) -> dict[str, HookTime]:
-    """Return the times by event, from the samples and the counts since the last sample."""
+    """Return the hooks' durations by event, from the samples and the counts after them."""
     listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     found: dict[str, Counts] = {}
     for numbers in [_numbers(client.hgetall(HOOK_TIMES_KEY)), *map(json.loads, listed)]:

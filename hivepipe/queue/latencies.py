@@ -1,9 +1,9 @@
 """Durations of jobs by operation, from the event to the commit of their rows.
 
-Redis keeps a finished job for a minute, with both times. Once a minute a sample counts the jobs
-that finished since the last sample, by ranges of duration. So hooks and commits need no measuring
-code. Only the writer's queues are counted, because jobs of the other queues take minutes or have a
-delay.
+Redis keeps a finished job for a minute, with the times of event and commit. Once a minute a sample
+counts the jobs that finished since the last sample, by ranges of duration. So hooks and commits
+need no measuring code. Only the writer's queues are counted, because jobs of the other queues take
+minutes or have a delay.
 """
 
 import json

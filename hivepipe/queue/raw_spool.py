@@ -27,7 +27,7 @@ _SECS = 60  # limit of one conversion; the next one continues
 
 
 def session_of(data: bytes) -> str:
-    """Return the session of a raw event, or "" if it has none or cannot be read."""
+    """Return the session of a raw event, or "" if the event has no session or cannot be read."""
     try:
         fields = orjson.loads(data[_PREFIX_BYTES + int.from_bytes(data[4:8], "little") :])
         session = fields.get("session_id") or fields.get("parent_session_id")

@@ -47,7 +47,7 @@ def spool_folders(home: str) -> list[str]:
 
 
 def all_folders(home: str) -> tuple[str, ...]:
-    """Return every folder that may hold events of a home, the home first."""
+    """Return every folder that may hold events of a home; the home comes first."""
     runtime = Place(home, home, read_record(home)).runtime
     if is_in_project(home):  # hooks write nothing into a work tree
         return home, home_of_project(project_of(home)), *spare_folders(home, runtime)
@@ -135,7 +135,7 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 
 
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
-    """Append a line to a file; repeat this if the file was renamed, and may be read, meanwhile."""
+    """Append a line to a file; append it again if the file was renamed and may have been read."""
     path = f"{folder}/{name}"
     # The line starts with a newline, because the previous one may be torn.
     data = f"\n{line}\n".encode("ascii")

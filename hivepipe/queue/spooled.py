@@ -35,7 +35,7 @@ class SpooledJob:
 
 
 def is_spool_file(name: str) -> bool:
-    """Tell whether a hook gives such a name to a spool file."""
+    """Tell whether a file name has the form that hooks give to spool files."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -2,7 +2,8 @@
 
 RQ marks a job finished by itself and lets it expire after a minute. So hivepipe adds the job's id
 to a set when the job's effect is committed. The job is counted exactly once, after RQ has finished
-or expired it, even if it is executed several times or another worker acknowledges it.
+or expired the job. This holds even if the job is executed several times or another worker
+acknowledges it.
 
     hivepipe:executed   set   ids that a stock worker has executed and that are not counted yet
 """
@@ -40,7 +41,7 @@ def has_due_retries(connection: Redis, now: float) -> bool:
 
 
 def note_executed(connection: Redis, job_id: str) -> None:
-    """Add a job to the set: its effect is committed, while RQ still executes it."""
+    """Add a job to the set: the job's effect is committed, while RQ still executes the job."""
     connection.eval(_NOTE, 0, job_id)
 
 

@@ -57,7 +57,7 @@ _SUPERSEDE = script("supersede_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 
 def due_times(connection: Redis) -> dict[str, float]:
-    """Return tick id -> due time; entries of other programs are left out."""
+    """Return tick id -> due time, without the entries of other programs."""
     found: Any = connection.zrange(SCHEDULED_KEY, 0, -1, withscores=True)
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
 
@@ -79,7 +79,7 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
 def trigger(connection: Redis, name: str, cause: str) -> None:
     """Request an extra run of the periodic operation `name`, besides its regular runs.
 
-    Several requests before that run give one run, with the last cause.
+    Several requests before the extra run lead to one run, with the cause of the last request.
     """
     connection.hset(TRIGGERED_KEY, name, cause)
 

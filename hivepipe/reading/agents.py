@@ -46,7 +46,7 @@ class Agent:
 
     @property
     def state(self) -> str:
-        """Return the outcome, or the status if there is no outcome yet."""
+        """Return the outcome, or the status if there is no outcome."""
         return self.outcome or self.status
 
     @property

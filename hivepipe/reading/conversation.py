@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
     """Return the conversation of a session or subagent by a prefix of its id, or `last`.
 
-    With `around`, return only the pieces around the line at this byte offset of `search`. Raise
+    With `around`, a byte offset from a search hit, return only the pieces around this line. Raise
     ArchiveError if the session is not archived or its archive has no such byte. Iterating over the
     pieces may raise DamagedArchiveError if the rest of the archive cannot be read.
     """
@@ -45,7 +45,7 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
 
 
 def state_of_archives(home: str, session: str) -> tuple[object, ...] | None:
-    """Return a value that changes whenever a session's conversation does, or None if unknown."""
+    """Return a value that changes when a session's conversation changes, or None if unknown."""
     archives = archives_of(home)
     stamps: list[object] = [stamp(path) for path in setting_table.files(home)]  # rules
     try:
@@ -95,7 +95,7 @@ class _LocalArchives:
         return missing
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the committed lines from a byte on, without a partial first line."""
+        """Yield the committed lines that begin at byte `begin` or later."""
         try:
             yield from self._committed(entry, begin)
         except OSError as error:

@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 class Archived(Protocol):
-    """A source of the archives of a session and its subagents."""
+    """The interface of a source with the archives of a session and its subagents."""
 
     def entry(self, key: str) -> Entry | None:
         """Return the archive of a key, <session> or <session>/<agent>."""
@@ -80,7 +80,7 @@ class Reader:
             yield from self._others(entry["session_id"])
 
     def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
-        """Yield some pieces before an offset, the pieces of its line, and some after the line."""
+        """Yield the pieces of the line at an offset, and some pieces before and after the line."""
         before: deque[Piece] = deque(maxlen=BEFORE)
         behind, found = BEHIND, False
         begin = max(offset - LOOK_BACK_BYTES, 0)
@@ -137,7 +137,7 @@ class Reader:
             yield placed
 
     def _taken_back(self, line: Fields, prompt: Piece) -> str:
-        """Return the earlier prompt that this one replaces (for instance after /rewind), or "".
+        """Return the earlier prompt that a line's prompt replaces (as after /rewind), or "".
 
         Both prompts follow the same line of the transcript.
         """

@@ -97,9 +97,10 @@ def bills(
 
 
 def newest_message(homes: Iterable[KnownHome]) -> str:
-    """Return the time of the newest message of all homes; "" if there is none.
+    """Return the time of the newest message of all homes, or "" if there is no message.
 
-    Messages with a time in the future are ignored: the clock was ahead when they were recorded.
+    Messages with a time in the future are ignored: the clock was ahead when such a message was
+    recorded.
     """
     sql = "SELECT MAX(created_at) AS newest FROM usage WHERE created_at <= :now"
     found = [""]

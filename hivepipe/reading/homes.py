@@ -46,7 +46,7 @@ class KnownHome:
     project: str
 
     def place(self) -> Place:
-        """Return the home's locations; the state is off if the home or its project is off."""
+        """Return the home's locations, with the state off if the home or its project is off."""
         record = read_record(self.home)
         if self.project and read_record(self.project).get("state") == "off":
             record = {**record, "state": "off"}
@@ -116,7 +116,7 @@ def _read_homes(here: Place) -> list[KnownHome]:
 
 
 def homes_named(here: Place, key: str) -> list[KnownHome]:
-    """Return the home with this `key`, or all homes if it is "". Raise HivepipeError otherwise."""
+    """Return the home with this `key`, or all homes if `key` is "". May raise HivepipeError."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
         raise HivepipeError(f"no project has the key {key}: /queues.json lists all keys")

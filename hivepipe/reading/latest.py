@@ -31,7 +31,7 @@ class Latest:
 
 
 def latest(path: str) -> Latest:
-    """Return the latest values of a transcript; they are unknown if it cannot be read."""
+    """Return the latest values of a transcript; all are unknown if it cannot be read."""
     found, lasts_ns = Latest(), _MINUTES_NS
     # ValueError: a path with a null byte
     with suppress(HivepipeError, OSError, ValueError), open_source(path) as source:

@@ -29,7 +29,7 @@ _MORE = """
 
 
 def state_of(condition: str) -> str:
-    """Return the name that the page uses for a condition of a session."""
+    """Return the page's name for a condition of a session."""
     return _WORDS.get(condition, condition)
 
 

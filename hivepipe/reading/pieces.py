@@ -34,7 +34,7 @@ class Piece(NamedTuple):
     """One piece; `id` is the id of a call, or of the agent whose conversation follows.
 
     `of` is the call that a result belongs to, if this call is not the previous piece. `arguments`
-    has the arguments of a call that neither its text nor its diff shows in full.
+    has those arguments of a call that text and diff of the piece do not show in full.
     """
 
     kind: str

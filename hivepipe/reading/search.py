@@ -67,7 +67,7 @@ class Line:
 
     @property
     def opened_by(self) -> str:
-        """Return the command that shows the line in its context."""
+        """Return the command that shows the line and the lines around it."""
         if self.hit.who == SUMMARY:
             return f"hivepipe summaries show {self.hit.session}"
         archive = self.hit.key.partition("/")[2] or self.hit.session
@@ -111,8 +111,8 @@ def find(
     """Index new lines, then return the lines with all words, newest first.
 
     Lines in which Claude calls hivepipe come last. `progress` is called before the first archive
-    and after each one; it gets the number of bytes just indexed, and the number missing at the
-    start. Raise SearchError if the query has no words or the index cannot be used.
+    and after each one; it gets the number of bytes just indexed, and the number of bytes to index
+    in all. Raise SearchError if the query has no words or the index cannot be used.
     """
     question.terms()
     archives = archives_of(home)

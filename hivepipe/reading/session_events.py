@@ -23,7 +23,7 @@ class Event(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A table whose rows are events, with the SQL expression of their time."""
+    """A table whose rows are events, and the SQL expression for the time of a row."""
 
     table: str
     time: str

@@ -27,7 +27,7 @@ def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
 
     For `last`, return the first home with an archive.
 
-    Raise StoreError if no home has the id, or the error of a home that cannot be searched.
+    Raise StoreError if no home has the id. If a home cannot be searched, raise its error.
     """
     reason = NO_ARCHIVE if start == LAST else unknown_id("session", start)
     problem: Exception = StoreError(reason)

@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Mark:
-    """A prompt or an error; `kind` is the kind of its piece."""
+    """A prompt or an error; `kind` is the kind of the piece."""
 
     kind: str
     text: str

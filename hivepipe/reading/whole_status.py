@@ -1,4 +1,4 @@
-"""The output of `hivepipe status --json`, which the page serves at `/status.json` too."""
+"""The output of `hivepipe status --json`; the page serves it at `/status.json`, too."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from hivepipe.times import stored_time
 
 
 def whole_report(place: Place) -> dict[str, Any]:
-    """Return the report on a stack, with files due for deletion and files waiting for `trust`."""
+    """Return a stack's report, with files due for deletion and files that `trust` must confirm."""
     return {
         **status_report(place, Stack.of(place)),
         "deletions": _announced(place.home),

@@ -4,9 +4,9 @@
 
 `files.logs` recognises the lines by their first words.
 
-Each line is appended under a lock of the file itself, so several processes may write. The first
-line of a new day (UTC) renames the old file to `security-audit.log.<its day>`, or the next free
-name. `prune_files` deletes files older than 90 days. The mode is 0600 with any umask.
+Each line is appended under a lock on the file itself, so that several processes can write. The
+first line of a new day (UTC) renames the old file to `security-audit.log.<its day>`, or the next
+free name. `prune_files` deletes files older than 90 days. The mode is 0600 with any umask.
 """
 
 import os
@@ -45,7 +45,7 @@ def record_archive(folder: str, path: Path) -> None:
 
 
 def record_cleared(folder: str, session: str, lines: int) -> None:
-    """Log how many lines were redacted again because a secret in them was found only later."""
+    """Log how many lines were redacted again: a secret in them was found only later."""
     earlier = counted(lines, "earlier line")
     append(folder, f"Cleared {earlier} of session {session} of what was found later")
 

@@ -58,7 +58,7 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
     """Return the decoded text in two forms: terminal sequences removed, or replaced by spaces.
 
     The keys are the replacements, b"" and b" ". A text without such sequences has only the first
-    form. Raise OutOfTimeError if this thread has used more processor time than `deadline`.
+    form. Raise OutOfTimeError after `deadline`, a processor time of this thread in seconds.
     """
     read = bytearray()  # `sub` would take 90 bytes of memory for each mark
     done = 0

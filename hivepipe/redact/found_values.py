@@ -8,7 +8,7 @@ candidates are hashed. The time is linear in the text, and zero if no value is k
 
     <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
 
-The digit is 1 if the value has a character that is escaped in JSON inside JSON.
+The digit is 1 if the value has a character that JSON inside JSON escapes.
 """
 
 import hmac
@@ -93,7 +93,7 @@ class Learned:
         return bytes(48 + byte % 4 for byte in shake_256(self._key).digest(256))
 
     def learn(self, value: bytes, kind: str) -> bool:
-        """Learn a value if it is specific enough, and return whether it is new."""
+        """Learn a value that is specific enough; return whether the value is new."""
         if len(self.all) >= MOST or not _is_specific(value):
             return False
         runs = sorted(_PLAIN.finditer(value), key=lambda run: run.start() - run.end())

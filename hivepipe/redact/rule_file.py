@@ -216,7 +216,8 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 def _as_spelled(sieve: str, what: str) -> str:
     """Return the pattern `sieve` for raw bytes, in which JSON may escape non-ASCII letters.
 
-    In escaped form only the beginning of a word is searched: a second whole sieve would be slow.
+    Of the escaped form, only the beginning of a word is searched, because a second whole sieve
+    would be slow.
     """
     if sieve.isascii():
         return sieve
@@ -264,7 +265,7 @@ def _forms(letter: str, in_each_case: bool) -> tuple[str, ...]:
 
 
 def _try_examples(rule: Rule) -> None:
-    """Compile a rule and try its examples. For built-in rules only tests do this."""
+    """Compile a rule and try its examples. For built-in rules, only tests call this."""
     what = f"rule {rule.name!r}"
     if compiled(rule.pattern, rule.name).search(b"") is not None:
         raise RedactionRuleError(f"{what}: the pattern matches the empty text")

@@ -112,7 +112,7 @@ class Scanner:
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:
         """Return the secrets that the suspect rules find, in order and without overlaps.
 
-        Raise OutOfTimeError if this thread has used more processor time than `deadline`.
+        Raise OutOfTimeError after `deadline`, a processor time of this thread in seconds.
         """
         if time.thread_time() > deadline:
             raise OutOfTimeError
@@ -195,7 +195,7 @@ class _Exact:
         self._rejected: set[bytes] = set()
 
     def end_of_exclusion(self, text: bytes, at: int, start: int) -> int:
-        """Return the end of the match of `not_in` that contains `start`, or 0."""
+        """Return the end of the `not_in` match that contains `start`, or 0."""
         at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
         while self._not_in and (found := self._not_in.search(text, at, end)):
             if found.end() > start:
@@ -222,7 +222,7 @@ class _Exact:
 
 
 def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
-    """Tell whether a match inside a word is a token: random and no part of words or base64."""
+    """Tell whether a match inside a word is a token: random, and no part of words or base64."""
     is_blob = _BLOB.search(text[max(0, start - _BLOB_BYTES) : start]) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 

@@ -1,6 +1,6 @@
 """Placeholders with the kind of a secret and a tag: `***REDACTED:password:k3f9qx***`.
 
-With the same key, equal values have equal tags. A tag is 30 bits of an HMAC. Without the key it
+With the same key, equal values have equal tags. A tag is 30 bits of an HMAC. Without the key, a tag
 reveals nothing about the value.
 """
 

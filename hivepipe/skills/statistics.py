@@ -45,7 +45,7 @@ class SkillStatistics:
 
     @property
     def success_rate(self) -> float:
-        """Return the share of successful uses; 0 for a skill of a predecessor without uses."""
+        """Return the share of successful uses; 0 for an imported skill without uses."""
         return round(self.successes / max(self.count, 1), 4)
 
     def add(self, use: SkillUse, day: str) -> None:

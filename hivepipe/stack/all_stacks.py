@@ -66,7 +66,7 @@ def _running_stacks(table: ProcessTable) -> list[Stack]:
 
 
 def _state_folder_of(process: psutil.Process) -> str:
-    """Return the state folder of another process, because one account may have several."""
+    """Return the state folder of another process; one account may have several state folders."""
     environ = value_or(process.environ, {})
     state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '')}/.local/state"
     return f"{state}/hivepipe"

@@ -1,9 +1,10 @@
 """Repair of Redis' append-only file after a full disk.
 
 Redis 7 and later, and Valkey, do not use O_APPEND for the file that follows a rewrite. When the
-disk is full, they cut off a command that was written in part. But the next write begins where that
-part had ended, so the file has a gap of zeros, and no server loads it. The server does not count
-the gap: when the disk is full again, it cuts off too much, and the end of earlier commands is lost.
+disk is full, the server cuts off a command that was written only in part. But the next write begins
+where that part had ended. So the file has a gap of zeros, and no server loads the file. The server
+does not count the gap: when the disk is full again, the server cuts off too much, and the end of
+earlier commands is lost.
 """
 
 import mmap
@@ -24,7 +25,7 @@ _MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 
 def close_gaps(home: str) -> None:
-    """Remove the gaps from the files of a Redis that does not run. An unwritable file stays."""
+    """Remove the gaps from the files of a Redis that does not run. Skip unwritable files."""
     folders = (Path(home, "appendonlydir"), *folders_aside(home))
     for path in (path for folder in folders for path in folder.glob("*.incr.aof")):
         with suppress(OSError):
@@ -88,7 +89,7 @@ def _end_of_command(data: bytes, at: int) -> int:
 
 
 def _replace(path: Path, temporary: Path, data: bytes) -> None:
-    """Replace a file; Redis' start deletes `temporary` if this process is killed."""
+    """Replace a file. After a kill, the next start of Redis deletes `temporary`."""
     try:
         with open(temporary, "wb", opener=regular) as file:
             file.write(data)

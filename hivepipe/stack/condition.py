@@ -62,5 +62,5 @@ def _is_urgent(alerts: Iterable[Alert]) -> bool:
 
 
 def _wait_too_long(alerts: Iterable[Alert]) -> bool:
-    """Tell whether events have waited on disk longer than an automatic start takes."""
+    """Tell whether events have waited on disk for longer than an automatic start takes."""
     return any(alert.name == "spool" for alert in alerts)

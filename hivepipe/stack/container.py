@@ -27,7 +27,7 @@ TURN_SECS = 30
 
 
 def main(arguments: list[str]) -> int:
-    """Execute or check the named process; return the exit code of the check or of the error."""
+    """Execute or check the named process; return the exit code of the check or of an error."""
     os.umask(0o077)
     is_check = arguments[:1] == ["--check"]
     try:

@@ -1,9 +1,9 @@
 """Convert a home of version 1.0.0, which is in its project's work tree.
 
 Database, archives and exports stay where they are. First all other files are copied to a home
-outside the tree. Then the records are changed to the new home. Last, the old files are deleted. If
-a crash comes before the records change, the old home is unchanged. After a later crash, the next
-start finishes the conversion.
+outside the tree. Then the records are changed: they name the new home. Last, the old files are
+deleted. If a crash comes before the records change, the old home is unchanged. After a later crash,
+the next start finishes the conversion.
 """
 
 import filecmp
@@ -45,7 +45,7 @@ TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 def converted(stack: Stack) -> Stack:
     """Return the stack of a home outside the tree; first convert a home of version 1.0.0.
 
-    Raise TreeError if git tracks the data in the tree, or if one of its folders is a link.
+    Raise TreeError if git tracks the data in the tree, or if a folder of the data is a link.
     """
     old = stack.home
     if is_in_project(old) and os.path.isdir(old):

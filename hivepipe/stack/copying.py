@@ -62,7 +62,7 @@ def _copy_database(source: str, target: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Sync a file; sync a folder's list of names if its file system supports that."""
+    """Sync a file or a folder's list of names; skip folders that their file system cannot sync."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

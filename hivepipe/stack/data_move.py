@@ -99,7 +99,7 @@ class Move(NamedTuple):
     def _delete(self, tree: str, other: str) -> None:
         """Delete the moved files in `tree`, and folders that become empty.
 
-        A file whose path is the same for `other` stays, such as a database on a shared file system.
+        A file stays if its path is the same in `other`, as for a database on a shared file system.
         """
         paths = sorted({*self._files(tree)} - {*self._files(other)})
         if not self._is_of(other) and any(map(os.path.lexists, paths)):

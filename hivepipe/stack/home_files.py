@@ -59,7 +59,7 @@ def has_own_ignore(folder: str) -> bool:
 
 
 def _is_of_named_instance(home: str, name: str) -> bool:
-    """Tell whether a file belongs to a Claude Code started with HIVEPIPE_INSTANCE_ID."""
+    """Tell whether a file belongs to a Claude Code that was started with HIVEPIPE_INSTANCE_ID."""
     found = re.fullmatch(r"instances/([\w.-]+?)(\.checkpoint|\.settings)?", name, re.ASCII)
     if not found:
         return False

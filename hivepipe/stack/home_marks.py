@@ -1,4 +1,4 @@
-"""Tell whether a folder is or was a home of hivepipe, so that files in it may be ours."""
+"""Tell whether a folder is or was a home of hivepipe, so that its files may be hivepipe's."""
 
 import os
 from pathlib import Path
@@ -40,5 +40,5 @@ def is_whole(home: str) -> bool:
 
 
 def _is_users(home: str) -> bool:
-    """Tell whether this folder exists and was not made by another user of a shared project."""
+    """Tell whether the folder exists and another user of a shared project did not make it."""
     return os.path.isdir(home) and not another_owner(home)

@@ -9,8 +9,8 @@ package. So a hook works while an upgrade replaces the package's files one by on
     16384    the marshalled code of each module, the source texts, and the code of FIRST
 
 A hook reads the first block and then only the modules that it imports: a third of the file. The
-source texts are for a Python with another bytecode version, which an upgrade may bring. Modules are
-executed without the import system, which takes 0.04 ms a module. Those that every event needs
+source texts are needed if an upgrade brings a Python with another bytecode version. Modules are
+executed without the import system, which takes 0.04 ms a module. The modules that every event needs
 (FIRST) are read together.
 """
 

@@ -136,7 +136,7 @@ def python_launcher() -> str:
 def refresh() -> None:
     """Update the copy if the package has changed. On an error the old copy stays.
 
-    Do nothing during an upgrade, when only some modules are new.
+    Do nothing while an upgrade is running: only some modules are new at that time.
     """
     if installed() and not is_fresh():
         try:

@@ -27,7 +27,7 @@ def keep_running(stack: Stack) -> None:
 
 
 def may_shut_down(stack: Stack) -> bool:
-    """Tell whether the stack shuts down when idle: supervised, and not started by a user."""
+    """Tell whether the stack shuts down when idle: it is supervised and no user started it."""
     is_wanted = read_small(stack.stay_file).strip() == kernel.boot()
     return not is_wanted and os.path.exists(stack.supervisor_socket)
 

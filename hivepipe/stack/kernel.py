@@ -51,7 +51,7 @@ def is_of_another_kernel(home: str) -> bool:
 
 
 def release(home: str) -> None:
-    """Remove the record. The stack of this kernel must have ended."""
+    """Remove the file. The stack of this kernel must have ended."""
     with contextlib.suppress(OSError):  # on a read-only disk the file stays until it is too old
         os.unlink(_file(home))
 

@@ -53,8 +53,8 @@ def take_all_down(
 ) -> Iterator[tuple[Stack, HivepipeError | None]]:
     """Stop many stacks, one after the other; yield each stack, and why it was not stopped.
 
-    `table` is read once. The records of stacks that do not run change in one pass. A stack that was
-    started since then is stopped too.
+    `table` is read once. The records of stacks that do not run are changed in one pass. A stack
+    that was started after the table was read is stopped too.
     """
     are_down = _set_all_down({stack.home for stack in stacks if not table.of(stack)})
     for stack in stacks:
@@ -123,7 +123,8 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 def at_rest(stack: Stack, old: str = "", project: str = "") -> Iterator[None]:
     """Stop the stack and keep it stopped during the block, without a change of the record.
 
-    An interrupted move of the data is finished first, in `project` if it was renamed from `old`.
+    An interrupted move of the data is finished first. If the project was renamed, `old` is its
+    earlier path.
     """
     with _turn(stack):
         _stop_to_move(stack, old, project)

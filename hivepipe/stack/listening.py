@@ -8,7 +8,7 @@ ANSWER_SECS = 2
 
 
 def listens(path: str) -> bool:
-    """Tell whether a process listens at the socket. Nothing is sent, so a hung process counts."""
+    """Tell whether a process listens at the socket. Nothing is sent, so a hung process passes."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False

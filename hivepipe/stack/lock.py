@@ -1,8 +1,8 @@
 """File locks that allow one process of each kind per home.
 
-A lock is acquired on an inheritable descriptor before `exec`, so it is held exactly as long as the
-started process lives. Pid files are not used. Commands that start or stop a whole stack lock the
-home's folder itself, which leaves no file behind.
+A lock is acquired on an inheritable descriptor before `exec`. So the lock is held exactly as long
+as the started process lives. Pid files are not used. Commands that start or stop a whole stack lock
+the home's folder itself, which leaves no file behind.
 """
 
 import fcntl

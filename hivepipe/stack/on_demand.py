@@ -1,6 +1,7 @@
 """Inside supervisord: run the on-demand programs that have a file (see `hivepipe.stack.wanted`).
 
-supervisord loads this as an `rpcinterface`, its extension point, and calls it every five seconds.
+supervisord loads this module as an `rpcinterface`, its extension point, and calls it every five
+seconds.
 """
 
 import fcntl
@@ -21,7 +22,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
 
 def switch(supervisord: Any, folder: str) -> None:
-    """Start the wanted programs and stop the others, unless the stack is shutting down."""
+    """Start the wanted programs and stop the other ones, unless the stack is shutting down."""
     if supervisord.options.mood < SupervisorStates.RUNNING:
         return
     for group in supervisord.process_groups.values():

@@ -47,7 +47,7 @@ _QUEUE_KEYS = {f"rq:queue:{name}" for name in ALL_QUEUES}
 
 
 def canonical(url: str) -> str:
-    """Return a URL in the form that is recorded. Raise StackError if it cannot be used."""
+    """Return a URL in the form in which it is recorded. Raise StackError for an unusable URL."""
     try:
         parts = urlsplit(url)
         port = parts.port or endpoint.PORT
@@ -75,7 +75,7 @@ def canonical(url: str) -> str:
 
 
 def _refuse_options(parts: SplitResult) -> None:
-    """Raise StackError for an option that would change how replies are read, or a missing file."""
+    """Raise StackError for a missing file, or an option that would change how replies are read."""
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in _OPTIONS:
             known = ", ".join(_OPTIONS)
@@ -155,7 +155,7 @@ def release(url: str, owner: str, with_jobs: bool) -> bool:
 def restore_owner_key(connection: redis.Redis, home: str) -> None:
     """Set the owner key again if Redis has lost its data.
 
-    Without the key, the next `up` would think that another program owns this stack's queues.
+    Without the key, the next `up` would report that another program owns this stack's queues.
     """
     owner = read_record(home).get("owner")
     if owner:

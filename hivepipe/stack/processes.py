@@ -66,7 +66,7 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process; `if_redis` is the kind of Redis that requires the process."""
+    """One long-lived process; `if_redis` is the kind of Redis with which the process is needed."""
 
     name: str
     stop_secs: int = 10
@@ -146,7 +146,7 @@ def render(url: str) -> str:
 
 
 def _within(wanted: int, kind: int) -> int:
-    """Return a limit, or the account's hard limit of this kind if the hard limit is lower."""
+    """Return a limit, but at most the account's hard limit of this kind."""
     _, hard = resource.getrlimit(kind)
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 

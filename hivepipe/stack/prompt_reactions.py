@@ -18,7 +18,7 @@ STEADY_SECS = 5  # a crash loop keeps supervisord's own rate, about one start a 
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """End supervisord's wait in a shutdown, and when a program that ran for a while dies."""
+    """End supervisord's wait in a shutdown, and when a program dies after it ran for a while."""
     options = supervisord.options
     ready, write_end = os.pipe()
     os.write(write_end, b"!")  # never read, so a wait for `ready` returns at once

@@ -13,7 +13,7 @@ from hivepipe.stack.temporary_redis import has_file, temporary_redis
 
 @contextmanager
 def available_redis(stack: Stack) -> Iterator[str]:
-    """Yield the address of a Redis with the jobs of a home, or "" if it never had a job.
+    """Yield the address of a Redis with the jobs of a home, or "" if the home never had a job.
 
     If no stack runs, start a server on the append-only file for the duration of the context.
     """

@@ -105,7 +105,7 @@ def folders_aside(home: str) -> list[Path]:
 
 
 def _needs_folder(home: str) -> bool:
-    """Tell whether Redis 7 or later wrote here last; it keeps its files in a folder.
+    """Tell whether Redis 7 or later wrote here last; Redis 7 keeps its files in a folder.
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """

@@ -162,7 +162,7 @@ def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
 def new_home(project: str) -> str:
     """Return the last home of a project, or a numbered home if another project has it now.
 
-    A project that had this path before it was renamed keeps the home.
+    A project that was at this path before its rename keeps its home.
     """
     first = last_home(project)
     homes = chain([first], (f"{first}-{number}" for number in count(2)))
@@ -253,7 +253,7 @@ def _refuse_users_folder(home: str) -> None:
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
-    """Write `.gitignore` files in our folders, so that the project's own file need not change."""
+    """Write `.gitignore` files in hivepipe's folders; the project's own file stays unchanged."""
     if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it may be the user's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
@@ -364,7 +364,7 @@ def _remove_record(folder: str) -> None:
 
 
 def text_of(record: dict[str, str]) -> str:
-    """Return a record's text. Raise RegistrationError if it is longer than a hook reads."""
+    """Return a record's text. Raise RegistrationError if it exceeds the size that hooks read."""
     refuse_broken_line(*record.values())
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
@@ -385,7 +385,7 @@ def _replace(file: str, text: str) -> None:
 
 
 def _claim(folder: str) -> None:
-    """Make a folder private to the user. A repository may contain it, even as a link."""
+    """Make a folder private to the user. A cloned repository may contain it, even as a link."""
     make_private(folder)
     if is_private_folder(folder):
         return

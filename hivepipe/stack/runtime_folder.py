@@ -49,7 +49,7 @@ class Stack(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Return the address of its Redis: `url`, or the socket."""
+        """Return the address of the stack's Redis: `url`, or the socket."""
         return self.url or self.socket
 
     @property
@@ -57,7 +57,7 @@ class Stack(NamedTuple):
         return f"{self.folder}/supervisor.sock"
 
     def supervises_this_process(self) -> bool:
-        """Tell whether the stack's own supervisord, perhaps ended by now, started this process."""
+        """Tell whether the stack's own supervisord, which may have ended, started this process."""
         return environment("SUPERVISOR_SERVER_URL") == f"unix://{self.supervisor_socket}"
 
     @property
@@ -69,7 +69,7 @@ class Stack(NamedTuple):
 
     @property
     def data_lock(self) -> str:
-        """Return Redis's second lock file, beside its data: a logout deletes the runtime folder."""
+        """Return Redis's second lock file. It is beside the data: a logout does not delete that."""
         return f"{self.home}/redis.lock"
 
     @property
@@ -92,7 +92,7 @@ def remove_runtime(stack: Stack) -> None:
 
 
 def _empty(folder: str) -> None:
-    """Remove the contents of the runtime folder, except events that could not go to the home."""
+    """Remove the contents of the runtime folder, except events that the home could not store."""
     with suppress(OSError):
         os.rmdir(f"{folder}/spool")
     try:

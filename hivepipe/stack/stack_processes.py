@@ -1,7 +1,7 @@
 """Find the processes of a stack without its supervisor, and end them.
 
-A process belongs to a stack if it has one of its lock files open. The runtime folder and its locks
-may be deleted at logout. After that, supervisord and the workers are recognised by their
+A process belongs to a stack if it has a lock file of the stack open. The runtime folder and its
+locks may be deleted at logout. After that, supervisord and the workers are recognised by their
 HIVEPIPE_HOME. Redis overwrites its environment with a title, and is recognised by the socket's path
 in the title.
 """
@@ -57,7 +57,7 @@ class ProcessTable:
         return [entry for entry in self._entries if "-server" in entry.title]
 
     def of(self, stack: Stack) -> dict[str, list[psutil.Process]]:
-        """Return program name -> processes of a stack. The supervisor's name is SUPERVISOR."""
+        """Return program name -> processes of a stack. The name of the supervisor is SUPERVISOR."""
         locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
         locks[stack.data_lock] = "redis"
         programs = {entry: name for path, name in locks.items() for entry in self._at(path)}
@@ -182,7 +182,7 @@ def wait_for_end(group: list[psutil.Process], secs: float) -> list[psutil.Proces
 
 
 def _pause(process: psutil.Process, secs: float) -> None:
-    """Wait up to a second for the end of a process; without support for that, only pause."""
+    """Wait up to a second for the end of a process; where that is not supported, only sleep."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # macOS, an old kernel, or a process that has just ended

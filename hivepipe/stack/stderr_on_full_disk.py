@@ -1,8 +1,9 @@
 """Inside supervisord: continue while the disk accepts no log.
 
 If supervisord cannot write a log, it prints the reason to stderr, which is a file that `start`
-reads. On a full disk this write would fail too, and end supervisord and Redis. So output that
-cannot be written to stderr is dropped. supervisord loads this module as an `rpcinterface`.
+reads. On a full disk the write to stderr would fail too, and the error would end supervisord and
+Redis. So output that cannot be written to stderr is dropped. supervisord loads this module as an
+`rpcinterface`.
 """
 
 import io

@@ -260,7 +260,7 @@ def _why_redis_is_away(stack: Stack) -> str:
 
 
 def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
-    """Return why a running supervisor does not answer; "" if none runs, or it is ending."""
+    """Return why a running supervisor does not answer; "" if it is ending or none runs."""
     for process in supervisors:
         if value_or(process.status, "") == psutil.STATUS_STOPPED:
             return f"the supervisor (pid {process.pid}) is suspended: it restarts no program"

@@ -1,4 +1,4 @@
-"""A temporary Redis server on a home's append-only file, to change it while the stack is down."""
+"""A temporary Redis server on a home's append-only file, which changes it while no stack runs."""
 
 import os
 import shutil

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def become_claude(program: str, request: Request) -> NoReturn:
-    """Replace this process by `claude -p`, with hooks off and the prompt on stdin."""
+    """Replace this process by `claude -p`, without hooks, with the prompt on stdin."""
     # A file, because a pipe may be too small for the whole prompt
     with tempfile.TemporaryFile() as file:
         file.write(f"{request['instructions']}\n{request['text']}".encode())

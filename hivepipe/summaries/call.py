@@ -1,8 +1,8 @@
 """One question to a language model, asked in a separate process: `asker`, or `claude` itself.
 
 The process leads its own process group. The process gets the question and the credential through
-stdin; its environment is a fixed list, and its arguments contain neither of the two. It is killed
-with its children after the time limit, after too much output, and when this process is told to
+stdin; its environment is a fixed list, and its arguments contain neither of the two. The process is
+killed with its children after the time limit, after too much output, and when its parent is told to
 stop.
 """
 
@@ -135,7 +135,7 @@ class _Output(NamedTuple):
 
     @property
     def ending(self) -> str:
-        """Return a text that says how a process without a result ended, with its last line."""
+        """Return a text, with the last line, about the end of a process that had no result."""
         words = "the process of the request ended without a result"
         if self.exit_code:
             code = self.exit_code

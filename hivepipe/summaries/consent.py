@@ -38,7 +38,7 @@ def read_consent(home: str) -> Consent | None:
 
 
 def give_consent(home: str, offer: Offer, at: str) -> None:
-    """Record the consent to this offer; raise SummaryError if it cannot be written."""
+    """Record the consent to this offer; raise SummaryError if the consent cannot be written."""
     path = consent_path(home)
     with os_error_as(SummaryError, f"{path} cannot be written"):
         make_folders(str(path.parent))

@@ -1,4 +1,4 @@
-"""The user's command that prints an API key; it is run once for each call."""
+"""The user's command that prints an API key. The command is run once for each call of a model."""
 
 import shlex
 import time

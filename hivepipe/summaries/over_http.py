@@ -1,7 +1,7 @@
 """Ask over HTTP with pydantic-ai: providers, structured output, corrections, kinds of errors.
 
-Only `asker` imports it. The HTTP client limits requests and bytes, independently of the library
-and the server.
+Only `asker` imports this module. The HTTP client limits requests and bytes, independently of the
+library and the server.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class NoMoreRequestsError(Exception):
 
 
 def ask_over_http(request: Request) -> dict[str, Any]:
-    """Ask; retry after a malformed answer. Return the answer or the failure."""
+    """Ask the model; retry after a malformed answer. Return the answer or the failure."""
     return asyncio.run(_ask(request))
 
 

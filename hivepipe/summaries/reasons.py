@@ -54,7 +54,7 @@ def _of_provider(chain: Sequence[BaseException]) -> str:
 
 
 def _message(body: Any) -> str:
-    """Return the texts in the message of a response body; without a message, return all texts."""
+    """Return the texts in the message of a response body, or all its texts if it has no message."""
     inner = (body.get("error") or body) if isinstance(body, dict) else body
     fields = inner if isinstance(inner, dict) else {}
     metadata = fields.get("metadata")  # OpenRouter puts the answer of the model's provider here

@@ -74,8 +74,8 @@ def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
 def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
     """Return the budget of one request in dollars, for a client that limits its own cost.
 
-    Claude Code stops at its own estimate of the cost, which is not billed. For a model that it does
-    not know, it assumes the prices of another one. So the budget is the higher cost of the two
+    Claude Code stops at its own estimate of the cost, which is not billed. For an unknown model,
+    Claude Code assumes the prices of another model. So the budget is the higher cost of the two
     models.
     """
     tokens = most_tokens(question)

@@ -1,4 +1,4 @@
-"""The administrator's login: its address is stored, its password is not.
+"""The administrator's login: the address is stored, the password is not.
 
 The password comes from libpq's password file (~/.pgpass), or the command asks for it.
 """

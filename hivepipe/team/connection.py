@@ -43,7 +43,10 @@ def is_installed() -> bool:
 
 
 def connect(address: Address) -> Connection:
-    """Connect; the caller closes. Raise TeamAwayError, TeamRefusedError or TeamError."""
+    """Connect; the caller closes the connection.
+
+    Raise TeamAwayError, TeamRefusedError or TeamError.
+    """
     if not is_installed():
         raise TeamError(EXTRA)
     import psycopg  # noqa: PLC0415  an extra, 12 MB
@@ -88,7 +91,7 @@ def _demand_server(made: Connection) -> None:
 
 
 def _use_standards(made: Connection) -> None:
-    """Set ISO dates, UTC and literal backslashes, whatever the server or role has as default."""
+    """Set ISO dates, UTC and literal backslashes, whatever server, role or environment set."""
     names = ("DateStyle", "TimeZone", "standard_conforming_strings")
     style, zone, literal = (made.info.parameter_status(name) or "" for name in names)
     if not style.startswith("ISO") or zone not in ("UTC", "Etc/UTC") or literal != "on":
@@ -147,8 +150,8 @@ def one_meanwhile(
     """Send a query with parameters $1, $2 etc., and call `meanwhile` before its result is read.
 
     Return the JSON of the first column of the first row, and the result of `meanwhile`. psycopg's
-    pipeline is not used: it ends with a Flush after the Sync, for which pgbouncer would reserve a
-    server connection that no answer releases.
+    pipeline is not used, because it ends with a Flush after the Sync. For this Flush pgbouncer
+    would reserve a server connection, and no answer would release it.
     """
     from psycopg import errors, generators  # noqa: PLC0415  an extra
     from psycopg.pq import ExecStatus  # noqa: PLC0415

@@ -38,7 +38,8 @@ def find(connection: Connection, name: str) -> Found:
 def forget(connection: Connection, found: Found) -> dict[str, Any]:
     """Delete a member or session, vacuum its tables, and return the proof of deletion.
 
-    ANALYZE removes the texts from the statistics, except those of a table that is now empty.
+    ANALYZE removes the texts from the statistics, except the statistics of a table that is now
+    empty.
     """
     connection.execute("SET ROLE hivepipe_owner")  # fails before anything is deleted
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)

@@ -1,6 +1,6 @@
 """Send all unsent rows before a machine ends: `hivepipe drain --uplink`.
 
-The login is in HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else that of the
+The login is in HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else the login of the
 membership.
 """
 

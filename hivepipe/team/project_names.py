@@ -36,8 +36,8 @@ def name_of_session(store: Listings, session: str) -> str | None:
 def keep_names(db: Database, sessions: Iterable[str]) -> None:
     """Store the names of sessions' projects before their rows are deleted.
 
-    The names decide whether the server is told of the deletion. A name that git does not give stays
-    unknown.
+    The names decide whether the deletion is sent to the server. A name stays unknown if git does
+    not tell it.
     """
     with listings(db.path) as store:
         if not captured.is_captured(store):

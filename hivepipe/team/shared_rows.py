@@ -1,7 +1,7 @@
 """The columns of a home's rows that are sent to the server, with their levels of sharing.
 
 Characters that PostgreSQL rejects (NUL, lone surrogates) are replaced. In columns of numbers, other
-values become NULL. A row that cannot be stored would block all others.
+values become NULL. Otherwise a row that cannot be stored would block all other rows.
 """
 
 from functools import lru_cache
@@ -146,7 +146,7 @@ SHARED = {
 
 
 def sent_form() -> int:
-    """Return a checksum of the columns and levels, so that a home notices that they changed."""
+    """Return a checksum of the columns and levels, by which a home notices a change of them."""
     form = [(*each.selected, each.hidden, each.hidden_at, each.level) for each in SHARED.values()]
     return crc32(repr(form).encode())
 

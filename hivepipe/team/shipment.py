@@ -60,8 +60,8 @@ class Shipment(AbstractContextManager["Shipment"]):
         """Connect, start the change capture, and read the server's mark.
 
         Changes of a capture that runs already are collected first, so that the log does not grow
-        while the server is away. The database is opened again afterwards, because it may be deleted
-        meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
+        while the server is away. The database is opened again afterwards, because the database may
+        be deleted meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
         """
         self._share = share
         self._months: set[str] = set()
@@ -132,7 +132,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         captured.mark_all_changed(self._db)
 
     def ship_next(self) -> bool:
-        """Send the next batch, or let the server sweep; return False if the server has everything.
+        """Send the next batch or let the server sweep; return False if the server has everything.
 
         The next batch is read while the server stores this batch.
         """
@@ -172,7 +172,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _send(
         self, batch: Batch, *, if_absent: bool = False, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch and return the next one, which is read while the server stores this one.
+        """Send a batch; return the next batch, which is read while the server stores this batch.
 
         A row that the server cannot store is left out.
         """
@@ -192,7 +192,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _call(
         self, batch: Batch, if_absent: bool, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch with the function `ship`; return the next one, which is read meanwhile.
+        """Send a batch with the function `ship`; return the next batch, which is read meanwhile.
 
         The server stores nothing if its policies or its mark have changed.
         """
@@ -262,7 +262,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self._sharings[session]
 
     def _found_sharing(self, session: str) -> Sharing:
-        """Return how a session is shared; nothing is shared while its project is unknown."""
+        """Return how a session is shared: not at all while the session's project is unknown."""
         known = captured.sent_project(self._store, session)
         name = name_of_session(self._store, session) if session else ""
         if name is None:

@@ -21,7 +21,7 @@ def plural(thing: str) -> str:
 
 
 def agreeing(number: int, verb: str) -> str:
-    """Return the form of a verb for a number; `verb` is its plural form: wait, are, have."""
+    """Return the form of a verb that fits a number; `verb` is the plural form, such as `wait`."""
     if number != 1:
         return verb
     first, space, rest = verb.partition(" ")

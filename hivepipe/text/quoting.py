@@ -1,4 +1,4 @@
-"""Quotes text of other sources for Claude, so that it does not look like hivepipe's or the user's.
+"""Quote texts of other sources for Claude: they must not look like hivepipe's or the user's texts.
 
 Each line is prefixed by `> `, invisible characters are escaped, and no line contains a tag. Hooks
 import this module only when there is text to quote.

@@ -1,7 +1,7 @@
 """The summary in a compaction's message, without the frame that Claude Code puts around it.
 
-The frame is an instruction to the session that continues, and another reader must not follow it.
-Its parts:
+The frame is an instruction to the session that continues. Other readers must not follow this
+instruction. Its parts:
 
     This session is being continued from a previous conversation ...
                                                             <- <system-reminder>, since 2.1.330
@@ -43,7 +43,7 @@ def without_frame(words: str) -> str:
 
 
 def _without_end(lines: list[str]) -> list[str]:
-    """Cut the text at the last line that names the transcript; then remove known last lines."""
+    """Cut the text at the last line that names the transcript; then remove known end lines."""
     for number in range(len(lines) - 1, -1, -1):
         if lines[number].startswith(_TRANSCRIPT):
             lines = lines[:number]

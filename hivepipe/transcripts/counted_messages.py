@@ -3,7 +3,7 @@
 The last messages stay open, because a later line of a message may have a higher usage record. Older
 messages are closed: they are added to sums by price rate, and a mark of eight characters records
 that they were counted. All messages of a subagent stay open. A comparison with the parent's counts
-shows which of them are only replayed.
+shows which of these messages are only replayed.
 """
 
 from _blake2 import blake2b
@@ -66,7 +66,7 @@ class MessageCounts:
         return False
 
     def enter_call(self, mark: str, call: str) -> bool:
-        """Count a tool call of an open message; return False if it was counted before."""
+        """Count a tool call of an open message; return False if the call was counted before."""
         message = self._find(mark)
         if message is None or call in message.calls:
             return False
@@ -74,7 +74,7 @@ class MessageCounts:
         return True
 
     def sums(self, but_for: "MessageCounts | None" = None) -> Sums:
-        """Return the usage by price rate of all messages, except those counted by `but_for`."""
+        """Return the usage of all messages by price rate, without messages in `but_for`."""
         total = dict(self._sums)
         for mark, message in (self._open | self._subagents).items():
             if but_for is None or not but_for.has_seen(mark):

@@ -36,7 +36,7 @@ def read_line(raw: bytes) -> Fields | None:
 
 
 def read_object(raw: bytes) -> Fields | None:
-    """Return the members of a JSON object of another program, or None if it is no JSON object."""
+    """Return the members of a JSON object that another program wrote, or None for other text."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -53,19 +53,19 @@ def _read_leniently(raw: bytes) -> object:
 
 
 def text(fields: Fields, key: str, cap: int = CAP_NAME) -> str:
-    """Return a text field, cleaned and cut to the cap, or "" if it is missing."""
+    """Return a text field, cleaned and cut to the cap, or "" if the field is missing."""
     value = fields.get(key)
     return clean(value[:cap]) if isinstance(value, str) else ""
 
 
 def typed(fields: Fields, key: str, kind: type[Kind]) -> Kind:
-    """Return a field; this type's empty value if it is missing or has another type."""
+    """Return a field, or the empty value of `kind` if the field is missing or of another type."""
     value = fields.get(key)
     return value if isinstance(value, kind) else kind()
 
 
 def id_of(fields: Fields, key: str) -> str:
-    """Return a valid id, or "" if it is missing or invalid."""
+    """Return a valid id, or "" if the field is missing or invalid."""
     value = fields.get(key)
     return valid_id(value) if isinstance(value, str) else ""
 
@@ -76,12 +76,12 @@ def part(fields: Fields, key: str) -> Fields:
 
 
 def count(fields: Fields, key: str) -> int:
-    """Return a count, or 0 if it is missing or invalid."""
+    """Return a count, or 0 if the field is missing or invalid."""
     return _below(LARGEST_COUNT, fields.get(key))
 
 
 def unix_ms(fields: Fields, key: str) -> int:
-    """Return a time in milliseconds since 1970, or 0 if it is missing or invalid."""
+    """Return a time in milliseconds since 1970, or 0 if the field is missing or invalid."""
     return _below(_LARGEST_TIME, fields.get(key))
 
 
@@ -107,7 +107,7 @@ def message_text(message: Fields, cap: int = CAP_TEXT) -> str:
 
 
 def moment(line: Fields) -> str:
-    """Return the time of a line in the store's format (UTC, milliseconds), or "" if it has none."""
+    """Return the time of a line in the store's format, or "" if the line has no time."""
     value = line.get("timestamp")
     if not isinstance(value, str):
         return ""

@@ -3,8 +3,8 @@
     {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt",
      "prompt": "...", "origin": {"kind": "human"}}, ...}
 
-Claude Code adds them to the running turn and writes no user message. Source: transcripts of 2.1.132
-to 2.1.331.
+Claude Code adds such prompts to the running turn and writes no user message. Source: transcripts of
+2.1.132 to 2.1.331.
 """
 
 from typing import Any

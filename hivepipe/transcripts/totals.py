@@ -187,8 +187,9 @@ class Totals:
     def _is_copied(self, line: Fields) -> bool:
         """Tell whether a line is a copy, because it is older than its file.
 
-        A run without a terminal writes its prompt first. A fork then copies the lines of its parent
-        without their origin. The copy ends at the first message of the fork itself.
+        A run without a terminal first writes its prompt into the file. If the run is a fork, it
+        then copies the lines of its parent without their origin. The copied lines end at the first
+        message of the fork itself.
         """
         written, kind = moment(line), text(line, "type")
         if not self.first and kind == _QUEUED:
@@ -202,7 +203,7 @@ class Totals:
     def _note_line(self, mark: str) -> None:
         """Remember a line.
 
-        If an earlier summary named its `uuid`, the summary becomes the title.
+        If an earlier summary named the `uuid` of this line, the summary becomes the title.
         """
         if not mark:
             return
@@ -240,9 +241,9 @@ class Totals:
     def _is_of_parent(self, line: Fields) -> bool:
         """Tell whether a fork of Codex CLI copied the line from its parent, with a new time.
 
-        The copy ends at the first turn of the fork itself. The ids of sessions and turns ascend
-        with time, so the turns of the parent have lower ids than the fork. Without ids of turns, no
-        line is taken for a copy.
+        The copied lines end at the first turn of the fork itself. The ids of sessions and turns
+        ascend with time, so the turns of the parent have lower ids than the fork. Without ids of
+        turns, no line is taken for a copy.
         """
         if "threadParent" in line and not self.session:
             self.is_copy = bool(text(line, "threadParent"))
@@ -391,7 +392,7 @@ def _is_refused(line: Fields) -> bool:
 
 
 def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
-    """Return the outcome of the conversation if this were its last line."""
+    """Return the outcome of the conversation, as if this were its last line."""
     if stop_reason in _BAD_ENDS:
         return "error"
     if has_calls or not has_text:

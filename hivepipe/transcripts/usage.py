@@ -36,11 +36,11 @@ class Usage:
 def merged(one: Usage, other: Usage) -> Usage:
     """Merge two records of one message; `one` is from the session that began first.
 
-    Take the record with more output, and the earlier of the two times. If a fork names a session
-    as the origin, the message belongs to that session. Between a session and a subagent, it belongs
-    to the session. The result does not depend on order or repetition. If no origin is named (forks
-    by `-p --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
-    belongs to `one`.
+    Take the record with more output, and the earlier of the two times. If a fork names a session as
+    the origin, the message belongs to that session. If one record is a session's and the other a
+    subagent's, the message belongs to the session. The result does not depend on order or
+    repetition. If no origin is named (forks by `-p --fork-session`, and lines that Claude Code 1
+    copied from a resumed session), the message belongs to `one`.
     """
     record = max(
         one,
@@ -80,7 +80,7 @@ def is_api_error(line: Fields) -> bool:
 
 
 def usage_of(line: Fields) -> Usage | None:
-    """Return the usage of a line's message, or None if it has no usage or no message id."""
+    """Return the usage of a line's message, or None if the usage or the message id is missing."""
     message = part(line, "message")
     used = part(message, "usage")
     message_id, request_id = message_key(line)

@@ -1,6 +1,6 @@
 """The application: routes for each view, its JSON, the stream of changes, and the forms.
 
-Modules that need the Redis client, the tools and the templates are imported at first use. The
+Modules that need the Redis client, the tools and the templates are imported at first use. The Redis
 client alone takes a third of the memory of an idle server.
 """
 

@@ -97,7 +97,7 @@ def cookie_name(token: str) -> str:
 def cookie_value(token: str, user: str) -> str:
     """Return the value of the cookie: an HMAC of the token that is valid only for this user.
 
-    Browsers send a cookie to every port of a host, and so to servers of other users.
+    Browsers send a cookie to every port of a host, and thus also to servers of other users.
     """
     return hmac.digest(token.encode(), f"cookie {user}".encode(), "sha256").hex()
 

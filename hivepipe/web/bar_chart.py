@@ -10,7 +10,7 @@ _FEWEST = 60  # slots, so that a single bar is not as wide as the page
 
 
 def bars(heights: Sequence[float], slots: int) -> list[Entry]:
-    """Return `x`, `y`, `width` and `height` of a bar for each height; the highest has 100 %."""
+    """Return `x`, `y`, `width` and `height` of a bar for each height; the highest bar has 100 %."""
     highest = max(heights, default=0) or 1
     place = 100 / slots
     return [
@@ -25,7 +25,7 @@ def bars(heights: Sequence[float], slots: int) -> list[Entry]:
 
 
 def latency_bars(course: Sequence[Entry]) -> list[Entry]:
-    """Return the samples, oldest first, each with a bar for the logarithm of its p99 latency."""
+    """Return the samples, oldest first, each with a bar for the logarithm of the p99 latency."""
     heights = [log(1 + each["p99_ms"]) for each in course]
     drawn = bars(heights, max(len(course), _FEWEST))
     return [each | bar for each, bar in zip(course, drawn, strict=True)]

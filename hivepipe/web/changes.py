@@ -51,7 +51,7 @@ class Changes:
         self._notifications += 1
 
     async def follow(self) -> AsyncIterator[str]:
-        """Yield a server-sent event after each change, and a comment as keep-alive."""
+        """Yield a server-sent event after each change, and comments as keep-alive."""
         changed = asyncio.Event()
         self._followers.add(changed)
         if self._watcher is None or self._watcher.done():

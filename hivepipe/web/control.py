@@ -33,7 +33,7 @@ class Outcome:
 
 
 async def sent_form(request: Request, token: str) -> Fields:
-    """Return the fields of a form. Raise FormError if it is invalid or from another page."""
+    """Return the fields of a form. Raise FormError if the form is invalid or of another page."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
@@ -50,7 +50,7 @@ async def sent_form(request: Request, token: str) -> Fields:
 
 
 def settle(known: KnownHome, fields: Fields, by: str) -> Outcome:
-    """Retry or discard the chosen failed jobs, or ask first. Raise FormError or StackError."""
+    """Retry or discard the chosen failed jobs, or ask first. May raise FormError or StackError."""
     choice = Choice.of_form(fields)
     with failed_jobs(Stack.of(known.place()).address) as store:
         jobs = choice.jobs(store.jobs())

@@ -1,4 +1,4 @@
-"""Replaces the command `web` by the server process, which does not load the command's modules.
+"""Replace the command `web` by the server process, which does not load the command's modules.
 
 The modules of the command would take a fifth of the memory of an idle server. The server runs with
 -OO, because docstrings take 2 MB.

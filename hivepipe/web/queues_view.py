@@ -22,7 +22,7 @@ MOST_ACTIONS = 20
 
 
 def queues(query: ViewQuery) -> Content:
-    """Return the queues of each stack, its failed jobs if its Redis is up, and the actions.
+    """Return the queues and actions of each stack, and its failed jobs if its Redis answers.
 
     `operation` and `reason` filter the failed jobs; `done` is the time of the action whose result
     is shown.

@@ -48,7 +48,7 @@ _LAST: StateCache[Content] = StateCache(2)
 
 
 def session(query: ViewQuery) -> Content:
-    """Return one session from time `from` to `to`, its conversation from piece `piece` on.
+    """Return one session from time `from` to `to`; the conversation begins at piece `piece`.
 
     Raise StoreError for an unknown session.
     """
@@ -70,7 +70,7 @@ def session(query: ViewQuery) -> Content:
 
 
 def window_of(query: ViewQuery) -> tuple[Window, str]:
-    """Return the window in the URL and "", or on an error the whole window and the error."""
+    """Return the window in the URL and ""; on an error, return the whole window and the error."""
     try:
         return Window(query.time("from"), query.time("to"), query.number("piece", 1, MOST_READ)), ""
     except FilterError as wrong:

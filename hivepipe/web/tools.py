@@ -12,7 +12,7 @@ from hivepipe.mcp_server.server import tool_server
 
 
 async def tools(here: Place, request: Request) -> Response:
-    """Answer an MCP message, with status 202 if it needs no answer."""
+    """Answer an MCP message; the status is 202 if the message needs no answer."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk

@@ -20,7 +20,7 @@ def first_day(last: str) -> str:
 
 
 def trend_of(costs: Iterable[GroupCost]) -> list[Entry]:
-    """Return cost and bar of each of the DAYS days that end with the newest; [] without costs.
+    """Return cost and bar of the DAYS days that end with the newest day; [] if there are no costs.
 
     A day in the future does not count as the newest day: the clock was ahead at that time.
     """

@@ -28,7 +28,7 @@ class _Slot:
 
 
 class ViewCache:
-    """An answer for each key, valid while the state is the same."""
+    """An answer for each key; the answers are valid while the state stays the same."""
 
     def __init__(self, state: Callable[[], object]) -> None:
         """`state` returns a value that differs after each change."""

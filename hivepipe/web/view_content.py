@@ -15,7 +15,7 @@ _STATUSES = {FilterError: 400, TeamRefusedError: 403, TeamAwayError: 503}
 
 
 def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
-    """Return the content of a view; `unreadable` lists the homes left out, and why.
+    """Return the content of a view; `unreadable` lists omitted homes, each with the reason.
 
     Raise HivepipeError if no home can be read, or FilterError for an invalid filter.
     """
@@ -58,7 +58,7 @@ def _failure(view: Callable[[ViewQuery], Content], query: ViewQuery, known: Know
 
 
 def _read(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
-    """Return the content of a view. Raise HivepipeError even for damaged data."""
+    """Return the content of a view. Raise HivepipeError, even if the data is damaged."""
     with damage_named():
         return view(query)
 

@@ -1,6 +1,6 @@
 """The base class of hivepipe's workers: one process per role and home.
 
-    turn      claim -> execute -> acknowledge, retry, bury    each worker defines `_execute`
+    turn      claim -> execute -> acknowledge, retry, fail    each worker defines `_execute`
     idle      block on the wake-up list, at most a second
 
 A worker holds <role>.lock as long as it runs. So jobs that are already claimed when a worker starts
@@ -178,7 +178,7 @@ class ClaimingWorker(SimpleWorker):
         self._recovered_at = -math.inf  # the first turn puts back the jobs of a dead worker
 
     def register_birth(self) -> None:
-        """Register in Redis, and let `rq info` show the queues before their first job.
+        """Register in Redis, so that `rq info` shows the queues even before their first job.
 
         A registered worker of this name is dead, because this process holds the lock of the role.
         """
@@ -294,7 +294,7 @@ class ClaimingWorker(SimpleWorker):
             self._is_busy = True
 
     def _rest(self, secs: float) -> None:
-        """Wait for the wake-up list, the next retry, or a second."""
+        """Wait until the wake-up list has an entry, the next retry is due, or a second is over."""
         if self._is_busy:
             self.set_state(WorkerStatus.IDLE)
             self._is_busy = False

@@ -1,4 +1,4 @@
-"""Enqueue the jobs of installed operations after the job of their event is committed."""
+"""Enqueue the jobs of installed operations after the job of an event is committed."""
 
 import logging
 
@@ -11,10 +11,10 @@ logger = logging.getLogger("hivepipe.writer")
 
 
 def enqueue_custom(context: JobContext, job: Envelope) -> bool:
-    """Enqueue the jobs, or spool them if Redis is full; return whether they are kept.
+    """Enqueue the jobs, or spool them if Redis is full; return whether the jobs are kept.
 
-    `job` may be acknowledged only if they are kept. Otherwise it is executed again, as after a
-    kill, and enqueues jobs with the same ids.
+    `job` may be acknowledged only if the new jobs are kept. Otherwise `job` is executed again, as
+    after a kill, and enqueues jobs with the same ids.
     """
     jobs = custom_jobs(job)
     if not jobs:

@@ -1,7 +1,7 @@
 """Group commit: many jobs in one transaction, with a savepoint each.
 
 An error of a job rolls back its savepoint, and the other jobs are committed. An error of the store
-rolls back the whole batch, and all its jobs are retried.
+rolls back the whole batch, and all jobs of the batch are retried.
 """
 
 import sqlite3

@@ -1,4 +1,4 @@
-"""The queue `llm`, which the llm worker serves, or the slow worker while no llm worker runs.
+"""The queue `llm`: the llm worker serves it or, while no llm worker runs, the slow worker.
 
     llm.lock         held by the llm worker as long as it runs
     llm-queue.lock   held by the worker that claims jobs of `llm`; the other one claims none

@@ -25,7 +25,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def begin(name: str) -> tuple[Place, Config]:
-    """Set up a process of a stack with a log of this name; return its place and settings."""
+    """Set up a process of a stack, with a log of this name; return the place and the settings."""
     os.umask(0o077)
     core_dumps.leave_none()
     place, config = load_and_use()
@@ -64,7 +64,7 @@ class SoleProcess:
 
 @contextmanager
 def starting_thread() -> Iterator[None]:
-    """Block the stop signals, for a thread that is started in the context.
+    """Block the stop signals for a thread that is started in the `with` block.
 
     Otherwise the kernel might deliver a signal to the new thread, and the main thread would
     continue to wait.

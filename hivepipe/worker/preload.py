@@ -1,10 +1,10 @@
 """Inside supervisord: import the workers once, and run each in a fork instead of a new Python.
 
-Forks share the memory of the imported modules, and start at once. supervisord loads this as an
-`rpcinterface`, its extension point. For each program it forks a child, which calls
+Forks share the memory of the imported modules, and start at once. supervisord loads this module as
+an `rpcinterface`, its extension point. For each program supervisord forks a child, which calls
 `options.execve`. This module replaces `execve` with a function that runs hivepipe's scripts
-directly in the child. If another version is installed, or on another system than Linux, the program
-is executed as usual.
+directly in the child. If another version is installed, or the system is not Linux, the program is
+executed as usual.
 """
 
 import ctypes

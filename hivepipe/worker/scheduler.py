@@ -138,7 +138,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return True
 
     def _reconcile(self) -> None:
-        """Make Redis match the table; this is the first step of a scheduler that starts to act."""
+        """Make the ticks in Redis match the table of operations; a scheduler does this first."""
         if not self._is_acting:
             logger.info("scheduler %s is active", self.name)
             self._is_acting = True
@@ -174,7 +174,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     def _follow_clock(self, due: dict[str, float]) -> None:
         """Move the due times back if the clock was set back.
 
-        A clock that was set forward makes the ticks due, which costs only one extra run.
+        If the clock was set forward, all ticks are due, which costs only one extra run.
         """
         wall, since_boot = time.time(), time.monotonic()
         stepped = (wall - self._clock[0]) - (since_boot - self._clock[1])

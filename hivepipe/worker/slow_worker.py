@@ -4,7 +4,7 @@ The stack runs workers/slow.py, and the Procfile runs the same worker with RQ's 
 
     python -I -m hivepipe.rq worker -w hivepipe.worker.slow_worker.SlowWorker slow
 
-    turn      claim -> read -> execute -> acknowledge, retry, bury, put back
+    turn      claim -> read -> execute -> acknowledge, retry, fail, put back
 
 These workers write their results in short transactions, so that the writer does not wait for slow
 work. `llm_queue` decides which of them serves `llm`.
@@ -73,7 +73,7 @@ class SlowWorker(ClaimingWorker):
         return list(self._served)
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop when the current job can be interrupted; a later kill is not blamed on the job."""
+        """Stop when the current job can be interrupted; if killed later, do not blame the job."""
         self._crash_marker.record("")
         super().request_stop(signum, frame)
 

@@ -36,7 +36,7 @@ class StatusLineFile:
         self._seen: tuple[Stamp, ...] = ()
 
     def tidy(self) -> None:
-        """Replace the file if the store has changed, or after a minute. A failure is logged."""
+        """Replace the file if the store has changed or a minute has passed. A failure is logged."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return

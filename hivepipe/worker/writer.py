@@ -4,11 +4,11 @@ The stack runs workers/writer.py, and the Procfile runs the same worker with RQ'
 
     python -I -m hivepipe.rq worker -w hivepipe.worker.writer.Writer high medium low
 
-    turn      spool -> claim -> read -> commit -> acknowledge, retry, bury
+    turn      spool -> claim -> read -> commit -> acknowledge, retry, fail
                                     '-> hand on slow jobs, enqueue the jobs of ticks
 
-A job is committed before it is acknowledged. After a kill in between, it is executed again, and the
-table `applied` prevents a second effect.
+A job is committed before it is acknowledged. After a kill between the two, the job is executed
+again, and the table `applied` prevents a second effect.
 """
 
 import contextlib
@@ -317,7 +317,7 @@ class Writer(ClaimingWorker):
         about_job()
 
     def _database(self) -> Database | None:
-        """Return the open database, or None if it cannot be opened; then no job is claimed."""
+        """Return the open database, or None if it cannot be opened (then no job is claimed)."""
         if self._db is None:
             try:
                 refuse_replaced(self._home)
@@ -351,7 +351,7 @@ _Dead = tuple[Claimed, str, bytes, str]
 
 @dataclass
 class _Batch:
-    """The jobs of one claim, grouped by how they are processed."""
+    """The jobs of one claim, grouped by the way in which they are processed."""
 
     writes: list[tuple[Claimed, Envelope]] = field(default_factory=list)
     ticks: list[tuple[Claimed, Envelope]] = field(default_factory=list)

@@ -42,7 +42,7 @@ class FailAgent(AgentCall, handler="agents.fail_agent"):
 
 
 class StartAgent(Agent, handler="agents.start_agent"):
-    """Claude Code spawned or resumed an agent, or an event came from it."""
+    """Claude Code spawned or resumed an agent, or the agent caused an event."""
 
 
 class FinishAgent(Agent, handler="agents.finish_agent"):

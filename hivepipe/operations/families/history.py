@@ -4,7 +4,7 @@ from hivepipe.jobs.args import Args, Id
 
 
 class RecordGoal(Args, handler="history.record_goal"):
-    """A compaction of the context: its trigger, and the session's task."""
+    """A compaction of the context: the trigger, and the session's task."""
 
     trigger: str = ""
     task_id: str = ""

@@ -82,7 +82,7 @@ def team_agents_by_session(
 
 
 def _session(entries: list[Entry], about: Entry, costs: _Dollars) -> TeamAgents:
-    """Return the agents of one session; `entries` has the newest first."""
+    """Return the agents of one session; `entries` are sorted newest first."""
     entry = entries[0]
     session = entry["session_id"] or ""
     return TeamAgents(

@@ -1,7 +1,7 @@
 """Tokens and their cost over persons, machines and projects of a team.
 
-The server adds up messages, and the reader applies its own prices. As on one machine, a message
-counts once per home. Usage that Claude Code reports without a message comes last.
+The server adds up messages, and the reader applies its own prices. A message counts once per home,
+as in the costs of one machine. Usage that Claude Code reports without a message comes last.
 """
 
 from collections.abc import Callable, Iterable, Iterator

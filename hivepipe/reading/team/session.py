@@ -1,4 +1,4 @@
-"""One session of a team as an in-memory store, so that it is read like one of this machine."""
+"""One session of a team as an in-memory store, so that it is read like a local session."""
 
 import sqlite3
 from collections.abc import Iterator

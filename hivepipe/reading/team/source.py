@@ -114,7 +114,7 @@ class Source:
         return archives_of_session(self._member_connection, home, session)
 
     def lines(self, archive: TeamArchive, begin: int) -> Iterator[tuple[int, bytes]]:
-        """Yield lines of an archive with their offsets, like `placed_lines`."""
+        """Yield lines of an archive with their offsets, as `placed_lines` does."""
         return placed_lines(self._member_connection, archive, begin)
 
     @contextmanager

@@ -40,7 +40,7 @@ class Cipher:
         return self._cipher.encrypt(content, [place.encode()])
 
     def decrypt(self, content: bytes, place: str) -> bytes:
-        """Decrypt. Raise TeamError if the bytes were changed or belong to another place or key."""
+        """Decrypt the bytes. Raise TeamError if they were changed, or the place or key differs."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415  an extra
 
         try:

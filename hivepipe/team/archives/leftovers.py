@@ -25,7 +25,7 @@ def delete_due(connection: Connection, bucket: Bucket) -> int:
 def delete_now(connection: Connection) -> dict[str, int]:
     """Delete the objects that are due, if this user has the store's key.
 
-    Return how many were deleted, or without the key how many wait.
+    Return how many objects were deleted. Without the key, return how many objects wait.
     """
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:

@@ -1,7 +1,7 @@
 """Read the archived lines of a session from the team's segments.
 
 The server returns nothing before the audit entry of the read is committed. So the caller's
-connection must not be in a transaction. It is the connection of a reader.
+connection, that of a reader, must not be in a transaction.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,10 @@ class TeamArchive(NamedTuple):
 
 
 def archives_of_session(connection: Connection, home: int, session: str) -> list[TeamArchive]:
-    """Return the archives of a session, its own first. Raise TeamRefusedError if not permitted."""
+    """Return the archives of a session, the session's own first.
+
+    Raise TeamRefusedError if the reader may not see the session.
+    """
     _note(connection, home, session)
     sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"
     found: dict[str, TeamArchive] = {}

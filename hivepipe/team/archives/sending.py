@@ -66,7 +66,7 @@ class Listed(NamedTuple):
         return Point(self.number + 1, self.last, self.crc)
 
     def is_newer(self, edition: int, length: int) -> bool:
-        """Tell whether the server has more lines than this machine, as after a restore here."""
+        """Tell whether the server has more lines than this machine, as after a local restore."""
         return edition < self.edition or (edition == self.edition and length < self.last)
 
 
@@ -155,7 +155,7 @@ class Pass:
     # ---- one archive
 
     def _try_to_send(self, entry: Entry, project: str, cipher: Cipher | None) -> None:
-        """Send an archive; if it is damaged or rejected, the others are still sent."""
+        """Send an archive; if it is damaged or rejected, the other archives are still sent."""
         try:
             with self._catalog.opened(entry) as kept:
                 self._send_archive(kept, entry, project, cipher)

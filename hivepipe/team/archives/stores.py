@@ -62,7 +62,8 @@ class Bucket:
     def put(self, name: str, content: bytes) -> None:
         """Write an object atomically; an existing object of this name has the same bytes.
 
-        The object is not looked up first, because keys that may not list the bucket cannot do that.
+        The object is not looked up first, because a key without the right to list the bucket cannot
+        do that.
         """
         with _translated():
             self._store.put(name, content, use_multipart=False)

@@ -147,7 +147,7 @@ class SignIn:
         return name
 
     def _failed(self, error: Exception, status: int) -> Response:
-        """Refuse a sign-in, and replace the client, which keeps wrong answers and outdated keys."""
+        """Refuse a sign-in and replace the client, because it keeps wrong answers and old keys."""
         self._client = _client_at(self._provider)
         return _refused(error, status)
 
