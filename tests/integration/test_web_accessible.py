@@ -15,12 +15,13 @@ from tests.archive_scene import SESSION
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
 from tests.real.fetch import NotFetchedError, fetched_axe
-from tests.web_scene import AT, archive_hostile_session, insert, record_hostile
+from tests.web_scene import AT, archive_hostile_session, insert, insert_usage, record_hostile
 
 SERIOUS = ("serious", "critical")
 TARGET = 24  # pixels: the least height of a link
 # The rule is of WCAG 2.2, off by default.
 CHECK = "axe.run({rules: {'target-size': {enabled: true}}, resultTypes: ['violations']})"
+ARN = f"arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/{'a' * 40}"
 CUT = "each => each.filter(it => getComputedStyle(it).overflowX != 'visible').length"
 
 
@@ -111,4 +112,18 @@ def test_a_number_stays_behind_a_name_that_is_written_from_right_to_left(
         }"""
     )
     assert number > name
+    page.close()
+
+
+def test_a_long_name_of_a_model_pushes_no_cost_out_of_the_window(
+    address: str, chromium: Any, private_home: Home
+) -> None:
+    record_hostile(private_home.database.parent)
+    with closing(Database(private_home.database)) as db:
+        insert_usage(db, session_id=SESSION, message_id="m2", model=ARN, cache_read=10**9)
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(address)
+    page.goto(f"{address.partition('/?')[0]}/costs?all=1")
+    assert ARN in page.locator(".wide").inner_text()
+    assert page.eval_on_selector(".wide", "each => each.scrollWidth - each.clientWidth") == 0
     page.close()
