@@ -69,7 +69,7 @@ def operation(
 
 
 def declaration_of(function: object) -> Declaration:
-    """Return the declaration of a function. Raise TypeError if it is not decorated."""
+    """Return the declaration of a function. Raise TypeError if the function is not decorated."""
     found = getattr(function, _MARK, None)
     if not isinstance(found, Declaration) or not callable(function):
         raise TypeError("it is not a function with @hivepipe.operation(on=[...])")

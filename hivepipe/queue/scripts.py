@@ -1,6 +1,6 @@
-"""The Lua scripts of the queue, read from `hivepipe/queue/lua/` when a module that needs one loads.
+"""The Lua scripts of the queue. A module reads its scripts from `hivepipe/queue/lua/` on import.
 
-The header of each file says what the script does, its KEYS and ARGV, and what it returns. Constants
+The header of each file describes the script, its KEYS and ARGV, and its result. Constants
 that Python uses too are put before the script as Lua locals.
 """
 

@@ -240,7 +240,7 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
 
 
 def _is_committed(project: str) -> bool:
-    """Tell whether git tracks files of the project's `.hive-mind`, which then is no 1.0.0 home."""
+    """Tell whether git tracks files of the project's `.hive-mind`, so that it is no 1.0.0 home."""
     tracked = git.tracked_files(project, IN_PROJECT.strip("/"))
     return any(not name.endswith("/.gitignore") for name in tracked)
 
