@@ -1,21 +1,27 @@
 """Checks whether Claude Code runs hooks here, and how long it keeps transcripts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from hivepipe.doctor.facts import Facts, Finding
+from hivepipe.doctor.facts import Facts, Finding, ManagedFile
 from hivepipe.files.typed_file import read_object
 from hivepipe.home import user_folder
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
-from hivepipe.settings import environment
+from hivepipe.settings import environment, means_yes
 
-_MANAGED = (
-    "/etc/claude-code/managed-settings.json",
-    "/Library/Application Support/ClaudeCode/managed-settings.json",
-)
-_BARE = ("CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE")
+# Settings against hooks
+_ALL_OFF = "disableAllHooks"
+_MANAGED_ONLY = "allowManagedHooksOnly"
+_PLUGINS_ONLY = "strictPluginOnlyCustomization"
+# Variable that disables hooks -> option of `claude` with the same effect
+_BARE = {
+    "CLAUDE_CODE_SIMPLE": "--bare",
+    "CLAUDE_CODE_SAFE_MODE": "--safe-mode",
+    "CLAUDE_CODE_RESTRICTED": "--restricted",
+}
+# From here on, no hook runs if an administrator's settings are invalid. 2.1.197 ignores them.
+_STRICT_SINCE = (2, 1, 260)
 _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
 
@@ -32,42 +38,62 @@ def managed(facts: Facts) -> Iterator[Finding]:
 
     Such settings override all others.
     """
-    files = {path: read_object(path) for path in managed_files()}
-    for path, settings in files.items():
-        for name in _against_hooks(settings, facts, _has_plugin(files.values())):
-            text = f"your hooks will not run, because {path} says {name}"
+    for file in facts.managed_files:
+        if file.trouble and _is_strict(facts):
+            text = f"your hooks will not run, because {file.path} {file.trouble}"
             yield Finding(f"{text}: ask the administrator of this machine")
+    for name in (_ALL_OFF, _MANAGED_ONLY, _PLUGINS_ONLY):
+        for file in _in_force(name, facts):
+            if _is_against_hooks(name, file.settings[name], facts):
+                hint = " (the plugin's hooks would run)" if name == _PLUGINS_ONLY else ""
+                text = f"your hooks will not run, because {file.path} says {name}{hint}"
+                yield Finding(f"{text}: ask the administrator of this machine")
 
 
-def _against_hooks(
-    settings: dict[str, Any], facts: Facts, is_plugin_managed: bool
-) -> Iterator[str]:
-    """Yield the settings that disable hivepipe's hooks. Some do not apply to a plugin's hooks."""
-    if settings.get("disableAllHooks") is True:
-        yield "disableAllHooks"
-    if settings.get("allowManagedHooksOnly") is True and not is_plugin_managed:
-        yield "allowManagedHooksOnly"
-    only_plugins = settings.get("strictPluginOnlyCustomization")
-    names_hooks = isinstance(only_plugins, list) and "hooks" in only_plugins
-    has_plugin = is_plugin_managed or (facts.plugin and facts.plugin.is_usable)
-    if (only_plugins is True or names_hooks) and not has_plugin:
-        yield "strictPluginOnlyCustomization (the plugin's hooks would run)"
+def _in_force(name: str, facts: Facts) -> list[ManagedFile]:
+    """Return the administrator's files whose value of a setting counts.
+
+    The value of a file replaces that of an earlier file, but lists are joined.
+    """
+    found: list[ManagedFile] = []
+    for file in facts.managed_files:
+        if name in file.settings:
+            values = [each.settings[name] for each in (file, *found)]
+            found = [*(found if all(isinstance(it, list) for it in values) else ()), file]
+    return found
 
 
-def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
+def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
+    """Tell whether a setting disables hivepipe's hooks. Some do not apply to a plugin's hooks."""
+    if name == _ALL_OFF:
+        return value is True
+    if name == _MANAGED_ONLY:
+        is_set = value is True or (value is not False and _is_strict(facts))
+        return is_set and not _has_managed_plugin(facts)
+    names_hooks = isinstance(value, list) and "hooks" in value
+    has_plugin = _has_managed_plugin(facts) or (facts.plugin and facts.plugin.is_usable)
+    return (value is True or names_hooks) and not has_plugin
+
+
+def _is_strict(facts: Facts) -> bool:
+    """Tell whether this version, or an unknown one, runs no hook if such settings are invalid."""
+    return facts.claude is None or facts.claude >= _STRICT_SINCE
+
+
+def _has_managed_plugin(facts: Facts) -> bool:
     """Tell whether an administrator enables the plugin, so that its hooks count as managed."""
-    enabled = [settings.get("enabledPlugins") for settings in files]
+    enabled = [file.settings.get("enabledPlugins") for file in facts.managed_files]
     names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
     return any(name.startswith("hivepipe@") for name in names)
 
 
 def switched_off(facts: Facts) -> Iterator[Finding]:
     """Find user or project settings that disable all hooks and that no other file overrides."""
-    if any("disableAllHooks" in read_object(path) for path in managed_files()):
+    if _in_force(_ALL_OFF, facts):
         return  # the check `managed` reports a true value; a false one takes precedence
     for file in facts.settings_files:
-        if "disableAllHooks" in file.settings and file.scope is not Scope.CODEX:
-            if file.settings["disableAllHooks"] is True:
+        if _ALL_OFF in file.settings and file.scope is not Scope.CODEX:
+            if file.settings[_ALL_OFF] is True:
                 text = f"your hooks will not run, because {file.path} says disableAllHooks"
                 yield Finding(f"{text}: remove that setting")
             return
@@ -97,14 +123,18 @@ def elsewhere(_facts: Facts) -> Iterator[Finding]:
             yield Finding(text, is_note=True)
 
 
-def disabled(_facts: Facts) -> Iterator[Finding]:
+def disabled(facts: Facts) -> Iterator[Finding]:
     """Find environment variables that disable hooks or the archive."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
-        if environment(name):
+        files = [file for file in facts.by_precedence if name in file.variables]
+        word = files[0].variables[name] if files else environment(name) or ""
+        if means_yes(word) and files:
+            yield Finding(f"{files[0].path} sets {name}: hooks do nothing; remove it there")
+        elif means_yes(word):
             yield Finding(f"{name} is set: hooks do nothing", f"unset {name}")
-    for name in _BARE:
-        if environment(name):
-            text = f"your hooks will not run, because {name} is set, as by `claude --bare`"
+    for name, option in _BARE.items():
+        if means_yes((environment(name) or "").strip()):
+            text = f"your hooks will not run, because {name} is set, as by `claude {option}`"
             yield Finding(text, f"unset {name}")
     folder = environment("CLAUDE_CONFIG_DIR")
     if folder and not folder.startswith("/"):
@@ -120,9 +150,3 @@ def transcripts(facts: Facts) -> Iterator[Finding]:
         path = f"{claude_code.config_folder()}/settings.json"
         text = f"Claude Code deletes transcripts after {kept_days} days; to keep them, put"
         yield Finding(f'{text} `"cleanupPeriodDays": 3650` into {path}', is_note=True)
-
-
-def managed_files() -> list[str]:
-    """Return the possible paths of an administrator's settings files."""
-    extra = (sorted(Path(path).parent.glob("managed-settings.d/*.json")) for path in _MANAGED)
-    return [*_MANAGED, *(str(path) for paths in extra for path in paths)]

@@ -2,8 +2,9 @@
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import stack_processes
 
+_MANAGED = (
+    "/etc/claude-code/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -40,14 +46,27 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class SettingsFile:
-    """A settings file of Claude Code; `settings` is empty if the file is invalid."""
+class ManagedFile:
+    """A settings file of an administrator; `settings` is empty if the file is invalid."""
 
-    scope: Scope
     path: str
     settings: dict[str, Any]
-    entries: list[tuple[str, Entry]]
     trouble: str = ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return the variables that the file sets for hooks."""
+        given = self.settings.get("env")
+        pairs = given.items() if isinstance(given, dict) else ()
+        return {name: value for name, value in pairs if isinstance(value, str)}
+
+
+@dataclass(frozen=True)
+class SettingsFile(ManagedFile):
+    """A settings file of a user or a project, with hivepipe's entries in it."""
+
+    scope: Scope = Scope.USER
+    entries: list[tuple[str, Entry]] = field(default_factory=list)
 
 
 class Facts:
@@ -74,6 +93,18 @@ class Facts:
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
         }
         return [_settings_file(scope, path) for path, scope in paths.items() if Path(path).exists()]
+
+    @property
+    def managed_files(self) -> list[ManagedFile]:
+        """Return the possible settings files of an administrator, the strongest last."""
+        dropped = (sorted(Path(path).parent.glob("managed-settings.d/*.json")) for path in _MANAGED)
+        paths = [*map(Path, _MANAGED), *chain.from_iterable(dropped)]
+        return [_managed_file(path) for path in paths]
+
+    @property
+    def by_precedence(self) -> list[ManagedFile]:
+        """Return all settings files, the strongest first."""
+        return [*reversed(self.managed_files), *self.settings_files]
 
     @cached_property
     def plugin(self) -> Plugin | None:
@@ -158,5 +189,18 @@ def _settings_file(scope: Scope, path: str) -> SettingsFile:
         entries = settings_text.entries(text)
         settings = json_text.parse(text)
     except (OSError, UnicodeDecodeError, SettingsError) as error:
-        return SettingsFile(scope, path, {}, [], str(error))
-    return SettingsFile(scope, path, settings, entries)
+        return SettingsFile(path, {}, str(error), scope)
+    return SettingsFile(path, settings, "", scope, entries)
+
+
+def _managed_file(path: Path) -> ManagedFile:
+    """Read a file of an administrator; Claude Code ignores its invalid values one by one."""
+    try:
+        settings = json_text.parse(read_text(path))
+    except OSError:  # missing, or not readable for this user
+        return ManagedFile(str(path), {})
+    except (UnicodeDecodeError, SettingsError) as error:
+        return ManagedFile(str(path), {}, str(error))
+    if not isinstance(settings, dict):
+        return ManagedFile(str(path), {}, "is not a JSON object")
+    return ManagedFile(str(path), settings)

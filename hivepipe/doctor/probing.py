@@ -24,7 +24,7 @@ from hivepipe import direct
 from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import read_store
 from hivepipe.db.location import database_path
-from hivepipe.doctor.facts import Facts
+from hivepipe.doctor.facts import Facts, SettingsFile
 from hivepipe.doctor.probe_events import probe_event
 from hivepipe.errors import HivepipeError
 from hivepipe.events.claude_code import PROBE
@@ -157,15 +157,10 @@ def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
     repository could run a program of its own.
     """
     found = everything()
-    for file in reversed(facts.settings_files):  # the file with the highest precedence comes last
-        variables = file.settings.get("env")
-        if isinstance(variables, dict):
-            prefix = "" if file.scope is Scope.USER else "HIVEPIPE_"
-            found |= {
-                name: value
-                for name, value in variables.items()
-                if isinstance(value, str) and name.startswith(prefix)
-            }
+    for file in reversed(facts.by_precedence):
+        is_of_project = isinstance(file, SettingsFile) and file.scope is not Scope.USER
+        prefix = "HIVEPIPE_" if is_of_project else ""
+        found |= {n: value for n, value in file.variables.items() if n.startswith(prefix)}
     found |= {
         "CLAUDE_PROJECT_DIR": real_path("."),
         "CLAUDECODE": "1",

@@ -505,10 +505,12 @@ def test_environment_variables_that_disable_hooks_are_named(healthy: User) -> No
         {"ci": "CI", "environment": "HIVEPIPE_DISABLED"},
         {"ci": "CLAUDE_CODE_REMOTE", "environment": "CLAUDE_CODE_SIMPLE"},
         {"environment": "CLAUDE_CODE_SAFE_MODE"},
+        {"environment": "CLAUDE_CODE_RESTRICTED"},
     ):
         found = findings_of(healthy, **dict.fromkeys(variables.values(), "1"))
         for check, variable in variables.items():
             assert variable in found[check]["text"]
+        assert "environment" not in findings_of(healthy, **{variables["environment"]: "0"})
     found = findings_of(healthy, CLAUDE_CONFIG_DIR="conf")
     assert "CLAUDE_CONFIG_DIR=conf is relative" in found["environment"]["text"]
 

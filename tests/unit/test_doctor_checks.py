@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from hivepipe.db import location
-from hivepipe.doctor import claude, disk
+from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
@@ -40,7 +40,7 @@ def findings_of(name: str, facts: Facts) -> list[Finding]:
 def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of managed settings."""
     path = tmp_path / "managed-settings.json"
-    monkeypatch.setattr(claude, "_MANAGED", (str(path),))
+    monkeypatch.setattr("hivepipe.doctor.facts._MANAGED", (str(path),))
     return path
 
 
@@ -64,6 +64,63 @@ def test_managed_settings_that_disable_hooks_are_reported(
         assert f"your hooks will not run, because {path} says {setting}" in finding.text
         path.write_text(json.dumps({setting: False}))
         assert findings_of("managed-settings", facts) == [], setting
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last", "counts"),
+    [
+        ("disableAllHooks", True, False, ""),
+        ("disableAllHooks", "yes", "yes", ""),  # Claude Code ignores the value
+        ("allowManagedHooksOnly", True, False, ""),
+        ("allowManagedHooksOnly", False, True, "10-hooks.json"),
+        ("allowManagedHooksOnly", False, "no", "10-hooks.json"),  # an invalid value means true
+        ("strictPluginOnlyCustomization", ["hooks"], ["skills"], "managed-settings.json"),
+        ("strictPluginOnlyCustomization", ["hooks"], False, ""),
+    ],
+)
+def test_the_last_file_of_an_administrator_counts_and_lists_are_joined(
+    facts: Facts, managed: Path, name: str, first: object, last: object, counts: str
+) -> None:
+    """The rows were tried with Claude Code 2.1.332, the invalid values also with 2.1.197."""
+    facts.claude = (2, 1, 332)
+    managed.write_text(json.dumps({name: first}))
+    dropped = managed.parent / "managed-settings.d" / "10-hooks.json"
+    dropped.parent.mkdir()
+    dropped.write_text(json.dumps({name: last}))
+    found = findings_of("managed-settings", facts)
+    assert len(found) == bool(counts)
+    assert all(f"{counts} says {name}" in finding.text for finding in found)
+    facts.claude = (2, 1, 197)
+    is_ignored = not isinstance(last, bool | list)
+    assert findings_of("managed-settings", facts) == ([] if is_ignored else found)
+
+
+@pytest.mark.parametrize(("text", "is_bad"), [('{"a": fal', True), ("[]", True), ("", False)])
+def test_an_administrators_file_that_is_no_object_is_reported(
+    facts: Facts, managed: Path, text: str, is_bad: bool
+) -> None:
+    managed.write_text(text)
+    facts.claude = (2, 1, 332)
+    found = findings_of("managed-settings", facts)
+    assert [f"will not run, because {managed} is not" in each.text for each in found] == [
+        True
+    ] * is_bad
+    facts.claude = (2, 1, 197)
+    assert findings_of("managed-settings", facts) == []
+
+
+@pytest.mark.parametrize("name", ["HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"])
+def test_settings_that_disable_the_hooks_by_a_variable_are_reported(
+    facts: Facts, managed: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    settings = Path(facts.place.project, ".claude", "settings.json")
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"env": {name: "1"}}))
+    (finding,) = findings_of("environment", facts)
+    assert finding.text == f"{settings} sets {name}: hooks do nothing; remove it there"
+    managed.write_text(json.dumps({"env": {name: "0"}}))
+    monkeypatch.setenv(name, "1")
+    assert findings_of("environment", facts) == []
 
 
 @pytest.mark.parametrize("value", [True, ["skills", "hooks"]])
