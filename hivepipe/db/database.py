@@ -170,7 +170,12 @@ class Database:
         """
         # `execute` would run only the first of many steps.
         self._connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.truncate_log()
+
+    def truncate_log(self) -> bool:
+        """Move the write-ahead log into the file and empty it; return False if it is in use."""
+        row = self.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
+        return row is not None and not row[0]
 
     def close(self) -> None:
         self._connection.close()

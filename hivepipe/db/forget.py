@@ -4,6 +4,7 @@ A table that a migration adds with a column `session_id` must be added to TABLES
 """
 
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from hivepipe.db.listings import listings, prefix_bounds, quoted
 from hivepipe.jobs.forget_query import ForgetQuery
 
 FORGOTTEN = "***FORGOTTEN***"
+CHECKPOINT_SECS = 30
 
 # table -> the column that names the session, and SQL of a row's last time; referencing tables come
 # before referenced ones
@@ -196,11 +198,14 @@ def clean_pages(db: Database) -> None:
     """Rewrite the file so that no page has deleted data. Raise sqlite3.Error if it is in use."""
     db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # databases may be older than this setting
     db.execute("VACUUM", {})
-    row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
-    if row is None or row[0]:
-        raise sqlite3.OperationalError(
-            "a reader keeps the write-ahead log: end it, then forget again"
-        )
+    deadline = time.monotonic() + CHECKPOINT_SECS
+    while not db.truncate_log():
+        if time.monotonic() > deadline:
+            raise sqlite3.OperationalError(
+                "another process keeps the write-ahead log: end it, then forget again"
+            )
+        # SQLite does not wait while the writer copies a log of gigabytes into the file.
+        time.sleep(0.1)
 
 
 def backups(path: Path) -> list[Path]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.db import migrations
+from hivepipe.db import forget, migrations
 from hivepipe.db.database import Database, opened
+from hivepipe.db.forget import clean_pages
 from hivepipe.errors import StoreError
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, Writer, fire_all, until
@@ -115,6 +116,40 @@ def test_the_space_of_deleted_rows_is_freed(tmp_path: Path) -> None:
         db.execute("DELETE FROM counters", {})
     db.shrink()
     assert db.path.stat().st_size < large / 3
+    db.close()
+
+
+# The lock of SQLite's -shm file that a process holds while it copies the log into the database.
+CHECKPOINT = """
+import fcntl, sys, time
+with open(sys.argv[1], "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX, 1, 121)
+    print(flush=True)
+    time.sleep(1)
+"""
+
+
+def test_pages_are_cleaned_after_the_checkpoint_of_another_process(tmp_path: Path) -> None:
+    db = database_with_counters(tmp_path / "hive.db", 10)
+    command = [sys.executable, "-I", "-c", CHECKPOINT, f"{db.path}-shm"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline()
+        clean_pages(db)
+    assert db.log_bytes() == 0
+    db.close()
+
+
+def test_pages_are_not_cleaned_while_a_reader_keeps_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "CHECKPOINT_SECS", 0)
+    db = Database(tmp_path / "hive.db", 0.1)
+    with closing(sqlite3.connect(db.path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM counters").fetchall()
+        with pytest.raises(sqlite3.OperationalError, match="end it"):
+            clean_pages(db)
     db.close()
 
 
