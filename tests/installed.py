@@ -210,8 +210,9 @@ class User:
     @property
     def is_forked(self) -> bool:
         """Return whether `hivepipe` is the unchanged launcher."""
-        path, launcher = self.env["PATH"], self.installation.bin / "hivepipe"
-        return path == self.installation.path and launcher.read_bytes() == LAUNCHER
+        launcher = self.installation.bin / "hivepipe"
+        found = shutil.which("hivepipe", path=self.env["PATH"])
+        return found == str(launcher) and launcher.read_bytes() == LAUNCHER
 
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
         """Run `hivepipe` as this user and return its output; probe only with `--probe`."""

@@ -48,31 +48,21 @@ def project(user: User) -> str:
     return str(user.project)
 
 
-@pytest.mark.parametrize(
-    ("command", "columns"),
-    [
-        ("doctor", 80),
-        ("what", 80),
-        ("status", 60),
-        ("down", 80),
-        ("init", 80),
-        ("uninstall", 60),
-        ("uninstall --user", 60),
-        ("migrate", 60),
-        ("restart", 60),
-        ("up -d", 60),
-    ],
+# Each leaves the situation of the next.
+IN_ORDER = (
+    *(("doctor", 80), ("what", 80), ("init", 80), ("migrate", 60), ("uninstall --user", 60)),
+    *(("up -d", 60), ("restart", 60), ("down", 80), ("status", 60), ("uninstall", 60)),
 )
-def test_only_a_path_is_longer_than_a_line(
-    user: User, project: str, command: str, columns: int
-) -> None:
-    if command == "status":
-        user.hivepipe("down")
-    lines = on_terminal(user, command, columns)
+
+
+def test_only_a_path_is_longer_than_a_line(user: User, project: str) -> None:
     # A path may follow a label. The folder of the data is longer than a line.
     path = rf"{re.escape(project)}|{re.escape(project.replace(str(user.home), '~'))}"
-    unbroken = [re.sub(rf"{path}|\S*/projects/\S*", "PATH", line) for line in lines]
-    assert [line for line in unbroken if len(line) > columns and " " in line.strip()] == []
+    for command, columns in IN_ORDER:
+        lines = on_terminal(user, command, columns)
+        unbroken = [re.sub(rf"{path}|\S*/projects/\S*", "PATH", line) for line in lines]
+        long = [line for line in unbroken if len(line) > columns and " " in line.strip()]
+        assert (lines != [], long) == (True, []), command
 
 
 def test_a_terminal_shows_the_words_of_a_pipe(user: User, project: str) -> None:
