@@ -4,7 +4,6 @@ Importing genai-prices would take 25 MB, so `make prices` writes its prices to a
 """
 
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from hivepipe.costs.prices import PriceTable, read_prices
@@ -22,7 +21,7 @@ def built_in() -> PriceTable:
 
 
 def _packaged(name: str) -> PriceTable:
-    return read_prices(files("hivepipe.costs").joinpath(name).read_text("utf-8"))
+    return read_prices(Path(__file__).with_name(name).read_text("utf-8"))
 
 
 def prices_in_force(home: str) -> PriceTable:

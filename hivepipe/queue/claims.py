@@ -135,7 +135,7 @@ class Claims:
         """
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
-            arguments += (job.id, job.queue, _packed(reason), data, description)
+            arguments += (job.id, job.queue, _packed(redact_text(reason)), data, description)
         if jobs:
             self._run["bury"](args=arguments)
 
@@ -168,8 +168,8 @@ def _now() -> str:
 
 
 def _packed(reason: str) -> bytes:
-    """Redact the reason of a failure, which is stored with the job, and pack it as RQ does."""
-    return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
+    """Pack the reason of a failure, which is stored with the job, as RQ does."""
+    return base64.b64encode(zlib.compress(reason.encode("utf-8", "replace")))
 
 
 _ACCOUNTS = COUNT + script("accounts")

@@ -15,6 +15,7 @@ import runpy
 import signal
 import sys
 import traceback
+from _signal import getsignal
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, NoReturn
@@ -94,8 +95,8 @@ def run_script(words: list[str], environ: dict[str, str]) -> NoReturn:
 
 def _reset_signals() -> None:
     """Reset the parent's signal handlers, as `execve` does."""
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
+    for number in range(1, signal.NSIG):
+        if callable(getsignal(number)):  # `signal.getsignal` would make an enum of each
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,14 +1,12 @@
 """The command `mcp` while pip replaces the package."""
 
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli import mcp as command
 from hivepipe.cli.main import main
-from hivepipe.stack.installed import installed as installed_version
 
 
 @pytest.mark.parametrize("installed", ["", "9.9.9"])
@@ -28,11 +26,3 @@ def test_a_server_answers_itself_in_the_middle_of_an_upgrade(
     else:
         assert passed_on == []
         assert json.loads(done.stdout)["result"] == {}
-
-
-def test_a_folder_of_metadata_that_is_still_empty_has_no_version(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "hivepipe-9.9.9.dist-info").mkdir()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert installed_version() == ""
