@@ -201,6 +201,12 @@ def file_system(facts: Facts) -> Iterator[Finding]:
     if is_on_shared_file_system(facts.place.home):
         where = database_path(facts.place.home)
         text = f"{facts.home} is on a network file system: the database is {where}"
+        if is_on_shared_file_system(str(where)):
+            text = (
+                f"{facts.home} and its database {where} are on a network file system: use hivepipe "
+                "on one machine only, or set XDG_STATE_HOME to a folder on a local disk and run "
+                "`hivepipe init` again"
+            )
         yield Finding(text, is_note=True)
 
 

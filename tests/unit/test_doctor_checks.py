@@ -159,10 +159,13 @@ def test_a_shared_file_system_is_a_note_with_the_path_of_the_database(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert findings_of("file-system", facts) == []
-    monkeypatch.setattr(location, "_mounts", lambda: "1 0 0:1 / / rw - virtiofs share rw\n")
-    (finding,) = findings_of("file-system", facts)
-    assert finding.is_note
-    assert "/databases/" in finding.text
+    for mounted, is_database_shared in ((facts.place.project, False), ("/", True)):
+        mounts = f"1 0 0:1 / {mounted} rw - virtiofs share rw\n"
+        monkeypatch.setattr(location, "_mounts", lambda mounts=mounts: mounts)
+        (finding,) = findings_of("file-system", facts)
+        assert finding.is_note
+        assert "/databases/" in finding.text
+        assert ("set XDG_STATE_HOME" in finding.text) == is_database_shared
 
 
 def test_a_short_cleanup_period_of_transcripts_is_a_note(
