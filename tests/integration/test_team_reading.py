@@ -201,6 +201,14 @@ def test_nothing_is_read_without_a_committed_audit_entry(members: Members) -> No
     assert members.audit() == [["bob", "ann", "ann-1", "x"]]
 
 
+def test_no_read_is_noted_for_a_person_who_may_not_see_the_session(members: Members) -> None:
+    (home,) = members.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'bob-1'")
+    ann = members.logins["ann/desk"].reads
+    with pytest.raises(TeamRefusedError, match="you may not"), connected(ann) as connection:
+        connection.execute("SELECT hivepipe.note_read(%s, 'bob-1', 'x')", (int(home[0]),))
+    assert members.audit() == []
+
+
 def test_a_session_id_on_two_machines_is_ambiguous(own_members: Members) -> None:
     write_session(own_members.homes["ann/laptop"], "ann-1")
     own_members.homes["ann/laptop"].ship()
