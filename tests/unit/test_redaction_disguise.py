@@ -211,6 +211,16 @@ def test_colours_alone_change_nothing(text: str) -> None:
         assert hold(text) == text
 
 
+def test_a_key_with_slashes_as_php_escapes_them_is_found() -> None:
+    key = expand("<A24>/<A15>", random.Random(1))
+    said = json.dumps({"client_secret": key}).replace("/", "\\/")
+    assert redact_text(said) == '{"client_secret": "***REDACTED***"}'
+    line = redact_line(json.dumps({"text": said}).encode())[0]
+    assert json.loads(line) == {"text": '{"client_secret": "***REDACTED***"}'}
+    link = "https:\\/\\/shop.example\\/images\\/product2"
+    assert redact_text(link) == link
+
+
 def test_a_block_of_nul_bytes_takes_no_memory_of_its_own() -> None:
     """A power cut may leave one in a transcript."""
     text = bytes(1 << 17) + b" password = 'hunter2x'"
