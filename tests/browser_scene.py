@@ -1,6 +1,5 @@
 """The page in a headless Chromium. This process serves it, unless a test starts a server."""
 
-import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,28 +27,13 @@ expect.set_options(timeout=SLOW_MS)
 
 @contextmanager
 def running_chromium() -> Iterator[Any]:
-    """Run a headless Chromium, whose calls are made `in_its_loop`."""
+    """Run a headless Chromium. Playwright's loop would disturb those of other modules' tests."""
     if not CHROMIUM:
         pytest.skip("Debian's chromium is not installed")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        asyncio._set_running_loop(None)
         yield browser
-        asyncio._set_running_loop(browser._loop)
         browser.close()
-
-
-@contextmanager
-def in_its_loop(browser: Any) -> Iterator[None]:
-    """Make Playwright's loop the running one, which otherwise would disturb those of other tests.
-
-    Between two calls Playwright leaves its loop as the running one of the thread.
-    """
-    asyncio._set_running_loop(browser._loop)
-    try:
-        yield
-    finally:
-        asyncio._set_running_loop(None)
 
 
 class Browser:

@@ -143,20 +143,12 @@ def address(private_home: Home, redis_server: RedisServer) -> Iterator[str]:
         yield served
 
 
-@pytest.fixture(scope="session")
-def shared_chromium() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
     from tests.browser_scene import running_chromium  # noqa: PLC0415  few tests need it
 
     with running_chromium() as running:
         yield running
-
-
-@pytest.fixture
-def chromium(shared_chromium: Any) -> Iterator[Any]:
-    from tests.browser_scene import in_its_loop  # noqa: PLC0415  few tests need it
-
-    with in_its_loop(shared_chromium):
-        yield shared_chromium
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -89,14 +88,16 @@ def test_the_views_use_the_prices_and_rules_of_the_home_where_the_page_was_start
         assert client.get(f"/session/{each['home']}/{each['id']}?team=1").status_code == 200
 
 
-def test_the_tables_of_costs_stand_apart(members: Members, chromium: Any) -> None:
+def test_the_tables_of_costs_stand_apart(members: Members) -> None:
+    from tests.browser_scene import running_chromium  # noqa: PLC0415  skips without playwright
+
     members.use("bob/desk")
     text = client_of(".").get("/costs?team=1&all=1").text
-    page = chromium.new_page()
-    page.set_content(text)
-    page.add_style_tag(content=(STATIC / "page.css").read_text())
-    boxes = [table.bounding_box() for table in page.locator(".wide").all()]
-    page.close()
+    with running_chromium() as browser:
+        page = browser.new_page()
+        page.set_content(text)
+        page.add_style_tag(content=(STATIC / "page.css").read_text())
+        boxes = [table.bounding_box() for table in page.locator(".wide").all()]
     assert len(boxes) > 3
     assert all(under["y"] > over["y"] + over["height"] + 10 for over, under in pairwise(boxes))
 
