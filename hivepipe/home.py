@@ -365,20 +365,20 @@ def make_folders(path: str) -> None:
 
 def read_small(path: str, limit: int = 4096) -> str:
     """Return up to `limit` bytes of a file as text, or "" if it cannot be read."""
+    descriptor = -1
     try:
+        if not posix.access(path, posix.F_OK):  # faster than an error of `open`
+            return ""
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    except (OSError, ValueError):
-        return ""
-    try:
         # Python allocates the requested size; files in /proc report a size of 0.
         size = posix.fstat(descriptor).st_size or limit
-        return posix.read(descriptor, min(limit, max(size, 4096))).decode(
-            "utf-8", "surrogateescape"
-        )
-    except OSError:
+        data = posix.read(descriptor, min(limit, max(size, 4096)))
+        return data.decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
         return ""
     finally:
-        posix.close(descriptor)
+        if descriptor >= 0:
+            posix.close(descriptor)
 
 
 def lua_text(path: str) -> str:

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hivepipe.events.other_events import BatchCall
 
+_OF_UUIDS = "0123456789abcdef-"
 ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 # Prefixes of tokens: an id that contains one is replaced by its hash.
 _TOKEN_STARTS = (
@@ -522,6 +523,8 @@ def is_machine_made(prompt: str) -> bool:
 
 def valid_id(text: str) -> str:
     """Return the id, or "" if it is invalid, or the hash of an id that looks like a token."""
+    if not text.strip(_OF_UUIDS) and len(text) <= CAP_ID:
+        return text  # most ids; no token has only these characters
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
         return ""
     for start in _TOKEN_STARTS:

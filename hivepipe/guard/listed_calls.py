@@ -58,7 +58,7 @@ class ListedCalls:
     def up_to(self, watch: Watch) -> str:
         """Return the listed calls and, last, the event's new call, or "" if the list is unknown."""
         known = self._of(watch)
-        if known is None or any(call.startswith(watch.id) for call in known):
+        if known is None or f" {watch.id}" in " ".join(["", *known]):
             return ""
         return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
 
