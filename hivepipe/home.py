@@ -197,7 +197,7 @@ def _linked_worktree(root: str) -> tuple[str, str]:
 
 
 def _joined(folder: str, path: str) -> str:
-    """Resolve a path in git's form: absolute, or relative to the folder of its file."""
+    """Resolve a path read from a file of git: absolute, or relative to that file's folder."""
     return real_path(path if path.startswith("/") else f"{folder}/{path}")
 
 

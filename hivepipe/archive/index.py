@@ -129,7 +129,7 @@ class Index:
         self._stamps = self._stamps_of(folder)
 
     def _stamps_of(self, folder: Folder) -> tuple[object, ...]:
-        """Return a value that changes with the file, the journal or the manifest."""
+        """Return a value that changes when the index file, its journal or the manifest changes."""
         return folder.stamp(FILE), folder.stamp(JOURNAL), self._manifest.stamp()
 
 

@@ -51,7 +51,7 @@ class Offsets:
             return None
 
     def text(self) -> bytes:
-        """Return the lines that `all_in` reads, which can be overwritten in place."""
+        """Return the lines that `all_in` reads. They can overwrite older lines in place."""
         numbers = (self.length, self.checksum, self.source_bytes, self.source_checksum)
         more = (self.source_tail, self.removed_lines, self.stamp)
         line = b"%012x %08x %012x %08x %08x %08x %016x\n" % (*numbers, *more)

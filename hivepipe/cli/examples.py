@@ -128,7 +128,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def with_examples(command: click.Command, path: str) -> click.Command:
-    """Append values and examples to the help of a command and of its subcommands."""
+    """Append allowed values and examples to the help of a command and of its subcommands."""
     blocks = [*_values(command), *_examples(examples_of(command, path))]
     command.epilog = "\n\n".join(blocks) or None
     if isinstance(command, click.Group):

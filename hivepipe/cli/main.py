@@ -120,7 +120,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _reason(error: OSError) -> str:
-    """Return the error with its file name, or for a full disk with hivepipe's folder."""
+    """Return the error text with its file name, or name the folder of hivepipe on a full disk."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     from hivepipe.files.disk_room import FULL, free_bytes  # noqa: PLC0415  of a fault only

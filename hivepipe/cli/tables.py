@@ -112,7 +112,7 @@ def show_entries(
     without: str = "none",
     beside: Mapping[str, object] | None = None,
 ) -> bool:
-    """Print entries as a table, or with --json as the list `name` together with `beside`.
+    """Print entries as a table, or with --json as one object: `beside`, and the list under `name`.
 
     `columns` maps each column title to a value of the entries. Returns True if JSON was printed.
     """

@@ -275,7 +275,7 @@ def guard_streams() -> None:
 def lines_of_others() -> Iterator[None]:
     """Route the click output of another program's commands through `say`, without colours.
 
-    Each call prints one line, because a newline in its text is data, as with `say`.
+    Each call of click prints one line. As with `say`, a newline in the text is escaped.
     """
 
     def line(message: object = "", file: object = None, err: bool = False, **_: object) -> None:

@@ -103,7 +103,7 @@ def _show(place: Place, file: Asking) -> None:
 
 
 def _in_words(place: Place, file: Asking) -> list[str]:
-    """Return lines that explain the effect of a file."""
+    """Return lines that tell the user what changes if the file is trusted."""
     if file.name != request.NAME:
         when = "when a session starts" if asking.is_read_from_copy(file.name) else "where it fits"
         return [f"Claude would be given this {when}, as a quotation, not as your instruction"]

@@ -179,7 +179,7 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def files(home: str) -> tuple[str, str]:
-    """Return the paths of the user's file and the home's file, which takes precedence."""
+    """Return the paths of the user's file and the home's file; the home's file takes precedence."""
     return f"{user_config_folder()}/{NAME}", f"{home}/{NAME}"
 
 

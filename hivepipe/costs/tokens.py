@@ -19,7 +19,7 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> "Tokens":
-        """Return the token counts in the columns of a row, which may be sums over messages."""
+        """Return the token counts in a row's columns; each count may be a sum over messages."""
         return cls(*(row[name] for name in cls._fields))
 
     @property

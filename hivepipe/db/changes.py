@@ -156,7 +156,7 @@ def home_of(store: Listings) -> Home:
 
 
 def start_pass(db: Database, terms: str) -> None:
-    """Request that all rows are sent again under these terms."""
+    """Request that all rows are sent again, under these policies and columns (`Home.terms`)."""
     with db.transaction():
         db.execute("UPDATE team_home SET terms = CAST(:terms AS TEXT)", {"terms": terms.encode()})
         _request_pass(db)

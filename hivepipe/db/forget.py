@@ -1,4 +1,4 @@
-"""Forget a session: the tables that refer to it, and the removal of its texts from the file.
+"""Forget a session: delete its rows, and remove its texts from the database file.
 
 A table that a migration adds with a column `session_id` must be added to TABLES or NAMING.
 """

@@ -118,7 +118,8 @@ def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
 def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str) -> None:
     """Import one row of TABLES.
 
-    Raise MissingParentError, or BadEnvelopeError if the row is invalid.
+    Raise BadEnvelopeError if the row is invalid, and MissingParentError if it refers to a row that
+    the store does not have.
     """
     known = {name: row.get(name) for name in TABLES[table]}
     if table == "agents":

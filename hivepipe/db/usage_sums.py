@@ -1,4 +1,4 @@
-"""Sums of the stored usage, which triggers update. So a page need not add up all messages.
+"""Sums of the stored usage, updated by triggers. So a page need not add up all messages.
 
 A sum covers the messages of one session, agent and rate within a quarter of an hour, because the
 days of all time zones begin at a quarter. The table `repeated_messages` lists messages that have

@@ -160,7 +160,11 @@ class Message:
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twins` are the ids of the same job 2 s earlier and later, or "" if ids ignore time."""
+        """Set the values.
+
+        `twins` has the ids that the job would have 2 s earlier and 2 s later. A job with one of
+        these ids is a duplicate. `twins` is "" if the id does not depend on time.
+        """
         self.id = id
         self.twins = twins
         self.queue = queue

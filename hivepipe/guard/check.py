@@ -45,7 +45,7 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
 
 
 def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
-    """Return whether the answer is known before Redis counts the event, and the verdict or None.
+    """Return (is_known, verdict); `is_known`: the answer is known before Redis counts the event.
 
     A warning is not known early, because only Redis knows whether it was given before. An answer
     about a cancelled task or the shared disk is not given early, either.

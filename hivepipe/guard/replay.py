@@ -58,7 +58,7 @@ class Report:
 
 
 def replay(events: Iterable[Event], home: str) -> Report:
-    """Replay events with the home's settings, as with HIVEPIPE_GUARD=all."""
+    """Replay events with the home's settings, but judge every call, as in the mode `all`."""
     memory = Memory()
     report = Report()
     for time_ms, (line, fields) in enumerate(events, 1):

@@ -272,7 +272,7 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 
 def locate(event: Event | None) -> home.Place:
-    """Return the place of an event, or of CLAUDE_PROJECT_DIR or the working directory."""
+    """Return the place that the sender sent, else that of CLAUDE_PROJECT_DIR, else of the cwd."""
     found = sender.place()
     if found:
         project, folder, record = found

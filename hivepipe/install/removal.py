@@ -78,7 +78,7 @@ class Removal:
 
 
 def plan(user: bool, *, purge: bool = False) -> Removal:
-    """Plan the removal for the project of the current folder, or of the hooks of `init --user`.
+    """Plan the removal from the current folder's project, or of the hooks of `init --user`.
 
     With `purge`, every file that would be deleted is examined, too.
     """
@@ -151,7 +151,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 
 
 def _restore_names(place: Place, own: list[str]) -> list[str]:
-    """Rename files back, and remove these from `own`; return the files whose old name is taken."""
+    """Rename files back and drop them from `own`; return the files whose old name is taken."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.renamed()
     if (mode := manifest.fact(STATE_MODE)) and os.path.isdir(os.path.dirname(kept)):

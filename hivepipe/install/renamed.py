@@ -21,7 +21,7 @@ def refuse_renamed(project: str) -> None:
 
 
 def why_renamed(project: str) -> str:
-    """Return what to do if this folder may be a registered project that was renamed, else ""."""
+    """Return advice for the user if the folder may be a renamed registered project, else ""."""
     if not (gone := _missing_projects(project)):
         return ""
     old, of_many = (gone[0], "") if len(gone) == 1 else ("OLD", f" (OLD: {' or '.join(gone)})")

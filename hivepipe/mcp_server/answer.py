@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """The rows, read lazily, and facts about all rows, which the first page shows."""
+    """The rows, read lazily, and facts about all rows. The first page shows the facts."""
 
     rows: Iterable[Row]
     facts: Row

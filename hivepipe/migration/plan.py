@@ -60,7 +60,7 @@ class Plan:
         return not (homes or self.old_hooks or self.files)
 
     def homes(self) -> list[OldHome]:
-        """Return the homes to import at their current paths, those already moved first."""
+        """Return the homes to import, with their current paths; homes already moved come first."""
         aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 

@@ -41,7 +41,7 @@ def import_homes(database: Path, homes: list[OldHome]) -> ImportResult:
 
 
 def rehearse(database: Path, homes: list[OldHome]) -> ImportResult:
-    """Import into a copy of the database, which is deleted afterwards."""
+    """Import into a temporary copy of the database, and return the result."""
     with tempfile.TemporaryDirectory(prefix="hivepipe-") as folder:
         copy = Path(folder, "hive.db")
         if is_own(database):

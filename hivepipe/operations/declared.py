@@ -40,7 +40,7 @@ def handler_of(operation: str) -> Handler:
 
 
 def load(*queues: str | None) -> None:
-    """Import the handlers of these queues; None means operations in the writer's transactions."""
+    """Import the handlers of these queues; None stands for the operations without a slow queue."""
     for name, args in OPERATIONS.items():
         if args.queue in queues:
             handler_of(name)

@@ -67,8 +67,8 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
     """Write the stored version of a file into the profile's folder.
 
     CLAUDE.md is written if the profile has the option `--write-claude-md` and no other profile has
-    an open session in the folder. Another file is written if it is missing, or if its text is the
-    last one read from it or a stored version.
+    an open session in the folder. Any other file is written if it is missing, or if its text was
+    read from it the last time or is a stored version: then no change of a person is lost.
     """
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:

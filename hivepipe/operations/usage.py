@@ -1,4 +1,4 @@
-"""Store usage of messages and facts about a session, which a worker read in a transcript."""
+"""Store what a worker read in a transcript: usage of messages, and facts about the session."""
 
 from collections.abc import Iterator
 from typing import Any

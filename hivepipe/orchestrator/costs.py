@@ -34,7 +34,7 @@ def record_lost_end(worker: Worker, run: Run) -> None:
 
 
 def cost_before(worker: Worker) -> Decimal:
-    """Return the cost in USD of earlier runs, which hivepipe did not start."""
+    """Return the cost in USD of the runs before the first run that hivepipe started."""
     return _before(worker).cost_usd
 
 

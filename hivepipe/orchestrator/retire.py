@@ -124,7 +124,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 
 
 def workers_of(home: str) -> tuple[list[Worker], list[str]]:
-    """Return all workers of a home, with archived workers and workers that have only a state.
+    """Return all workers of a home, also archived ones and those with a moved or removed folder.
 
     Also return the errors of hives that cannot be migrated or read. Workers of these hives may be
     missing.

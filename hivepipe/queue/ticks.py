@@ -87,8 +87,8 @@ def trigger(connection: Redis, name: str, cause: str) -> None:
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
     """Enqueue the extra runs that were requested.
 
-    If another request arrives meanwhile, all requests stay, and each requested operation runs once
-    more, because the first run may already be over.
+    If a request arrives during this call, no request is removed, and the next call enqueues all of
+    them again. Otherwise a run that ended before the new request could be the last one.
     """
     with connection.pipeline() as watching, suppress(WatchError):
         watching.watch(TRIGGERED_KEY)  # type: ignore[no-untyped-call]

@@ -31,10 +31,11 @@ _NAMES = (
 
 
 class Piece(NamedTuple):
-    """One piece; `id` is the id of a call, or of the agent whose conversation follows.
+    """One piece of a conversation: a message, a call, a result or a note.
 
-    `of` is the call that a result belongs to, if this call is not the previous piece. `arguments`
-    has those arguments of a call that text and diff of the piece do not show in full.
+    `id` is the id of a call, or of the agent whose conversation follows. `of` is the id of the call
+    that a result belongs to, if this call is not the previous piece. `arguments` has those
+    arguments of a call that text and diff of the piece do not show in full.
     """
 
     kind: str

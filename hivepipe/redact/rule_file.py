@@ -228,7 +228,7 @@ def _as_spelled(sieve: str, what: str) -> str:
 
 
 def _escapes(word: str) -> Iterator[str]:
-    """Yield patterns of a word escaped by JSON, from the word's first code point on."""
+    """Yield patterns for a word as JSON escapes it: the part after the first `\\u`."""
     for form in product(*(_forms(letter, not letter.isascii()) for letter in word)):
         escaped = json.dumps("".join(form)).strip('"')
         yield escaped.partition(r"\u")[2].replace("\\", r"\\+")

@@ -23,7 +23,7 @@ def usage_json(skills: Skills) -> bytes:
 
 
 def index_json(skills: Skills) -> bytes:
-    """Return skill-usage-index.json: sessions and days of each skill, and the reverse."""
+    """Return skill-usage-index.json: sessions and days by skill, and skills by session and day."""
     days: dict[str, list[str]] = {}
     sessions: dict[str, list[str]] = {}
     newest: dict[str, str] = {}

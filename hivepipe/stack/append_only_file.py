@@ -56,7 +56,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _end_of_gap(data: bytes, at: int) -> int:
-    """Return the end of the gap that begins at `at`, or after a torn command at `at`; else 0."""
+    """Return the end of a gap, or 0. The gap begins at `at`, or after a torn command at `at`."""
     for found in _END_OF_GAP.finditer(data, at):
         end = found.end()
         is_gap = not data[at:end].strip(b"\0")

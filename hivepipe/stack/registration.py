@@ -373,7 +373,7 @@ def text_of(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project, or of a home, for processes with HIVEPIPE_HOME."""
+    """Write the record of a project or home. Processes with HIVEPIPE_HOME read a home's record."""
     make_private(records_folder())
     _replace(record_path(path), text)
 

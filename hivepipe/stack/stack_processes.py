@@ -1,4 +1,4 @@
-"""Find the processes of a stack without its supervisor, and end them.
+"""Find and end the processes of a stack without asking its supervisor.
 
 A process belongs to a stack if it has a lock file of the stack open. The runtime folder and its
 locks may be deleted at logout. After that, supervisord and the workers are recognised by their
@@ -45,7 +45,7 @@ class ProcessTable:
 
     @cached_property
     def _by_path(self) -> dict[str, list["_Entry"]]:
-        """Return the processes by their open files, and supervisors and workers by their home."""
+        """Return path -> processes, by open lock file, and by home of a supervisor or worker."""
         found: dict[str, list[_Entry]] = {}
         for entry in self._entries:
             for path in entry.paths():

@@ -1,4 +1,4 @@
-"""A temporary Redis server on a home's append-only file, which changes it while no stack runs."""
+"""A temporary Redis server that reads and changes a home's jobs while no stack runs."""
 
 import os
 import shutil

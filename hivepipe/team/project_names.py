@@ -57,8 +57,8 @@ def _keep_name(db: Database, store: Listings, session: str) -> None:
 def project_name(folder: str, known: str | None = None) -> str | None:
     """Return the name of the project in a folder, or "" for a path that is not absolute.
 
-    A folder that is gone, or that git cannot read, keeps the name `known`, because the name of the
-    folder alone could have another level of sharing. Raise TeamError if git does not answer.
+    For a folder that is gone, or that git cannot read, return `known`, the name stored earlier. The
+    folder's own name could have another level of sharing. Raise TeamError if git does not answer.
     """
     if not folder.startswith("/"):  # the search upwards from a relative path would not end
         return ""

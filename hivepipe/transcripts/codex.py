@@ -136,7 +136,7 @@ def _used(payload: Fields) -> Fields:
 
 
 def _usage(usages: Fields, of_answer: str, *, of_thread: str) -> Fields:
-    """Return a usage as a line of Claude Code, which does not count cached tokens as input.
+    """Return a usage as a line of Claude Code: cached tokens are not counted as input tokens.
 
     `of_answer` and `of_thread` are the names of two fields of `usages`: the tokens of the answer,
     and of the whole thread so far.

@@ -11,7 +11,7 @@ MOST_PARTS = 2048  # parts kept; a part keeps its object alive
 
 
 class FragmentCache:
-    """The last rendered fragments, by the value shown in them, or by its id if it has no hash.
+    """The last rendered fragments. The key is the shown value, or its id if it has no hash.
 
     Each entry keeps its object alive, so that no other object gets the same id. Two equal values
     share a fragment, so they must look the same.

@@ -70,7 +70,7 @@ def session(query: ViewQuery) -> Content:
 
 
 def window_of(query: ViewQuery) -> tuple[Window, str]:
-    """Return the window in the URL and ""; on an error, return the whole window and the error."""
+    """Return the window in the URL and "", or an unlimited window and the error of the URL."""
     try:
         return Window(query.time("from"), query.time("to"), query.number("piece", 1, MOST_READ)), ""
     except FilterError as wrong:

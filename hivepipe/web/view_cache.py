@@ -28,7 +28,7 @@ class _Slot:
 
 
 class ViewCache:
-    """An answer for each key; the answers are valid while the state stays the same."""
+    """The last answer for each key, used until `state` changes or the answer is too old."""
 
     def __init__(self, state: Callable[[], object]) -> None:
         """`state` returns a value that differs after each change."""

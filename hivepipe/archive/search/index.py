@@ -317,7 +317,7 @@ class SearchIndex:
         return facets
 
     def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
-        """Return lines that match all terms, newest first, calls of hivepipe last."""
+        """Return lines that match all terms, newest first, but all calls of hivepipe at the end."""
         matching = self._matching(terms)
         if not matching.sql:
             return []

@@ -1,7 +1,7 @@
 """Encryption of segments on the machine: AES-SIV (RFC 5297), with a key that the server never gets.
 
 The encryption is deterministic: the same segment of the same home encrypts to the same bytes and
-hash. The place of a segment is the associated data.
+hash. The associated data is the position of the segment: home, archive and first byte.
 """
 
 import hashlib

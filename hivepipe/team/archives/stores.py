@@ -115,7 +115,7 @@ def _translated() -> Iterator[None]:
 
 
 def _text(error: Exception) -> str:
-    """Return the first line of an error, with its cause, which is on a later line."""
+    """Return the first line of an error, and the last cause that its later lines name."""
     first, _, debug = str(error).strip().partition("\n")
     causes = ["".join(groups) for groups in CAUSE.findall(debug)]
     return f"{first}: {causes[-1]}" if causes else first

@@ -69,5 +69,5 @@ def signing_in() -> BrowserSession:
 
 
 def signed_in(person: str, asked: dict[str, str]) -> BrowserSession:
-    """Return a new session of a signed-in member; `asked` has the paths of the other tabs."""
+    """Return a session of a signed-in member; other tabs in `asked` are still signing in."""
     return BrowserSession(time.monotonic() + SIGNED_IN_SECS, person, asked=asked)
