@@ -209,7 +209,7 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """A turn begins. The whole prompt is searched, but only its beginning is stored.
+    """A turn begins. The whole prompt is searched; of a long prompt, a part is stored.
 
     `is_users` is False for a prompt made by Claude Code, for example when a background task ended.
     """

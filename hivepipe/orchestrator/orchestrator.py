@@ -179,7 +179,7 @@ class Orchestrator:
         return checked_workers
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update these workers' rows in the store; after an error the next check does it again."""
+        """Update these workers' rows in the store; after an error the next check does this."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:

@@ -66,7 +66,7 @@ class InsertLog(Checkpoint, handler="history.insert_log"):
 
 
 class LoseInstance(Args, handler="sessions.lose_instance", priority=5, without_session=True):
-    """The process of an instance has ended without a SessionEnd."""
+    """The process of an instance has ended."""
 
 
 class ConcludeSession(Args, handler="session_end.conclude_session", queue=HERE):
