@@ -142,6 +142,7 @@ def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: in
 
     In these commands `{}` stands for the start points.
     """
+    arguments = [word for word in arguments if word.text not in ("-H", "-L", "-P")]
     texts = [word.text for word in arguments]
     begins = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
     starts = arguments[:begins] or [Word(".", literal=True)]

@@ -96,6 +96,8 @@ def written(command: str) -> list[str]:
         ("find /s -exec sed -n p {} \\;", []),
         ("find /s -exec cp {} {}.bak \\;", ["/s"]),
         ("find -delete", ["/home/ana"]),
+        ("find -L /s/a -delete", ["/s/a"]),
+        ("find -H /s/a -exec rm {} +", ["/s/a"]),
         ("find /s -name '*.py'", []),
         ("cp -at /s/d a", ["/s/d"]),
         ("cp -t/s/d a", ["/s/d"]),
