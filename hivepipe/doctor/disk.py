@@ -34,6 +34,7 @@ from hivepipe.home import (
     is_private_folder,
     read_small,
     record_path,
+    state_folder,
     tree_of,
     user_folder,
 )
@@ -204,8 +205,9 @@ def file_system(facts: Facts) -> Iterator[Finding]:
         if is_on_shared_file_system(str(where)):
             text = (
                 f"{facts.home} and its database {where} are on a network file system: use hivepipe "
-                "on one machine only, or set XDG_STATE_HOME to a folder on a local disk and run "
-                "`hivepipe init` again"
+                f"on one machine only, or run `hivepipe down`, copy {state_folder()} into a folder "
+                "on a local disk, set XDG_STATE_HOME to that folder and run `hivepipe init` and "
+                "`hivepipe up -d`"
             )
         yield Finding(text, is_note=True)
 

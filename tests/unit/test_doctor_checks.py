@@ -15,7 +15,7 @@ from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
-from hivepipe.home import Place
+from hivepipe.home import Place, state_folder
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
@@ -166,6 +166,8 @@ def test_a_shared_file_system_is_a_note_with_the_path_of_the_database(
         assert finding.is_note
         assert "/databases/" in finding.text
         assert ("set XDG_STATE_HOME" in finding.text) == is_database_shared
+        # Without the copy, a new database would begin empty.
+        assert (f"copy {state_folder()} into" in finding.text) == is_database_shared
 
 
 def test_a_short_cleanup_period_of_transcripts_is_a_note(
