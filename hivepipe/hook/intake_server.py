@@ -254,7 +254,13 @@ def _may_be_answered(frame: Frame) -> bool:
 
 
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:
-    """Process one event and answer its hook. A hook that gets no answer spools the event."""
+    """Process one event and answer its hook. A hook that gets no answer spools the event.
+
+    A batch gets no answer while events wait in the spool: in Redis, a call of the batch fails
+    unless its result is known by then.
+    """
+    if exchange.frame.name == "PostToolBatch" and exchange.slot.is_behind():
+        return
     if not may_be_answered:
         exchange.answer_early(intake.NEUTRAL)
     taken = _take_in(exchange)

@@ -48,6 +48,13 @@ class Slot:
         except OSError:
             self.leave()
 
+    def is_behind(self) -> bool:
+        """Tell whether raw events wait in the spool. Call this while no event is held."""
+        try:
+            return any(name.endswith(".raw") for name in posix.listdir(self._spool))
+        except OSError:  # no event was spooled yet
+            return False
+
     def leave(self) -> None:
         """Leave the event in the spool, for the process that drains the spool."""
         if self._file >= 0:

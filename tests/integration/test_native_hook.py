@@ -19,6 +19,8 @@ import pytest
 from hivepipe.home import short_hash
 from hivepipe.hook.frame import Frame
 from hivepipe.hook.greeting import part_path, project_part
+from hivepipe.operations.late_notes import replay_notes
+from hivepipe.queue.activity import take_activity
 from tests import payloads
 from tests.conftest import PATIENCE_SECS, ROOT, until
 from tests.native import BUILT, HookHome, jobs_of, may_trace
@@ -45,6 +47,33 @@ def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None
     assert spooled.stem == raw.stem
     operations = {job["envelope"]["operation"] for job in json.loads(spooled.read_text())["jobs"]}
     assert {"start_session", "pause_session"} <= operations
+
+
+@pytest.mark.parametrize(("late", "failed"), [(payloads.PRE_BASH, 1), (payloads.POST_BASH, 0)])
+def test_a_batch_is_counted_after_raw_events(
+    hook_home: HookHome, late: payloads.Payload, failed: int
+) -> None:
+    """The stack is back, but the writer has not yet converted the events spooled meanwhile."""
+    server = hook_home.redis()
+    call = {name: late[name] for name in ("tool_name", "tool_input", "tool_use_id")}
+    hook_home.intake()
+    if late is payloads.POST_BASH:
+        called = payloads.changed(payloads.PRE_BASH, **call)
+        hook_home.fire(hook_home.native, "PreToolUse", encoded(called))
+    hook_home.end()
+    server.end(signal.SIGKILL)
+    hook_home.fire(hook_home.native, late["hook_event_name"], encoded(late))
+    assert hook_home.raw()
+    server.start()
+    hook_home.intake()
+    batch = payloads.changed(payloads.POST_BATCH, tool_calls=[call | {"tool_response": "Done."}])
+    for _ in range(2):
+        hook_home.fire(hook_home.native, "PostToolBatch", encoded(batch))
+    hook_home.convert()
+    with server.client() as client:
+        replay_notes(client, str(hook_home.home.path))
+        (found,) = take_activity(client)
+    assert (found.calls, found.failed, found.open_calls) == (1, failed, 0)
 
 
 def test_the_python_hook_handles_events_with_output_and_all_if_it_is_set(
