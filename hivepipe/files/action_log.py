@@ -12,6 +12,7 @@ import pwd
 from dataclasses import dataclass
 from typing import Any
 
+from hivepipe.errors import HivepipeError
 from hivepipe.files.json_log import append, entries
 from hivepipe.times import now
 
@@ -32,10 +33,16 @@ class Action:
     ids: list[str]
 
 
-def record(home: str, **fields: Any) -> Action:
-    """Append an action of this user with the current time. Raises OSError."""
+def record(home: str, what: str, **fields: Any) -> Action:
+    """Append an action of this user with the current time.
+
+    Raise HivepipeError, which says that `what` is done, if the log cannot be written.
+    """
     action = Action(at=now()[0], user=_user(), **fields)
-    append(home, NAME, action)
+    try:
+        append(home, NAME, action)
+    except OSError as error:
+        raise HivepipeError(f"{what} is done, but {NAME} cannot be written: {error}") from error
     return action
 
 

@@ -155,19 +155,16 @@ def retry_or_discard(
     but cannot be logged.
     """
     done = store.retry(jobs) if verb == "retry" else store.discard(jobs)
-    try:
-        return record(
-            home,
-            by=by,
-            action=verb,
-            chosen=len(jobs),
-            done=done,
-            operations=dict(Counter(job.operation for job in jobs)),
-            ids=[job.id.encode("utf-8", "replace").decode() for job in jobs[:IDS_RECORDED]],
-        )
-    except OSError as error:
-        text = f"{verb} of {counted(done, 'job')} is done, but actions.log cannot be written"
-        raise HivepipeError(f"{text}: {error}") from error
+    return record(
+        home,
+        f"{verb} of {counted(done, 'job')}",
+        by=by,
+        action=verb,
+        chosen=len(jobs),
+        done=done,
+        operations=dict(Counter(job.operation for job in jobs)),
+        ids=[job.id.encode("utf-8", "replace").decode() for job in jobs[:IDS_RECORDED]],
+    )
 
 
 def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:

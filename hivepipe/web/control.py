@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, urlencode
 from starlette.requests import Request
 
 from hivepipe.db.listings import Entry
-from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import record
 from hivepipe.queue.failed_jobs import failed_jobs, retry_or_discard
 from hivepipe.reading.homes import KnownHome
@@ -80,9 +79,5 @@ def switch(known: KnownHome, fields: Fields, by: str) -> Outcome:
     if action not in _SWITCHES:
         raise FormError("the form must say what to do: `pause` or `resume`")
     _SWITCHES[action](known.place())
-    try:
-        record(known.home, by=by, action=action, chosen=0, done=0, operations={}, ids=[])
-    except OSError as error:
-        text = f"{action} is done, but actions.log cannot be written"
-        raise HivepipeError(f"{text}: {error}") from error
+    record(known.home, action, by=by, action=action, chosen=0, done=0, operations={}, ids=[])
     return Outcome(f"/queues?home={known.key}")
