@@ -501,33 +501,40 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
     priority = PRIORITIES[job.operation]
     own = job.operation in _OWN_SESSION_ONLY
     session = context.own_session if own else context.session
-    payload = job.payload
     if not session:
-        payload = payload | {"tier": "own" if own else "any"}
-    envelope = {
-        "v": ENVELOPE_VERSION,
-        "id": id,
-        "seq": f"{context.event_time_ns}_{number}",
-        "priority": priority,
-        "operation": job.operation,
-        "payload": payload,
-        "metadata": {
-            "session": session or None,
-            "instance": context.instance,
-            "project": context.project,
-            "cwd": context.cwd,
-            "agent": event.agent_id or None,
-        },
-        "event_time_ns": context.event_time_ns,
-        "created_at": f"{created_at[:-4]}Z",
-        "retries": 0,
-    }
+        payload = job.payload | {"tier": "own" if own else "any"}
+        job = Job(job.operation, payload, job.subject)
+    envelope = envelope_fields(id, job, priority, number, context, session, event.agent_id)
     subject = "".join(c if c.isprintable() and c not in "<>&\"'" else "?" for c in job.subject[:60])
     description = f"{job.operation} {subject}".rstrip()
     text = dumps(envelope)
     if "\\ud" in text or "\\u0000" in text:  # half a surrogate pair is not readable
         text = dumps(claude_code.storable(envelope))
     return Message(id, twins, queue_of(priority), description, created_at, text)
+
+
+def envelope_fields(
+    id: str, job: Job, priority: int, number: int, context: Context, session: str, agent: str
+) -> "dict[str, object]":
+    """Return the envelope of a job; `number` is its place among the jobs of one event."""
+    return {
+        "v": ENVELOPE_VERSION,
+        "id": id,
+        "seq": f"{context.event_time_ns}_{number}",
+        "priority": priority,
+        "operation": job.operation,
+        "payload": job.payload,
+        "metadata": {
+            "session": session or None,
+            "instance": context.instance,
+            "project": context.project,
+            "cwd": context.cwd,
+            "agent": agent or None,
+        },
+        "event_time_ns": context.event_time_ns,
+        "created_at": f"{utc(context.event_time_ns)[:-4]}Z",
+        "retries": 0,
+    }
 
 
 def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:

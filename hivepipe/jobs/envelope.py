@@ -13,16 +13,17 @@ from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.events.claude_code import valid_id
 from hivepipe.events.job_plan import (
     ENVELOPE_VERSION,
+    Context,
     Job,
     Message,
     dumps,
+    envelope_fields,
     queue_of,
     utc,
 )
 from hivepipe.jobs.args import priority_of
 from hivepipe.jobs.origin import Origin
 from hivepipe.redact.fields import redact_fields
-from hivepipe.times import stored_time
 
 # version -> function that converts an envelope to the next version. Add a line when
 # ENVELOPE_VERSION is raised, because jobs of the last release may still be in queues. Older lines
@@ -179,25 +180,10 @@ def compose(
     Without `queue`, the job is for the queue of its priority.
     """
     priority = priority or priority_of(job.operation)
-    envelope = {
-        "v": ENVELOPE_VERSION,
-        "id": id,
-        "seq": f"{event_time_ns}_{number}",
-        "priority": priority,
-        "operation": job.operation,
-        "payload": job.payload,
-        "metadata": {
-            "session": (parent.session if parent else "") or None,
-            "instance": parent.instance if parent else "",
-            "project": parent.project if parent else "",
-            "cwd": "",
-            "agent": None,
-        },
-        "event_time_ns": event_time_ns,
-        "created_at": stored_time(event_time_ns),
-        "retries": 0,
-    }
+    context, session = Context(event_time_ns), ""
+    if parent:
+        context.instance, context.project = parent.instance, parent.project
+        session = parent.session
+    text = dumps(envelope_fields(id, job, priority, number, context, session, ""))
     description = f"{job.operation} {job.subject[:60]}".rstrip()
-    enqueued_at = utc(event_time_ns)
-    text = dumps(envelope)
-    return Message(id, "", queue or queue_of(priority), description, enqueued_at, text)
+    return Message(id, "", queue or queue_of(priority), description, utc(event_time_ns), text)

@@ -293,7 +293,7 @@ def test_the_hook_path_is_the_one_of_the_bundle() -> None:
 
 def test_the_envelope_is_described_key_by_key() -> None:
     source = (ROOT / "hivepipe" / "events" / "job_plan.py").read_text()
-    body = source.split("envelope = {", 1)[1].split("\n    }\n", 1)[0]
+    body = source.split("def envelope_fields(", 1)[1].split("\n    }\n", 1)[0]
     keys = re.findall(r'^ {8}"(\w+)":', body, re.MULTILINE)
     assert keys == [row[0].strip("`") for row in items(ARCHITECTURE, "### Envelope")]
 

@@ -30,7 +30,6 @@ _CHANGES = (
         '"event_time_ns": context.event_time_ns,',
         '"at_ns": context.event_time_ns,',
     ),
-    ("jobs/envelope.py", '"event_time_ns": event_time_ns,', '"at_ns": event_time_ns,'),
     ("jobs/envelope.py", 'value.get("event_time_ns")', 'value.get("at_ns")'),
     (
         "jobs/envelope.py",
