@@ -17,8 +17,8 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.deletion_day import may_delete
 from hivepipe.operations.families.retention import DeleteOutdated
 from hivepipe.operations.job_context import JobContext
+from hivepipe.queue.all_jobs import oldest_job_time
 from hivepipe.queue.connection import connect
-from hivepipe.queue.deduplication import oldest_job_time
 from hivepipe.times import stored_time
 
 KEYS_PER_WRITE = 100

@@ -11,12 +11,14 @@ from pathlib import Path
 from redis import Redis
 
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError, StackError
-from hivepipe.events.job_plan import Message, queue_of
+from hivepipe.events.job_plan import Message, queue_of, utc
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import Place
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.queue.job_data import envelope_text, inflated
 from hivepipe.queue.spool import keep_event, write_spool
+from hivepipe.queue.spooled import waiting_files
+from hivepipe.queue.ticks import TICK_PREFIX
 
 AT_ONCE = 500
 
@@ -73,16 +75,41 @@ def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
             yield job.event_time_ns, message
 
 
+def oldest_job_time(connection: Redis, spool: Path) -> str | None:
+    """Return the creation time of the oldest job in Redis or the spool, or None if there is no job.
+
+    The time is text in RQ's format. Ids in the table `applied` that are older are no longer needed.
+    """
+    found = [_time_in_name(path) for path in waiting_files(spool)[:1]]
+    for id, created in _fields(connection, "created_at"):
+        if not id.startswith(TICK_PREFIX):
+            found.append(created.decode("utf-8", "replace"))
+    return min(found, default=None)
+
+
+def _time_in_name(path: Path) -> str:
+    """Return the time in a name `<event_time_ns>_<pid>.*`, or 1970 if the name has no time."""
+    digits = path.name.partition("_")[0]
+    return utc(int(digits) if digits.isdigit() else 0)
+
+
 def all_jobs(connection: Redis) -> Iterator[tuple[bytes, bytes]]:
     """Yield id and uncompressed data of every job that has data."""
+    for id, data in _fields(connection, "data"):
+        yield id, _plain(data)
+
+
+def _fields(connection: Redis, name: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield id and value of every job that has this field."""
     found = iter(connection.scan_iter("rq:job:*", count=AT_ONCE))
     while keys := list(islice(found, AT_ONCE)):
         pipe = connection.pipeline(transaction=False)
         for key in keys:
-            pipe.hget(key, "data")
-        for key, data in zip(keys, pipe.execute(raise_on_error=False), strict=True):
-            if isinstance(data, bytes):
-                yield key.removeprefix(b"rq:job:"), _plain(data)
+            pipe.hget(key, name)
+        # A key of another type gives an error, which is ignored.
+        for key, value in zip(keys, pipe.execute(raise_on_error=False), strict=True):
+            if isinstance(value, bytes):
+                yield key.removeprefix(b"rq:job:"), value
 
 
 def _plain(data: bytes) -> bytes:

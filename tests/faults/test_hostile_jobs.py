@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import redis
 
+from hivepipe.queue.all_jobs import oldest_job_time
 from hivepipe.queue.client import job_data
-from hivepipe.queue.deduplication import oldest_job_time
 from tests.conftest import QUEUES, Writer, until
 from tests.faults import oracle
 from tests.faults.harness import Bench

@@ -18,7 +18,7 @@ from hivepipe.events.job_plan import Message
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import ticks
-from hivepipe.queue.deduplication import oldest_job_time
+from hivepipe.queue.all_jobs import oldest_job_time
 from hivepipe.queue.ticks import TRIGGERED_KEY, due_times, run_triggered
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import (

@@ -18,7 +18,7 @@ from hivepipe.hook import convert_spool, waiting_notice
 from hivepipe.monitor.snapshot import vitals
 from hivepipe.operations.prune_files import _events_over
 from hivepipe.queue import raw_spool
-from hivepipe.queue.deduplication import oldest_job_time
+from hivepipe.queue.all_jobs import oldest_job_time
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spooled import has_spooled
 from hivepipe.stack.home_files import why_not_ours
