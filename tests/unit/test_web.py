@@ -20,8 +20,8 @@ from hivepipe.home import short_hash
 from hivepipe.times import stored_time
 from hivepipe.web.authentication import cookie_name, cookie_value
 from hivepipe.web.changes import Changes, signature
-from hivepipe.web.clock import local_time, time_left
 from hivepipe.web.folders import PAGES
+from hivepipe.web.templates import local_time, time_left
 from hivepipe.web.views import VIEWS
 from tests.web_scene import AT, BASE, SESSION, TOKEN, insert
 
