@@ -8,42 +8,9 @@ from string import Template
 from hivepipe.errors import HiveError
 from hivepipe.files.regular_file import read_text
 
-WORKER = """\
-You are worker $worker_id of project $project, in $project_path. You work alone: nobody reads along,
-and your questions go through a file.
-
-# Task
-
-$task
-
-# How you report
-
-Your folder is $worker_folder. Write $worker_folder/status.json whenever your state changes: first a
-temporary file beside it, then `mv` it there, so that nobody reads half of it. It holds one JSON
-object:
-
-- {"status": "working", "progress": "..."}: at the start, and after each larger step
-- {"status": "need_input", "question": "...", "context": "...", "options": ["...", "..."]}: then
-  stop; you are resumed with the answer
-- {"status": "done", "result": "...", "files_changed": ["..."], "committed": $committed,
-  "parked": true, "notes": "..."}: only after you did what stands below under "Before you say done"
-- {"status": "error", "error": "...", "attempted": "...", "suggestion": "..."}: then stop
-- {"status": "context_full", "progress": "...", "remaining": "..."}: when your context is nearly
-  full; then stop
-
-Add "timestamp" (ISO 8601, UTC) and "turn_count" if you know them.
-
-# What you may do
-
-$rights Nobody is there to allow more: what is refused once is refused for good.
-
-# Before you say done
-
-1. Run /session:park if it exists, else write what the next one should know into
-   $learnings_folder/$project-insights.md.
-2. $commit
-3. Write $worker_folder/run-report.md, a summary of this run.
-"""
+_FOLDER = Path(__file__).with_name("templates")
+# Read at import, because an upgrade may replace the files of a running process.
+DEFAULTS = {name: read_text(_FOLDER / f"{name}.md") for name in ("worker", "park")}
 
 _MAY_EDIT = """\
 You may read files, and change those of the project, of your folder and of $learnings_folder."""
@@ -60,17 +27,8 @@ _COMMITS = {
 _ALL = {**_COMMITS, "rights": "You may do without asking what the user may."}
 _OF_RIGHTS = {"edits": _EDITS, "commits": _COMMITS, "all": _ALL}
 
-
-PARK = """\
-Please run /session:park to capture your progress. If there is no such command: write what you did,
-what is left and what the next one should know into $worker_folder/run-report.md, and what you
-learned about this project into $learnings_folder/$project-insights.md. Change nothing else.
-"""
-
-DEFAULTS = {"worker": WORKER, "park": PARK}
 ASK = "Are you still working? Go on with your task, and write status.json as you were told."
 ANSWER = "Orchestrator response: {text}"
-
 
 # SHA-256 of templates that earlier versions wrote. A file with one of these texts was not edited,
 # and the current default is used instead.
