@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from hivepipe.db.database import Database
 from hivepipe.files.state_cache import StateCache
 from hivepipe.home import short_hash
-from hivepipe.web import background_cache, clock, fragment_cache, view_cache
+from hivepipe.web import background_cache, fragment_cache, templates, view_cache
 from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.fragment_cache import FragmentCache
 from hivepipe.web.view_cache import Answer, ViewCache
@@ -281,8 +281,8 @@ def test_only_rows_that_changed_are_rendered_again(
             insert(db, "sessions", **own, **ended)
             insert(db, "agents", **own, session_id=name, status="completed", name=f"agent {name}")
     client.get(path)
-    write = Mock(wraps=clock._written)
-    monkeypatch.setattr(clock, "_written", write)
+    write = Mock(wraps=templates._written)
+    monkeypatch.setattr(templates, "_written", write)
     with closing(Database(home / "hive.db")) as db:
         db.execute(f"UPDATE {table} SET model = 'renamed' WHERE id = :id", {"id": "two"})
     page = client.get(path).text
