@@ -172,7 +172,7 @@ def test_an_update_keeps_the_selection_and_open_details(
     assert page.locator("details.piece[open]").count() == 1
 
 
-UPDATES = 5
+UPDATES = 10
 
 
 def answer_alike(page: Any, address: str) -> None:
