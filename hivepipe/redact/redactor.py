@@ -46,6 +46,7 @@ _OF_CLAUDE = re.compile(
 ).fullmatch
 _FOLDER = re.compile(rb'"cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}"').fullmatch
 _STRING = re.compile(rb'"[^"]*+"')
+_VALUES = re.compile(rb"[\"'`]\s*,\s*[\"'`]|\s+").split  # a secret may be a list of them
 _FOLDER_DEPTH = 2  # `payload` of a Codex line contains the folder; inputs of tools are deeper
 
 Redacted = tuple[bytes, tuple[str, ...]]
@@ -167,7 +168,7 @@ class Redactor:
             self._learned.learn(value, self._kinds[edit.rule])
             for edit in edits
             if edit.rule not in _NOT_LEARNED
-            for value in undisguised(text[edit.start : edit.end]).split()
+            for value in _VALUES(undisguised(text[edit.start : edit.end]))
         ]
         return any(found)
 

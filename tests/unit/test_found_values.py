@@ -212,6 +212,13 @@ def test_a_common_value_or_an_address_is_not_learned() -> None:
     assert session.known == []
 
 
+def test_each_password_of_a_list_is_learned() -> None:
+    session, passwords = session_redactor(), ("Kj8#mq2LpTx", "Zt5!pw9QxVn")
+    session.redact_line(json.dumps({"text": f"passwords = {json.dumps(passwords)}"}).encode())
+    for password in passwords:
+        assert password not in session.redact_line(f"tried {password}".encode())[0].decode()
+
+
 def test_no_part_of_a_value_is_stored() -> None:
     values, session = secrets("kept"), session_redactor()
     session.redact_line(json.dumps(environment(values)).encode())
