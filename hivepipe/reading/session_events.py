@@ -55,7 +55,7 @@ def events_of(store: Listings, session: str, limit: int) -> tuple[list[Event], i
 
 
 def _started(at: str, row: Entry) -> Event:
-    return Event(at, "started", ", ".join(filter(None, (row["source"], row["model"]))))
+    return Event(at, "started", row["source"] or "")  # the row's model is the newest one
 
 
 def _left(at: str, row: Entry) -> Event:

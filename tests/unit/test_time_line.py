@@ -63,7 +63,7 @@ def time_line_of(folder: Path, limit: int = 100) -> TimeLine:
 
 
 EVENTS = [
-    (1, "started", "startup, opus", None),
+    (1, "started", "startup", None),
     (2, "prompt", LONG, None),
     (3, "checkpoint", "Edit", None),
     (5, "agent", "Explore: Map callers", "started"),
