@@ -42,6 +42,7 @@ from hivepipe.transcripts.usage import (
     usage_of,
 )
 from hivepipe.transcripts.users_words import is_aside, is_prompt
+from hivepipe.transcripts.written_files import path_in_call, path_written
 
 VERSION = 6
 OPEN_CALLS = 200
@@ -50,12 +51,6 @@ RECENT_LINES = 500  # a summary may name one of these lines
 WAITING_SUMMARIES = 50
 _NAMES = ("skills", "files", "models")
 
-_PATHS = {
-    "Write": "file_path",
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-}
 _HANDBACK = "SubagentHandback"
 _TITLES = {CUSTOM_TITLE: "customTitle", "ai-title": "aiTitle"}
 _SPAWNS = ("Agent", "Task")
@@ -314,7 +309,7 @@ class Totals:
         if not name or not self.message_counts.enter_call(mark, id):
             return
         arguments = part(call, "input")
-        path = text(arguments, _PATHS[name], CAP_PATH) if name in _PATHS else ""
+        path = path_in_call(name, arguments)
         self.tools.setdefault(name, [0, 0, 0])[0] += 1
         kind = text(arguments, "subagent_type") if name in _SPAWNS else ""
         self.calls[id] = [name, path, kind]
@@ -360,7 +355,7 @@ class Totals:
             self.tools[name][2 if failed else 1] += 1
         self.outcome = "success" if name == _HANDBACK and not failed else "unknown"
         if path and not failed:
-            _add(self.files, path)
+            _add(self.files, path_written(line, path))
 
 
 def _mark_of_line(line: Fields) -> str:

@@ -161,6 +161,32 @@ def test_a_session_of_a_thousand_edits() -> None:
     assert len(small) < 12_000
 
 
+def test_a_file_is_listed_once_by_the_path_that_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    raw = []
+    for number, (tool, asked, written) in enumerate(
+        [
+            ("Write", "/shop/a.py", {"filePath": "/shop/a.py"}),
+            ("Edit", "./a.py", {"filePath": "./a.py"}),
+            ("Edit", "../shop/a.py", {}),
+            ("Write", "/shop/secret.py", {"filePath": "/shop/public.py"}),  # replaced by a hook
+            ("NotebookEdit", "n.ipynb", {"notebook_path": "/shop/n.ipynb"}),
+            ("NotebookEdit", "n.ipynb", None),
+            ("Write", "~/shop/b.py", {"filePath": "~/shop/b.py"}),
+        ]
+    ):
+        name = "notebook_path" if tool == "NotebookEdit" else "file_path"
+        call = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": {name: asked}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}"}
+        line = {"type": "user", "cwd": "/shop", "message": {"content": [result]}}
+        raw += [answer(number, f"m{number}", 1, call), line | {"toolUseResult": written}]
+    found = describe(totals_of(json.dumps(line).encode() for line in raw), PRICES)
+    files = ["/shop/a.py", "/shop/public.py", "/shop/n.ipynb", "/home/ann/shop/b.py"]
+    assert found["files_modified"] == files
+
+
 def test_the_time_is_linear_in_calls_and_files() -> None:
     many, at_once = 30_000, 200
     calls = [
