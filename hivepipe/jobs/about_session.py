@@ -1,6 +1,7 @@
 """Facts about a session from its events.
 
-Keys of payloads and columns have the names of the fields. Only `title` is the column `objective`.
+The keys of payloads and the columns are named like the fields, except that `title` is stored in the
+column `objective`.
 """
 
 from hivepipe.jobs.args import Args

@@ -62,7 +62,8 @@ class Args:
         `handler` is module.function below hivepipe.operations, imported at its first use.
         `priority` is 1 for the most urgent jobs. The priorities of operations that hooks plan are
         in PRIORITIES. `queue` is None if the writer executes the operation in its transaction. With
-        `without_session`, the rows of the operation belong to no session, or name one themselves.
+        `without_session`, the rows of the operation belong to no session, or name a session
+        themselves.
         """
         types = {name: _classes(hint) for name, hint in cls.__annotations__.items()}
         cls._types = {**cls._types, **types}

@@ -69,7 +69,7 @@ def redacted(text: str) -> str:
 
 
 def _depth(value: object, limit: int = DEEPEST + 1) -> int:
-    """Return the nesting depth of lists and objects, at most the limit."""
+    """Return the nesting depth of lists and objects, or `limit` if it is deeper."""
     if limit == 0 or not isinstance(value, dict | list):
         return 0
     inner = value.values() if isinstance(value, dict) else value
@@ -143,7 +143,7 @@ def _id_or_empty(value: object) -> str:
 
 
 def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the valid fields of a payload that every operation may have."""
+    """Return the fields that any operation's payload may have, if their values are valid."""
     wanted = (("tier", str), ("slot", int))
     found = ((name, payload.get(name), kind) for name, kind in wanted)
     valid = {name: value for name, value, kind in found if type(value) is kind}

@@ -31,7 +31,7 @@ class Activity:
     session: str
     since_ms: int
     last_ms: int
-    work_ms: int  # last signal of work other than the end of a turn, or 0
+    work_ms: int  # time of the last sign of work, without ends of turns, or 0
     calls: int
     failed: int
     denied: int

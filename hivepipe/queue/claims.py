@@ -49,8 +49,6 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The result of one claim."""
-
     jobs: list[Claimed]
     next_due_secs: float | None  # seconds until the first retry is due, or None
     newer: bool  # a job waits whose envelope only a newer hivepipe can read
@@ -113,8 +111,8 @@ class Claims:
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
         """Schedule another attempt of each job, in the given queue after a delay in seconds.
 
-        `held_up` means that the environment failed, not the jobs; `hurry` makes such jobs due
-        before the delay ends.
+        `held_up` means that the environment failed, not the jobs. The method `hurry` makes jobs
+        with `held_up` due before their delay ends.
         """
         arguments: list[Argument] = [int(held_up)]
         for job, queue, delay_secs in jobs:

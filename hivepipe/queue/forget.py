@@ -37,7 +37,7 @@ def jobs_of(connection: Redis, wanted: ForgetQuery) -> list[bytes]:
 
 
 def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
-    """Return the sessions whose jobs hold the text."""
+    """Return the sessions whose jobs contain the text to forget."""
     jobs = (data for _, data in all_jobs(connection) if wanted.contains_text(data))
     return {session for session in map(_session_of, jobs) if session}
 
@@ -45,7 +45,7 @@ def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
 def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
     """Tell whether a job is to be removed, given its data.
 
-    A job that cannot be read is removed if its bytes contain one of the ids, or the text.
+    A job that cannot be read is removed if its bytes contain a wanted session id or text.
     """
     session = _session_of(data)
     if session is None:

@@ -24,7 +24,7 @@ from hivepipe.queue.job_data import PlainUnpickler
 def run(address: str, arguments: Sequence[str]) -> int:
     """Restrict this process and run RQ's command line in it; return the exit code."""
     restrict()
-    # Directly after the command, because click uses the last -u, which may be the user's.
+    # -u comes right after the command: click uses the last -u, which may be the user's.
     given = list(arguments)
     if given and not given[0].startswith("-"):
         given[1:1] = ["-u", url(address)]

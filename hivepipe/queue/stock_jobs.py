@@ -41,7 +41,7 @@ def has_due_retries(connection: Redis, now: float) -> bool:
 
 
 def note_executed(connection: Redis, job_id: str) -> None:
-    """Add a job to the set: the job's effect is committed, while RQ still executes the job."""
+    """Add a job to `hivepipe:executed` when its effect is committed, before RQ finishes the job."""
     connection.eval(_NOTE, 0, job_id)
 
 
@@ -51,5 +51,5 @@ def count_tick(connection: Redis) -> None:
 
 
 def count_executed(connection: Redis) -> None:
-    """Count the jobs of the set that RQ has finished or expired."""
+    """Count the jobs in `hivepipe:executed` that RQ has finished or expired."""
     connection.eval(COUNT, 0)

@@ -57,7 +57,7 @@ def known_stacks(table: ProcessTable) -> list[KnownStack]:
 
 
 def _running_stacks(table: ProcessTable) -> list[Stack]:
-    """Return the stacks of all supervisors with this state folder, even without a record."""
+    """Return the stacks of supervisors that use this process's state folder, recorded or not."""
     return [
         Stack(home_of(process), os.path.dirname(config))
         for process, config in table.supervisors().items()

@@ -1,10 +1,10 @@
 """Repair of Redis' append-only file after a full disk.
 
 Redis 7 and later, and Valkey, do not use O_APPEND for the file that follows a rewrite. When the
-disk is full, the server cuts off a command that was written only in part. But the next write begins
-where that part had ended. So the file has a gap of zeros, and no server loads the file. The server
-does not count the gap: when the disk is full again, the server cuts off too much, and the end of
-earlier commands is lost.
+disk is full, the server cuts off a command that was written only in part. But its next write begins
+at the old end of that part. So the file gets a gap of zeros, and no server loads it. The server
+does not count the gap. So when the disk is full again, it cuts off too much, and loses the end of
+earlier commands.
 """
 
 import mmap
@@ -34,7 +34,7 @@ def close_gaps(home: str) -> None:
 
 
 def _may_have_gap(path: Path) -> bool:
-    """Tell whether a command follows a zero byte. The file is mapped, because it may be large."""
+    """Tell whether a command comes right after a zero byte, as at the end of a gap."""
     with open(path, "rb", buffering=0, opener=regular) as file:
         if not os.fstat(file.fileno()).st_size:  # nothing to map
             return False
@@ -89,7 +89,7 @@ def _end_of_command(data: bytes, at: int) -> int:
 
 
 def _replace(path: Path, temporary: Path, data: bytes) -> None:
-    """Replace a file. After a kill, the next start of Redis deletes `temporary`."""
+    """Replace a file by writing `temporary`, which the next start of Redis deletes after a kill."""
     try:
         with open(temporary, "wb", opener=regular) as file:
             file.write(data)

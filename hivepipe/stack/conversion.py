@@ -95,7 +95,7 @@ def _has_other_jobs(new: str, old: str) -> bool:
 
 
 def _finish(home: str) -> None:
-    """Copy files that hooks wrote to the old home meanwhile, then delete the old files."""
+    """Copy files that hooks wrote to the old home during the conversion; delete the old files."""
     old = read_record(home).get("was", "")
     if not old:
         return

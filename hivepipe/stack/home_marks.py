@@ -40,5 +40,5 @@ def is_whole(home: str) -> bool:
 
 
 def _is_users(home: str) -> bool:
-    """Tell whether the folder exists and another user of a shared project did not make it."""
+    """Tell whether the folder exists and no other user of a shared project made it."""
     return os.path.isdir(home) and not another_owner(home)

@@ -121,8 +121,9 @@ else:
     from hivepipe.hook.run import run
 """
 
-# The same, with modules from the bundle. The script also defines `root`, `file`, `magic` and
-# `bundle`. This code may import only modules that a bare interpreter has already loaded.
+# Executed like START, but with modules from the bundle. The script also defines `root`, `file`,
+# `magic` and `bundle`. This code may import only modules that a bare interpreter has already
+# loaded.
 BOOT = (
     '''
 import builtins, gc, marshal, posix, sys

@@ -36,7 +36,7 @@ def claim(home: str) -> None:
 
 
 def touch(home: str) -> bool:
-    """Renew the file's time; return False if another kernel has taken over the home."""
+    """Renew the time of `<home>/kernel`; return False if another kernel has taken over the home."""
     if is_of_another_kernel(home):
         return False
     with contextlib.suppress(OSError):  # a writer runs without a supervisor, or the disk fails
@@ -45,13 +45,13 @@ def touch(home: str) -> bool:
 
 
 def is_of_another_kernel(home: str) -> bool:
-    """Tell whether the file names another kernel; a different host name alone does not count."""
+    """Tell whether `<home>/kernel` names another kernel; the host name alone may differ."""
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 
 
 def release(home: str) -> None:
-    """Remove the file. The stack of this kernel must have ended."""
+    """Remove `<home>/kernel`. The stack of this kernel must have ended."""
     with contextlib.suppress(OSError):  # on a read-only disk the file stays until it is too old
         os.unlink(_file(home))
 

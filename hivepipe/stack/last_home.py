@@ -10,13 +10,13 @@ from hivepipe.home import home_of_project
 
 
 def last_home(project: str) -> str:
-    """Return the home that the link names, or else the home named after the project's path."""
+    """Return the home that `<name>-<hash>.renamed` leads to, or else the one named by the path."""
     link = _link(project)
     return os.path.realpath(link if os.path.isdir(link) else home_of_project(project))
 
 
 def link_renamed(project: str, old: str, home: str) -> None:
-    """Make the link of a project that was renamed from `old`."""
+    """Make the link from a project that was renamed from `old` to its home."""
     unlink_renamed(old)
     unlink_renamed(project)
     if home != last_home(project):
@@ -24,7 +24,7 @@ def link_renamed(project: str, old: str, home: str) -> None:
 
 
 def unlink_renamed(project: str) -> None:
-    """Remove the project's link, if it has a link."""
+    """Remove the link from a project to its home, if the link exists."""
     Path(_link(project)).unlink(missing_ok=True)
 
 

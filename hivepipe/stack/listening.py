@@ -1,4 +1,4 @@
-"""Ask the process that listens at a unix socket, without loading redis-py."""
+"""Connect to a unix socket and send one request, without loading redis-py."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ ANSWER_SECS = 2
 
 
 def listens(path: str) -> bool:
-    """Tell whether a process listens at the socket. Nothing is sent, so a hung process passes."""
+    """Tell whether a process listens at the socket. Return True even if it hangs."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False
@@ -23,7 +23,7 @@ def listens(path: str) -> bool:
 
 
 def ask(path: str, request: bytes, most: int) -> bytes:
-    """Send a request; return up to `most` bytes of the answer, or b"" if there is none."""
+    """Send a request; return up to `most` bytes of the answer, or b"" without an answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECS)
         try:

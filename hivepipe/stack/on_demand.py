@@ -41,7 +41,7 @@ def _switch(process: Any, wanted: str) -> None:
 
 
 def _is_free(wanted: str) -> bool:
-    """Tell whether no process holds the lock that the file names."""
+    """Tell whether no process holds the lock named in a `.wanted` file; True without a name."""
     try:
         with open(wanted, encoding="utf-8") as file:
             lock = file.read()

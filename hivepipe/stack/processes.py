@@ -66,7 +66,7 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process; `if_redis` is the kind of Redis with which the process is needed."""
+    """One long-lived process, needed only by a stack whose Redis is of the kind `if_redis`."""
 
     name: str
     stop_secs: int = 10

@@ -84,10 +84,10 @@ def _has_wheel() -> bool:
 
 
 def set_folder_aside(home: str) -> None:
-    """Rename the folder of Redis 7 if an older Redis has written its file after it.
+    """Rename the folder that Redis 7 wrote if an older Redis has written its single file later.
 
-    Redis 7 would read only the folder, and an older one only the file. Without the folder, Redis 7
-    moves the file into a new one.
+    Redis 7 would read only the folder and miss the jobs in the file. Without the folder, Redis 7
+    moves the file into a new folder.
     """
     here = Path(home)
     # Redis 7 begins the part `incr` when it has moved the file.
@@ -96,16 +96,16 @@ def set_folder_aside(home: str) -> None:
 
 
 def folders_aside(home: str) -> list[Path]:
-    """Return the renamed folders; `temporary_redis.spool_folders_aside` deletes them.
+    """Return the folders renamed by `set_folder_aside`; `temporary_redis` later deletes them.
 
-    A user's own copy, which has a shorter number such as a date, is left out, and so is a link.
+    Links are left out, and so are a user's own copies, whose number (such as a date) is shorter.
     """
     found = Path(home).glob("appendonlydir." + "[0-9]" * 19)  # nanoseconds since 1970
     return sorted(path for path in found if path.is_dir() and not path.is_symlink())
 
 
 def _needs_folder(home: str) -> bool:
-    """Tell whether Redis 7 or later wrote here last; Redis 7 keeps its files in a folder.
+    """Tell whether Redis 7 or later, which keeps its files in a folder, wrote to this home last.
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """

@@ -240,7 +240,7 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
 
 
 def _is_committed(project: str) -> bool:
-    """Tell whether git tracks files of the project's `.hive-mind`, so that it is no 1.0.0 home."""
+    """Tell whether git tracks files of the project's `.hive-mind`, which is then no 1.0.0 home."""
     tracked = git.tracked_files(project, IN_PROJECT.strip("/"))
     return any(not name.endswith("/.gitignore") for name in tracked)
 
@@ -340,8 +340,8 @@ def unregistered(project: str) -> RegistrationError:
 def forget(project: str, home: str) -> None:
     """Remove a project's record, and its home's record unless other projects share the home.
 
-    The default home keeps its own record, which serves projects without one. Only undoing
-    `init --user` removes it, by passing the default home as `project`.
+    The default home keeps its record, because projects without a record use this home. To undo
+    `init --user`, the caller passes the default home as `project`, and its record is removed.
     """
     if not record_files():
         return

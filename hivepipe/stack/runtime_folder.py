@@ -69,7 +69,7 @@ class Stack(NamedTuple):
 
     @property
     def data_lock(self) -> str:
-        """Return Redis's second lock file. It is beside the data: a logout does not delete that."""
+        """Return Redis's second lock file. It is in the home, which a logout does not delete."""
         return f"{self.home}/redis.lock"
 
     @property

@@ -24,8 +24,6 @@ LONGEST_REASON = 300
 
 
 class Starting(NamedTuple):
-    """The content of the file STARTING."""
-
     not_before: float  # seconds since 1970
     failures: int  # successive failures
     reason: str  # reason of the last failure

@@ -113,7 +113,7 @@ def start(stack: Stack) -> None:
 def runs_without(stack: Stack) -> bool:
     """Tell whether the stack's own Redis listens or is starting without a supervisor (Procfile).
 
-    The writer may start before Redis, and Redis may be busy. A killed supervisor leaves a socket.
+    Return True right after the start of Redis or the writer, False if a supervisor's socket exists.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):
         return False
@@ -272,7 +272,7 @@ def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
 
 
 def _unregistered(stack: Stack) -> list[str]:
-    """Return the workers that Redis does not list with the pid of their running process."""
+    """Return the workers whose running process, by its pid, is not registered in Redis."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.address, limit_secs=ANSWER_SECS) as client:

@@ -280,7 +280,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make jobs that were retried with `held_up` due: files and database are writable again."""
+        """Make jobs retried with `held_up` due now: files and database are writable again."""
         if self._is_held_up:
             with unless_full():
                 self._claims.hurry()

@@ -23,8 +23,6 @@ logger = logging.getLogger("hivepipe.forwarder")
 
 
 class Forwarder(SoleProcess):
-    """The forwarder of one home."""
-
     name = "forwarder"
 
     def __init__(self, stack: Stack) -> None:

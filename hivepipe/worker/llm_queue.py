@@ -1,7 +1,7 @@
 """The queue `llm`: the llm worker serves it or, while no llm worker runs, the slow worker.
 
     llm.lock         held by the llm worker as long as it runs
-    llm-queue.lock   held by the worker that claims jobs of `llm`; the other one claims none
+    llm-queue.lock   held by the worker (llm or slow) that claims jobs of `llm`
 
 While summaries are enabled, the slow worker requests an llm worker (hivepipe.stack.wanted). The
 slow worker releases the queue between two jobs when an llm worker runs, and acquires it again when
@@ -39,7 +39,8 @@ class LlmQueue:
     def acquire_or_release(self, is_wanted: bool) -> bool:
         """Acquire the queue if no llm worker runs, else release it; return whether it is held.
 
-        With `is_wanted`, an llm worker should run, and has ABSENT_SECS to start.
+        If `is_wanted`, an llm worker is expected. Then the queue is acquired only after no llm
+        worker has run for ABSENT_SECS.
         """
         if self._llm_worker_runs():
             self._absent_since = math.inf

@@ -25,7 +25,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def begin(name: str) -> tuple[Place, Config]:
-    """Set up a process of a stack, with a log of this name; return the place and the settings."""
+    """Set up a stack's process, with a log of this name; return its home's paths and settings."""
     os.umask(0o077)
     core_dumps.leave_none()
     place, config = load_and_use()

@@ -73,7 +73,7 @@ class SlowWorker(ClaimingWorker):
         return list(self._served)
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop when the current job can be interrupted; if killed later, do not blame the job."""
+        """Stop when the current job can be interrupted; a later kill is not blamed on the job."""
         self._crash_marker.record("")
         super().request_stop(signum, frame)
 

@@ -28,8 +28,6 @@ logger = logging.getLogger("hivepipe.status_line")
 
 
 class StatusLineFile:
-    """The file of one home."""
-
     def __init__(self, home: str) -> None:
         self._home = home
         self._looked_at = self._tried_at = float("-inf")

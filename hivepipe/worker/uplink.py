@@ -39,8 +39,6 @@ logger = logging.getLogger("hivepipe.uplink")
 
 
 class Uplink(SoleProcess):
-    """The uplink of one home."""
-
     name = "uplink"
 
     def __init__(self, stack: Stack) -> None:
