@@ -88,7 +88,7 @@ def chunks(
 
 
 def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
-    """Tell whether archive and transcript still begin with what the checkpoint covers.
+    """Tell whether archive and transcript still begin with the content that the checkpoint covers.
 
     The check compares the archive's size, and the last bytes that were read from the transcript.
     """

@@ -136,7 +136,7 @@ class ArchiveFiles:
 
     @property
     def is_packed(self) -> bool:
-        """Tell whether the lines are compressed. If both files exist, the plain one is used."""
+        """Tell whether only the compressed file of the lines exists, and not the plain one."""
         return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
 
     @property
@@ -249,7 +249,6 @@ class ArchiveFiles:
         return is_by_these and (self.is_untouched(offsets) or self._is_whole(offsets))
 
     def exists(self) -> bool:
-        """Tell whether the lines or the metadata of the archive exist."""
         return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
 
     def is_as_written(self) -> bool:

@@ -291,7 +291,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write. Yield them again if a subagent's metadata changed meanwhile.
+        """Yield the metadata to write, and again if a subagent's metadata changed during the write.
 
         `not_described` would miss such a change, because it only compares the times of the files.
         """

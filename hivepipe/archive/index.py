@@ -90,7 +90,8 @@ class Index:
     def move_to_journal(self) -> None:
         """Write all entries to the journal, because the index file is about to be replaced.
 
-        `uninstall` gives the name back to the index of a predecessor.
+        `uninstall` gives the file name back to a predecessor's index, and calls this function
+        before.
         """
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))

@@ -63,7 +63,6 @@ class Source:
 
     @property
     def status(self) -> os.stat_result:
-        """Return the current status of the file."""
         return os.fstat(self.descriptor)
 
     def head(self) -> Head:

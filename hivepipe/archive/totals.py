@@ -46,7 +46,7 @@ class TotalsCache:
     def take(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:
         """Return the totals of an archive up to its checkpoint, and remove them from the cache.
 
-        They are removed because a caller may fail while it adds lines to them. A caller that
+        The totals are removed because a caller may fail while it adds lines to them. A caller that
         succeeds puts them back with `keep`.
         """
         counted = self._counted.pop(kept.name.path, None)

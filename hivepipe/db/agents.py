@@ -107,7 +107,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     if signal.status in ENDS:
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
-        row["error"] = max(str(known["error"] or ""), signal.error) or None  # one, if several
+        row["error"] = max(str(known["error"] or ""), signal.error) or None  # the greatest text
     before = metadata_of(known)
     if before is not None:  # metadata that are invalid stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()

@@ -1,6 +1,6 @@
-"""The session that each instance is in.
+"""Record which session each instance is in.
 
-It is the session of the instance's newest event, until that session or the process ends.
+An instance is in the session of its newest event, until this session or the process ends.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
 
 
 def detach_instance(db: Database, job: Origin) -> None:
-    """Record that the instance left the session. Raise MissingParentError if it was never in it."""
+    """Record that the instance left the session. Raise MissingParentError if it never entered."""
     changes = "detached_time_ns = max(detached_time_ns, :time_ns)"
     _update(db, job, changes, {"time_ns": job.event_time_ns})
     choose_session(db, job.instance)
@@ -166,7 +166,6 @@ def _end_visited_sessions(db: Database, instance: str) -> None:
 
 
 def session_of_instance(db: Database, instance: str) -> str:
-    """Return the session that an instance is assigned to, or ""."""
     sql = """
         SELECT session_id FROM instance_sessions
         WHERE instance_id = :instance AND status = 'active'

@@ -99,8 +99,6 @@ CAPTURED = (
 
 
 class Change(NamedTuple):
-    """A row that changed."""
-
     version: int
     table: str
     key: str

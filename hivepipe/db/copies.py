@@ -28,7 +28,7 @@ def copy_to(path: Path, target: Path) -> bool:
 
 
 def error_of(path: Path) -> str:
-    """Return what is wrong with a copy of the database, or "" if it is intact or missing."""
+    """Return the fault of a copy of the database, or "" if the copy is intact or missing."""
     if not path.exists():
         return ""
     try:

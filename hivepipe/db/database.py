@@ -133,7 +133,7 @@ class Database:
         if _file_at(self.path) != self._file:
             raise sqlite3.OperationalError("the database file was removed or replaced")
         # A removed log is never checkpointed: another process may have begun a new one, and a mix
-        # of their pages is a damaged database.
+        # of the pages of both logs would damage the database.
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -159,7 +159,6 @@ class Database:
             self._connection.execute(f"PRAGMA user_version = {number:d}")
 
     def log_bytes(self) -> int:
-        """Return the size of the write-ahead log in bytes."""
         log = Path(f"{self.path}-wal")
         return log.stat().st_size if log.exists() else 0
 

@@ -1,4 +1,4 @@
-"""Log lines, prompts and skill uses of sessions. They are kept when a session is deleted."""
+"""Log lines, prompts and skill uses of sessions. These rows are kept when a session is deleted."""
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.origin import Origin

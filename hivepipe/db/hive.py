@@ -36,8 +36,8 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
-    Return the time (ns since 1970) by which statuses are compared. It differs from the time in the
-    file if that is in the future, or if the clock was set back.
+    Return the time (ns since 1970) by which statuses are compared. This is not the file's own time
+    if that lies in the future, or if the clock was set back.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
@@ -82,8 +82,8 @@ def end_worker(db: Database, worker: str, column: str) -> None:
 def _task_left_by(db: Database, worker: str) -> str:
     """Return the open task of an ended worker if no other worker still has it, or "".
 
-    Only a task that a spawn created, with the id of a worker, is returned. Other tasks belong to
-    the user and stay open.
+    Only a task that a spawn created (its id is a worker's id) is returned. All other tasks belong
+    to the user and stay open.
     """
     sql = """
         SELECT tasks.id FROM hive_workers AS ended JOIN tasks ON tasks.id = ended.task_id
@@ -137,7 +137,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return tuples of a worker's stored state, runs and statuses. An unknown worker has none.
+    """Return a tuple for each stored state, run and status of a worker, to detect changes.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """
@@ -154,8 +154,8 @@ def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
-    A run that still runs or was killed has no known cost. Its cost is taken as that of the most
-    expensive run of the same worker, or of the worker whose task this worker took over, else as
+    The cost of a run that still runs or was killed is unknown. It is estimated by the most
+    expensive run of its worker or of the worker that its worker replaced, else by
     `unknown_micro_usd`.
     """
     sql = """

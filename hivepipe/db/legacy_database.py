@@ -74,12 +74,10 @@ class LegacyDatabase:
 
     @property
     def is_of_hivepipe(self) -> bool:
-        """Tell whether hivepipe made the database."""
         return "schema_migrations" in self._tables
 
     @property
     def has_tables(self) -> bool:
-        """Tell whether the database has any table or view."""
         return bool(self._tables)
 
     def left_out(self) -> list[LeftOut]:

@@ -102,7 +102,6 @@ def is_local(text: object) -> bool:
 
 
 def in_utc(row: Mapping[str, object]) -> dict[str, object]:
-    """Return the row with its times in UTC."""
     return {name: _time(value) if name in TIMES else value for name, value in row.items()}
 
 

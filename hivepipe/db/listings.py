@@ -85,7 +85,7 @@ def prefix_bounds(prefix: str) -> dict[str, str]:
 
 
 def is_unused(path: Path) -> bool:
-    """Tell whether no event was ever applied here; return False if the database is unreadable."""
+    """Tell whether no event was ever stored in a database; return False if it is unreadable."""
     try:
         with listings(path) as store:
             return store.is_empty()
@@ -94,7 +94,7 @@ def is_unused(path: Path) -> bool:
 
 
 def read_store(home: str, read: Callable[["Listings"], Found], otherwise: Other) -> Found | Other:
-    """Return what `read` finds in a home's database, or `otherwise` if it cannot be read."""
+    """Return the result of `read` on a home's database, or `otherwise` if it is unreadable."""
     try:
         with listings(database_path(home)) as store:
             return read(store)
@@ -334,11 +334,11 @@ class Listings:
         }
 
     def is_empty(self) -> bool:
-        """Tell whether no event was ever applied here; rows of periodic jobs are ignored."""
+        """Tell whether no event was ever stored; rows of periodic jobs are ignored."""
         return not any(rows for table, rows in self.counts().items() if table not in _UPKEEP_TABLES)
 
     def effectless(self) -> dict[str, int]:
-        """Return `<what>:<operation>` -> number of jobs that succeeded without effect."""
+        """Return the counters of jobs without effect: <reason>:<operation>, dropped:<kind>."""
         sql = "SELECT name, value FROM counters ORDER BY name"
         return {row["name"]: row["value"] for row in self.rows(sql, {})}
 

@@ -112,7 +112,6 @@ def count_versions(db: Database, profile: str) -> int | None:
 
 
 def open_sessions_of(db: Database, profile: str) -> list[str]:
-    """Return the open sessions of a profile."""
     sql = f"SELECT session_id FROM {_OPEN} WHERE profile_id = :profile ORDER BY session_id"
     return [row["session_id"] for row in db.rows(sql, {"profile": profile})]
 

@@ -52,8 +52,8 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -
 def _signal_ns(job: Origin, source: str) -> int:
     """Return the time of this start if the start shows that the session works, else 0.
 
-    A start that was derived from another event must not take precedence over that event. A start
-    after a compaction does not show that: the session works or waits as before.
+    A start that was derived from another event must not take precedence over that event. After a
+    compaction, a start does not show whether the session works.
     """
     if source == "compact":
         return 0
@@ -99,8 +99,8 @@ def _object_in(column: object) -> dict[str, Any]:
 def describe_session(db: Database, session: str, said: Mapping[str, str], order: int) -> None:
     """Set columns of a session to the values in `said`, except where a newer value is known.
 
-    `order` is the event's time. It is 0 for a start that was derived from another event, and less
-    than any time for a title that Claude generated. The oldest source stays, because it says how
+    `order` is the event's time, or 0 for a start that was derived from another event. For a title
+    that Claude generated, it is less than any time. The oldest source stays, because it says how
     the session began. Nothing is done if the session has no row.
     """
     found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session}) if said else None

@@ -11,7 +11,7 @@ LONGEST_SECS = 0.01
 def write_shortly(db: Database, writes: Iterable[Callable[[], None]]) -> None:
     """Call the writes in order. A transaction has as many writes as fit into LONGEST_SECS.
 
-    Each write is called before the next write is taken from the iterable. After each transaction
+    Each write is executed before the next one is taken from the iterable. After each transaction
     the lock stays free for as long as it was held, because SQLite has no queue for waiting
     processes. After an error, the earlier transactions stay committed.
     """

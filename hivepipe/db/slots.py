@@ -1,4 +1,4 @@
-"""Executed slots (time intervals) of periodic jobs. They show missing and repeated runs."""
+"""Executed slots (time intervals) of periodic jobs, which show missing and repeated runs."""
 
 from hivepipe.db.database import Database
 from hivepipe.times import stored_time

@@ -1,7 +1,8 @@
 """Summaries of sessions, one for each state of a session.
 
-For one state, a summary by a model takes precedence over one from metadata. Of two summaries of the
-same kind the newer one takes precedence. The order and number of writes do not change the result.
+For the same state, a model's summary takes precedence over one made from metadata. Of two summaries
+of the same kind the newer one takes precedence. The order and number of writes do not change the
+result.
 """
 
 import json

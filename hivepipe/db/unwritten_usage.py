@@ -19,7 +19,7 @@ Used = dict[tuple[str, str], Tokens]  # key: the session and the plain name of t
 
 
 class Unseen(NamedTuple):
-    """A session's usage of one model beyond the usage in its messages, as of the last count."""
+    """A session's usage of one model that no message contains, at the time of its last count."""
 
     time: str
     session: str
@@ -81,7 +81,7 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return the key that a session shares with its forks: its start time, or its id if unknown."""
+    """Return a key that a session shares with its forks: the start time, or the id without one."""
     return started_ms or session
 
 
@@ -110,7 +110,7 @@ def _states(store: Listings, sessions: list[str]) -> Iterable[State]:
 
 
 def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
-    """Add one model's row to the counts."""
+    """Add a row of `cost_states`, one model's part of a count, to the counts found so far."""
     key = (row["session_id"], row["started_ms"], row["duration_ms"])
     state = found.setdefault(key, State(*key, row["created_at"], {}))
     state.models[row["model"]] = Tokens.of(row)
@@ -148,7 +148,7 @@ def _used(store: Listings, sessions: list[str]) -> Used:
 
 
 def add_used(found: Used, row: Entry) -> None:
-    """Add the sums of one model's messages."""
+    """Add the usage sums of one model's messages."""
     key = (row["session_id"], plain_name(row["model"]))
     found[key] = found.get(key, Tokens()).plus(Tokens.of(row))
 

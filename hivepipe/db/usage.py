@@ -82,7 +82,7 @@ class Charge(NamedTuple):
     agent_type: str
     rate: Rate
     tokens: Tokens
-    messages: int = 1  # 0 for requests that are in no transcript
+    messages: int = 1  # 0 if the usage belongs to no message
 
 
 _QUARTER_NS = 15 * 60 * 10**9

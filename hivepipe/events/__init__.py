@@ -12,7 +12,7 @@ _OTHER_HOST_FIELDS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 def parse_event(name: str, data: bytes) -> Event | None:
     """Parse one event. `name`, the name of the hook, is used if the text names no event.
 
-    Return None for an unknown event, or a text that is not an object. Other errors are listed in
+    Return None for an unknown event, or a text that is no JSON object. Other errors are listed in
     the event's `problems`.
     """
     problems: list[str] = []

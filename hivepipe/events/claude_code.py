@@ -297,7 +297,7 @@ class ToolEvent(Event):
 
     @property
     def has_changed_files(self) -> bool:
-        """Tell whether a Bash command changed files, according to Claude Code's comparison."""
+        """Tell whether a Bash command changed files, by the diff in the tool's response."""
         diff = self._object(self.response, EDIT_DIFF)
         # Without `files`, an "unavailable" diff lists files that the command may have left alone.
         return bool(diff.get("files") or (diff.get("changedFiles") and not diff.get("unavailable")))
@@ -346,7 +346,7 @@ class ToolEvent(Event):
 
     @property
     def reported_success(self) -> bool:
-        """Tell whether the tool reports success, or reports neither success nor failure."""
+        """Return False if the tool's response reports a failure, else True."""
         return self.response.get("success") is not False
 
 

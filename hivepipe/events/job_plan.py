@@ -98,8 +98,6 @@ def queue_of(priority: int) -> str:
 
 
 class Job:
-    """One unit of work."""
-
     __slots__ = ("operation", "payload", "subject")
 
     def __init__(self, operation: str, payload: Payload, subject: str) -> None:

@@ -15,8 +15,8 @@ def leave_none() -> None:
 def close_memory() -> None:
     """Keep other processes of the user, and crash handlers, from reading this process's memory.
 
-    This works on Linux only. It also closes /proc/<pid>, so use it for processes that need no
-    inspection. If the process executes another program, the memory of that program is readable.
+    Only Linux supports this protection. It also makes /proc/<pid> unreadable, so use it only for
+    processes that need no inspection. It ends when the process executes another program.
     """
     leave_none()
     if sys.platform == "linux":

@@ -9,14 +9,14 @@ FULL = (errno.ENOSPC, errno.EDQUOT)  # the disk is full, or the user's quota is 
 
 
 def free_bytes(folder: str | Path) -> int:
-    """Return the free bytes on the disk."""
     return shutil.disk_usage(_existing(folder)).free
 
 
 def is_full(folder: str | Path) -> bool:
     """Tell whether no file can be created, for lack of bytes or inodes.
 
-    Some file systems do not count free inodes. Root may also use the reserved blocks and inodes.
+    File systems that report no number of inodes are not full for lack of inodes. Root may also use
+    the reserved blocks and inodes.
     """
     disk = os.statvfs(_existing(folder))
     is_root = os.geteuid() == 0

@@ -110,7 +110,7 @@ class Manifest:
         self._write("REPLACE INTO facts VALUES ('adopts', ?)", "1" if adopts else "")
 
     def remember(self, name: str, value: str) -> None:
-        """Record a fact; a recorded value is not replaced."""
+        """Store the value of a fact, unless a value is stored already."""
         self._write("INSERT OR IGNORE INTO facts VALUES (?, ?)", name, value)
 
     def fact(self, name: str) -> str:
@@ -123,7 +123,7 @@ class Manifest:
     def made(self) -> frozenset[str]:
         """Return the paths of all files that hivepipe made.
 
-        They are cached until the manifest changes.
+        The paths are cached until the manifest changes.
         """
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
@@ -153,9 +153,9 @@ class Manifest:
         self._write("DELETE FROM files WHERE path = ?", path)
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
-        """Record that `data` will replace `before`.
+        """Record that hivepipe will replace a file's content `before` by `data`.
 
-        Until then, both contents count as hivepipe's.
+        Both contents count as hivepipe's until the next call for this path.
         """
         old = digest(before) if before is not None else ""
         sql = "REPLACE INTO files VALUES (?, ?, ?, ?)"
@@ -174,11 +174,11 @@ class Manifest:
     # ---- files that were renamed
 
     def record_rename(self, name: str, copy: str) -> None:
-        """Record that the existing file `name` is now called `copy`."""
+        """Record that a file was renamed from `name` to `copy`, so that hivepipe can use `name`."""
         self._write("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", name, copy, time.time())
 
     def renamed(self) -> dict[str, str]:
-        """Return claimed name -> the new name of the file that had the claimed name before."""
+        """Return old name -> new name of the files renamed because hivepipe uses the old name."""
         return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
 
     def remove_rename(self, name: str) -> None:
@@ -196,7 +196,7 @@ class Manifest:
         return [Found(*row) for row in self._rows(sql, kind)]
 
     def clear_metadata(self) -> None:
-        """Clear the metadata of imported files. Releases before 2026-11-25 stored them here."""
+        """Clear the metadata of imported files, stored here by releases before 2026-11-25."""
         if os.path.exists(self.path):
             with self._open() as db:
                 db.execute("PRAGMA secure_delete = ON")

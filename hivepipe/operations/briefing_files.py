@@ -2,9 +2,9 @@
 
     <home>/context/*.txt    see hivepipe.hook.greeting; 0600, each replaced atomically
 
-The files are updated when the database or the user's trusted files change. They are also updated
-once a minute, because a session becomes stalled without an event. Parts that are no longer needed
-are removed.
+The files are updated when the database or the user's trusted files change. The files are also
+updated once a minute, because no event tells that a session is stalled. Parts that are no longer
+needed are removed.
 """
 
 import logging

@@ -48,7 +48,7 @@ def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
 
 
 def write_log(home: str, db: Database) -> None:
-    """Append the runs that are newer than the run which the log's last line names."""
+    """Append the runs that are newer than the run named in the last line of the log."""
     with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:
@@ -66,7 +66,7 @@ def _last_run(folder: ExportFolder) -> int:
 def _lines(run: Row, agents: list[Row]) -> list[str]:
     """Return the log lines of one run.
 
-    The last line names the run. So a run that was written only in part is written again.
+    Only the last line names the run, so a run that was written in part is written again.
     """
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))

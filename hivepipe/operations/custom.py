@@ -79,8 +79,8 @@ def declaration_of(function: object) -> Declaration:
 def installed_points() -> "list[EntryPoint]":
     """Return the entry points of operations, without packages whose metadata are damaged.
 
-    If a package is installed twice, the copy that Python imports counts. The name is read only from
-    packages with operations, because this reads all the metadata of a package.
+    If a package is installed twice, only the copy that Python imports is used. To find that copy,
+    the package's metadata are parsed, so this is done only for packages with operations.
     """
     from importlib.metadata import distributions  # noqa: PLC0415  most direct events need none
 

@@ -25,7 +25,7 @@ def is_forgotten(home: str, *sessions: str) -> bool:
 
 
 def update_marker(home: str, begun: Iterable[str] = (), finished: Iterable[str] = ()) -> None:
-    """Add the sessions `begun` to the marker file and remove the sessions `finished` from it.
+    """Add the sessions `begun` to the marker file, and remove the sessions `finished`.
 
     The change makes every process of the home read the list of forgotten sessions again. Raise
     LockHeldError if another process keeps the marker locked.

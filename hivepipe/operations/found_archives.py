@@ -151,7 +151,7 @@ def _same(found: Found, known: Iterable[Found]) -> Found | None:
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note if the earlier file with the same bytes still exists, else ""."""
+    """Return a note that names another existing file with the same bytes, or "" without one."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 

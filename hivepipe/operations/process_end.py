@@ -1,7 +1,7 @@
 """Identity files, memory index and pm2 processes at the start and end of a profile's session.
 
-At the start the profile's folder is created, its files are read, and newer versions in the store
-are written to it. At the end changed files are stored, and previous content is restored.
+At the start the profile's folder is created, its files are read, and newer versions from the store
+are written to the folder. At the end changed files are stored, and previous content is restored.
 """
 
 import logging
@@ -67,8 +67,8 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
     """Write the stored version of a file into the profile's folder.
 
     CLAUDE.md is written if the profile has the option `--write-claude-md` and no other profile has
-    an open session in the folder. Any other file is written if it is missing, or if its text was
-    read from it the last time or is a stored version: then no change of a person is lost.
+    an open session in the folder. Any other file is written only if it is missing, or unchanged as
+    `_is_old_copy` tells, so that no change by a person is lost.
     """
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
@@ -89,7 +89,7 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether a file has its last read content or, if that is unknown, a stored version."""
+    """Tell whether a file is as last read or, if never read here, equals a stored version."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
@@ -136,9 +136,9 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Remove old snapshots: each was stored long ago, or will never be stored."""
+    """Remove snapshots older than KEPT_DAYS, which are stored already or cannot be stored."""
     with suppress(FileNotFoundError):
-        # The names given by hooks
+        # Hooks name snapshots <event time>_<pid>_<name>.
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):
             if path.is_file() and time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
                 path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """reap_sessions: end the sessions of dead processes.
 
-A killed Claude Code sends no SessionEnd. The reaper enqueues the same jobs with the time of the
-last event of that instance, so that any later event takes precedence. As with any SessionEnd, the
+A killed Claude Code sends no SessionEnd. The reaper enqueues the jobs of a SessionEnd with the time
+of the instance's last event, so that any later event takes precedence. As with any SessionEnd, the
 session ends only if no instance is left in the session.
 """
 

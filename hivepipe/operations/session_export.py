@@ -1,6 +1,6 @@
 """session.yaml in `.claude-state`: the most recently active session of this project.
 
-Only homes inside a project have this file, as the predecessor's homes had. Its content comes from
+Only homes inside a project have this file, as the predecessor's homes had. The content comes from
 the store. A file of this name that hivepipe did not write, or that was edited, stays unchanged.
 """
 
@@ -24,8 +24,6 @@ logger = logging.getLogger("hivepipe.exports")
 
 
 class SessionExport:
-    """The file of one home."""
-
     def __init__(self, home: str) -> None:
         self._home = home
         self._next_look = 0.0

@@ -45,7 +45,7 @@ class SkillExports:
     def tidy(self) -> None:
         """Write the files if that is due. The store is checked only if it has changed.
 
-        A failure is logged as a warning and retried. It is also a failure if the lock is held.
+        A failure, such as a lock that another process holds, is logged as a warning and retried.
         """
         now = time.monotonic()
         if now < self._next_look:
@@ -113,7 +113,7 @@ class SkillExports:
             if last and self._exported is None:
                 with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
                     self._exported = folder.stored_number()
-            # The mark is from another database, or from forgotten uses.
+            # The exported number is of another database, or of a use that was forgotten.
             if last < (self._exported or 0):
                 self._exported = 0
             return skill_uses_since(store, self._exported or 0)

@@ -54,5 +54,5 @@ def at_once(home: str) -> Iterator[JobContext]:
 
 
 def manual_origin(operation: str) -> Origin:
-    """Return an origin for work that was not enqueued; follow-up jobs get their ids from it."""
+    """Return an origin for work that was not enqueued. Follow-up jobs derive their ids from it."""
     return Origin(id=uuid.uuid4().hex, operation=operation, event_time_ns=time.time_ns())

@@ -85,7 +85,7 @@ def summarise_idle(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
-    """Return the input from a session's archive, or None if there is no message in it."""
+    """Return the input from a session's archive, or None if the archive has no message."""
     archives = archives_of(home)
     entry = archives.index.entries().get(session)
     if entry is None:

@@ -50,8 +50,6 @@ logger = logging.getLogger("hivepipe.summaries")
 
 
 class SummaryInput(NamedTuple):
-    """The input of a summary."""
-
     session: str
     excerpt: Excerpt
     meta: dict[str, Any]

@@ -65,8 +65,8 @@ def _note_model(db: Database, message: Usage) -> None:
 def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
     """Record titles and counts, and delete prompts that are not the user's.
 
-    Raise BadEnvelopeError if `usage_jobs` did not make the facts. A title by the user takes
-    precedence over a title by Claude, and over earlier titles from hooks.
+    Raise BadEnvelopeError if the facts do not have the form that `usage_jobs` gives them. A title
+    by the user takes precedence over a title by Claude, and over earlier titles from hooks.
     """
     try:
         for kind, (title, number) in dict(facts["titles"]).items():
