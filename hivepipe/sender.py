@@ -38,7 +38,6 @@ def use(sender: Sender | None) -> None:
 
 
 def pid() -> int:
-    """Return the process id of the sender."""
     return _now.pid if _now else posix.getpid()
 
 
@@ -68,5 +67,4 @@ def time_ns() -> int:
 
 
 def environment() -> "Mapping[bytes, bytes]":
-    """Return the environment of the sender."""
     return _now.environment if _now else posix.environ

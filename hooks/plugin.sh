@@ -38,7 +38,7 @@ own() { # run the plugin's own hook
   exit 0
 }
 
-# `exec` fails if the Python of the program was removed. That ends a shell, but for bash with execfail.
+# `exec` fails if the Python of the program was removed. Then any shell ends, except bash with execfail.
 trap own EXIT
 [ "$BASH_VERSION" ] && shopt -s execfail
 [ -x "$copy" ] && exec "$copy" "$hook" plugin

@@ -33,7 +33,7 @@
 
 enum {
     MOST_INPUT = 64 << 20,
-    LATE_INPUT = 1 << 20,  /* bytes read after the deadline: a pipe's content, not a whole file */
+    LATE_INPUT = 1 << 20,  /* bytes read after the deadline: all of a pipe, not of a large file */
     MOST_SENT = 1 << 20,   /* the Python hook takes larger events, and all special cases */
     MOST_ANSWER = 1 << 20,
     PATH_BYTES = 1024, /* length of a path; the Python hook takes longer ones */
@@ -94,7 +94,7 @@ static ssize_t read_small(const char *path, char *text, size_t limit) {
     return size;
 }
 
-/* Tell whether the process waited for a processor: if so, a deadline is extended. */
+/* Tell whether the process has waited so long for a processor that its deadline is extended. */
 static int was_starved(int ms) {
     static int64_t before;
     static int gains;
@@ -133,7 +133,7 @@ static int wait_for(int file, short what, int64_t end) {
     return ms > 0 && (poll(&waiting, 1, ms) >= 0 || errno == EINTR);
 }
 
-/* Write all; a file that does not block may take until `end`. */
+/* Write all bytes; return 0 on failure. A nonblocking descriptor is waited for until `end`. */
 static int write_all(int file, const char *data, size_t size, int64_t end) {
     while (size) {
         ssize_t written = write(file, data, size);
@@ -145,7 +145,8 @@ static int write_all(int file, const char *data, size_t size, int64_t end) {
 }
 
 /* Give the event back on stdin, through a pipe: a file may be limited (ulimit -f). A child writes
-   what the pipe does not hold. Without a child (ulimit -u) the event goes through a file. */
+   the bytes that do not fit into the pipe. Without a child (ulimit -u) the event goes through a
+   file. */
 static void give_back_input(void) {
     int ends[2];
     if (pipe(ends)) return;
@@ -435,8 +436,8 @@ static int is_init(int pid, const char *stat) {
            strstr(stat, "catatonit)");
 }
 
-/* Add /proc/<pid>/stat of a process, which may have ended; return its parent, or 0 if that is not
-   needed. */
+/* Add /proc/<pid>/stat of a process to the head, unless it has ended; return the pid of its parent
+   if the parent may be Claude Code, else 0. */
 static int add_process(int pid, int is_nearest) {
     char path[40], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -444,7 +445,7 @@ static int add_process(int pid, int is_nearest) {
     add("stat", text);
     char *end = strrchr(text, ')');
     if (!end || strlen(end) < 5) return 0;
-    /* An adopted process is added itself, in place of the process that started it. */
+    /* An adopted hook adds itself, in place of the process that started it. */
     if (is_nearest && is_init(pid, text)) add_process(getpid(), 0);
     return !is_nearest || is_shell(text, end) ? atoi(end + 4) : 0;
 }
@@ -522,7 +523,8 @@ static int reach_intake(void) {
     return is_ours(runtime) ? reach(join(path, runtime, "/intake.sock")) : -1;
 }
 
-/* The mark that a hook without an answer leaves for the next ones; a running intake removes it. */
+/* Return the path of the file that a hook without an answer makes for the next hooks; a running
+   intake removes the file. */
 static char *mark(char *path) {
     return join(path, runtime, "/intake-hangs");
 }
@@ -542,7 +544,7 @@ static void mark_as_hanging(void) {
     if (file >= 0) close(file);
 }
 
-/* Tell whether Redis accepts connections: if so, a stack runs and must not be started. */
+/* Tell whether Redis accepts connections. Then a stack runs, and none must be started. */
 static int has_redis(void) {
     int connection = redis_socket[0] ? reach(redis_socket) : -1;
     if (connection >= 0) close(connection);

@@ -43,7 +43,7 @@ def move_home(in_tree: bool, old: str | None) -> None:
         raise click.UsageError("--in-tree and --from exclude each other")
     if old:
         above, name = os.path.split(os.path.abspath(absolute(old)))
-        # The last part is not resolved: a link to the new place may be there.
+        # The last part is not resolved, because a link to the new place may have this path.
         old = os.path.join(os.path.realpath(above), name)
         project = main_checkout(real_path("."))
         home = adopt_old_home(project, old)

@@ -29,7 +29,7 @@ class _Console(Console):
 
 
 class _Stream:
-    """The current stdout or stderr, without the escaping of control sequences.
+    """The current stdout or stderr without the filter that escapes control characters.
 
     rich writes to it. `_Console` has escaped the texts already.
     """

@@ -68,7 +68,7 @@ def show_table(
     widths = [_least_width(*column) for column in zip(columns, *texts, strict=True)]
     widths[0] = max(map(cell_len, (columns[0], *(row[0] for row in texts))))  # never folded
     needed = sum(widths) + 3 * len(widths) + 1
-    # A long first column widens the output: a text folded in a narrow column could forge a line.
+    # A long first column widens the output: a text folded in a narrow column could look like a row.
     piped = WIDTH if needed <= WIDTH else max(WIDTH + widths[0], needed)
     screen = console(width=None if is_terminal() else piped)
     if needed > screen.width:

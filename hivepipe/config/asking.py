@@ -77,7 +77,7 @@ def is_read_from_copy(name: str) -> bool:
 
 
 def in_a_line(files: list[Asking]) -> str:
-    """Return the names of the first three files, and the number of the others, on one line."""
+    """Return the names of the first three files and the number of further files, on one line."""
     named = [f"{each.name} (changed)" if each.state == CHANGED else each.name for each in files]
     more = [f"{len(named) - 3} more"] if len(named) > 3 else []
     return ", ".join([*named[:3], *more])

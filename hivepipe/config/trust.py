@@ -32,12 +32,10 @@ def path_of(home: str) -> str:
 
 
 def projects(home: str) -> list[str]:
-    """Return the projects that have trusted files."""
     return sorted(_read(home))
 
 
 def trusted_files(home: str, project: str) -> dict[str, Trusted]:
-    """Return the trusted files of a project, by name."""
     return _read(home).get(project, {})
 
 

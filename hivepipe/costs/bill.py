@@ -27,14 +27,12 @@ class Bill:
         return models
 
     def tokens(self) -> Tokens:
-        """Return the tokens of all messages."""
         total = Tokens()
         for tokens in self.by_rate.values():
             total = total.plus(tokens)
         return total
 
     def cost(self, prices: PriceTable) -> "Cost":
-        """Return the cost of all messages."""
         priced = [(rate, prices.cost(rate, tokens)) for rate, tokens in self.by_rate.items()]
         amounts = [dollars for _, dollars in priced if dollars is not None]
         return Cost(

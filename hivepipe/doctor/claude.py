@@ -20,7 +20,8 @@ _BARE = {
     "CLAUDE_CODE_SAFE_MODE": "--safe-mode",
     "CLAUDE_CODE_RESTRICTED": "--restricted",
 }
-# From here on, no hook runs if an administrator's settings are invalid. 2.1.197 ignores them.
+# From this version on, no hook runs if an administrator's settings are invalid. Version 2.1.197
+# ignores invalid settings.
 _STRICT_SINCE = (2, 1, 260)
 _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
@@ -64,7 +65,7 @@ def _in_force(name: str, facts: Facts) -> list[ManagedFile]:
 
 
 def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
-    """Tell whether a setting disables hivepipe's hooks. Some do not apply to a plugin's hooks."""
+    """Tell whether a setting disables all of hivepipe's hooks, even those of a plugin."""
     if name == _ALL_OFF:
         return value is True
     if name == _MANAGED_ONLY:
@@ -76,7 +77,7 @@ def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
 
 
 def _is_strict(facts: Facts) -> bool:
-    """Tell whether this version, or an unknown one, runs no hook if such settings are invalid."""
+    """Tell whether an administrator's invalid settings disable hooks; True for unknown versions."""
     return facts.claude is None or facts.claude >= _STRICT_SINCE
 
 
@@ -100,7 +101,7 @@ def switched_off(facts: Facts) -> Iterator[Finding]:
 
 
 def trusted(facts: Facts) -> Iterator[Finding]:
-    """Find a folder that the user has not trusted. Interactive sessions run no hooks in it."""
+    """Find a folder that the user has not trusted, in which interactive sessions run no hooks."""
     state = read_object(f"{environment('CLAUDE_CONFIG_DIR') or user_folder()}/.claude.json")
     projects = state.get("projects", {})
     if not state or not isinstance(projects, dict) or not facts.settings_files:

@@ -103,7 +103,8 @@ def autostart(facts: Facts) -> Iterator[Finding]:
 def answering(facts: Facts) -> Iterator[Finding]:
     """Find a running stack whose Redis does not accept jobs."""
     if facts.programs and facts.redis_trouble:
-        # A Redis that answers, even with an error, may hold jobs that it could not write yet.
+        # No restart if Redis answers, even with an error: it may hold jobs that are not on disk
+        # yet.
         restarts = not facts.stack.url and not ping(facts.stack.socket)
         repair = "hivepipe restart" if restarts else ""
         yield Finding(f"{facts.redis_trouble}; events wait on disk", repair)

@@ -159,7 +159,7 @@ def record_elsewhere(runtime: str) -> None:
     """Tell the process `intake` that this process has sent a note (hivepipe.guard.listed_calls)."""
     try:
         posix.unlink(f"{runtime}/{LISTED}")
-    except OSError:  # usually there is no mark
+    except OSError:  # usually the file does not exist
         return
 
 
@@ -187,7 +187,7 @@ def _hash_of(value: object, event: Event) -> str:
     """Hash a JSON value independently of the order of its keys."""
     try:
         return _hash(sorted_dumps(value))
-    except (ValueError, RecursionError):  # 1e999, a thousand brackets: such a call is like no other
+    except (ValueError, RecursionError):  # 1e999, a thousand brackets: such a call equals no other
         return event.digest.hex()[: 2 * _HASH_BYTES]
 
 

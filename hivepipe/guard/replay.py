@@ -46,8 +46,6 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """The result of a replay."""
-
     events: int = 0
     calls: int = 0
     findings: list[Finding] = field(default_factory=list)

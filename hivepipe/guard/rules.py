@@ -193,7 +193,7 @@ def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -
 
 
 def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
-    """Return the length of the longest recent alternation of the two patterns, or 0."""
+    """Return the number of calls in the longest recent alternation of two patterns, or 0."""
     longest = of_two = switches = 0
     before = ""
     for seen, pattern in enumerate(reversed(repeated), 1):
@@ -210,7 +210,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Return a verdict or None. A waiting tool is only warned at the count that denies others."""
+    """Return a verdict or None. A waiting tool gets only a warning, at the count `deny`."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):
@@ -219,7 +219,7 @@ def _verdict(
 
 
 def _counts(text: str | None, name: str) -> tuple[int, ...]:
-    """Parse as many positive counts as the default of `name` has. Return the default otherwise."""
+    """Parse positive counts, as many as the default of `name` has; else return the default."""
     default = tuple(map(int, DEFAULTS[name].split()))
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)

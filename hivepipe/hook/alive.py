@@ -1,7 +1,7 @@
-"""Detect that the process of an instance is dead. It is reported dead only if that is certain.
+"""Detect that the process of an instance is dead. A doubtful process is not reported as dead.
 
-A pid identifies a process only together with its start time, in one pid namespace of one boot of
-one machine.
+A pid identifies a process only together with the start time of the process, and only in one pid
+namespace, one boot and one machine.
 """
 
 import re

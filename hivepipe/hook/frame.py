@@ -15,8 +15,8 @@
     stat       /proc/<pid>/stat of an ancestor, or of the hook itself if its parent has ended
     env        NAME=value
 
-Unknown names are ignored. native/hook.c writes frames. They are read in the process `intake`, and
-when the spool is converted.
+Unknown names are ignored. native/hook.c writes frames. The process `intake` and the conversion of
+the spool read them.
 """
 
 import posix

@@ -79,7 +79,7 @@ def _push_or_keep(
         return ""
     if waits:
         _keep(place, event_time_ns, [], note)
-    # A Redis that is not ours runs independently of our stack.
+    # An external Redis answers even if the stack does not run.
     if messages and not place.socket.startswith("/"):
         _call_stack(name, place)
     return note_result
@@ -132,7 +132,7 @@ def _end_ms(place: home.Place) -> str:
 
 
 def _notes_wait(place: home.Place) -> bool:
-    """Tell whether notes wait on disk. They must be counted before the guard judges a batch."""
+    """Tell whether notes wait on disk. The guard judges a batch only after they are counted."""
     for folder in (place.home, place.runtime):
         try:
             names = posix.listdir(folder)

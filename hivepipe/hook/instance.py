@@ -3,8 +3,8 @@
 Hooks have no terminal. Claude Code is the hook's parent. If the parent is a shell, Claude Code is
 the first `claude`, `node` or other host above the shell. If there is none, Claude Code is the first
 process above that is not a shell. If Claude Code was killed, the hook's own process is used
-instead. That process ends at once, and the instance ends with it. `instances/<key>` stores the
-instance:
+instead. The hook's process ends at once, and the instance ends with it. `instances/<key>` stores
+the instance:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance
@@ -270,7 +270,7 @@ def _process(pid: int) -> tuple[str, int, str]:
 def own_start_ns() -> int:
     """Return the start of this process on the monotonic clock, computed from its CPU time.
 
-    A process that has just started has spent its time using a CPU or waiting for one.
+    The result assumes that the new process was always using a CPU or waiting for a CPU.
     """
     return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
 

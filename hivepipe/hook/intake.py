@@ -43,7 +43,7 @@ place_of_event: "home.Place | None" = None  # None until it is known
 
 
 def is_left_to_settings(name: str) -> bool:
-    """Tell whether this is a hook of the plugin, and a hook of the settings handles the event."""
+    """Tell whether this is the plugin's hook, but a hook in the settings handles the event."""
     if not is_plugins():
         return False
     from hivepipe.hook.plugin import has_nothing_to_do
@@ -110,7 +110,7 @@ class _Intake:
     def answer_and_record(self, began_ns: int) -> Taken:
         """Hand the event's jobs over; return the answer.
 
-        Send the answer before if it is known by then.
+        If the answer is known before the jobs are handed over, send it first.
         """
         event, place, context, exchange = self.event, self.place, self.context, self.exchange
         is_answered = exchange is not None and exchange.is_answered
@@ -272,7 +272,7 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 
 def locate(event: Event | None) -> home.Place:
-    """Return the place that the sender sent, else that of CLAUDE_PROJECT_DIR, else of the cwd."""
+    """Return the paths that the sender sent, else those for CLAUDE_PROJECT_DIR or the cwd."""
     found = sender.place()
     if found:
         project, folder, record = found

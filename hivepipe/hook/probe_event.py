@@ -1,7 +1,7 @@
 """Handle the event of `hivepipe doctor --probe`, which passes all stages without a session.
 
-Its one job only writes its own id into the database. `hivepipe.doctor.probing` gives each event a
-session id that begins with PROBE, and looks for the job's id.
+The probe's only job writes nothing but its own id into the database. `hivepipe.doctor.probing`
+gives each event a session id that begins with PROBE, and looks for the job's id.
 
 Hooks import this module for such events only.
 """

@@ -117,7 +117,7 @@ def _matching(part: str, words: list[str]) -> list[Memory]:
 
 
 def _line(part: str, beginning: str) -> str:
-    """Find the line with this beginning by binary search; return the rest of it, or ""."""
+    """Find the line that begins with `beginning` by binary search; return its rest, or ""."""
     low, high = 0, len(part)
     while low < high:
         middle = (part.rfind("\n", low, (low + high) // 2) + 1) or low
@@ -165,7 +165,6 @@ def parts(swarm: str, profile: str) -> list[str]:
 
 
 def part_path(home: str, part: str) -> str:
-    """Return the path of a part's file."""
     return f"{home}/recall/{part}.txt"
 
 

@@ -62,9 +62,9 @@ def _answer(answer: bytes) -> None:
 
 
 def _read() -> stdin.Input:
-    """Read the event under a deadline of its own. The rest of the second remains for other steps.
+    """Read the event under a deadline of its own. The other steps have the rest of a second.
 
-    An extension of this deadline does not shorten the time for the other steps.
+    If this deadline is extended, the other steps do not have less time.
     """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)

@@ -28,7 +28,7 @@ class Slot:
     def keep(self, time_ns: int, frame: bytes) -> bool:
         """Write a frame into the spool; return False if the disk refuses it."""
         try:
-            # Without a link, the file was deleted by another process, with the previous event.
+            # A link count of 0: another process deleted the file together with the previous event.
             if self._file < 0 or posix.fstat(self._file).st_nlink == 0:
                 self._open()
             if posix.pwrite(self._file, frame, 0) != len(frame):
@@ -49,14 +49,14 @@ class Slot:
             self.leave()
 
     def is_behind(self) -> bool:
-        """Tell whether raw events wait in the spool. Call this while no event is held."""
+        """Tell whether raw events wait in the spool. Call this while the slot holds no event."""
         try:
             return any(name.endswith(".raw") for name in posix.listdir(self._spool))
         except OSError:  # no event was spooled yet
             return False
 
     def leave(self) -> None:
-        """Leave the event in the spool, for the process that drains the spool."""
+        """Stop using the file, so that the process that drains the spool gets the event."""
         if self._file >= 0:
             posix.close(self._file)
         self._file = -1

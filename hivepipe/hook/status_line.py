@@ -106,7 +106,7 @@ def _context(fields: Fields, session: Fields) -> str:
 
 
 def _cache(until: object) -> str:
-    """Return how long the prompt cache lasts. After that, the context is paid for again."""
+    """Return how long the prompt cache lasts. After its end, the context is paid for again."""
     number = _number(until)
     if number is None:
         return ""

@@ -25,9 +25,9 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None = None) -> str:
     """Return the line for the user, or "".
 
-    `unfinished` is the plugin's line that says how to complete the installation, or "". It is
-    returned even if no event waits.
-    `before_ns` is the time of the current event, which may be in the spool itself.
+    `unfinished` is the plugin's line that says how to complete the installation, or "". The
+    plugin's line is returned even if no event waits. `before_ns` is the time of the current event,
+    which may be in the spool itself.
     """
     now = time.time()
     looked, shown = max(_read(home), _read(runtime))

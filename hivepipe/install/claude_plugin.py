@@ -42,7 +42,7 @@ def switched_on(*projects: str) -> Plugin | None:
 
 
 def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
-    """Return the plugin, with the folder of a copy installed for all projects or one of these."""
+    """Return the plugin; its folder is a copy installed for all projects or for one of these."""
     known = read_object(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get(
         "plugins"
     )

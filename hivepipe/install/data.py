@@ -80,8 +80,8 @@ def holds_nothing(place: Place) -> bool:
 def _redis_took_any(place: Place) -> bool:
     """Tell whether Redis ever accepted a job. If Redis is stopped, search its file.
 
-    Return True also if Redis answers with an error. After a kill, the file may contain the key of
-    the job counter but no job. In this case, too, return True.
+    Return True also if Redis answers with an error, or if the file has the key of the job counter
+    but no job, as after a kill.
     """
     if answers(place.socket):
         try:

@@ -147,7 +147,7 @@ def _space_before(text: str, start: int, opening: int) -> str:
 def _line_break(text: str, opening: int) -> str | None:
     """Return the line break and indentation of a bracket's line.
 
-    Return None for a text of one line that has members.
+    Return None for a one-line text with members.
     """
     is_one_line = "\n" not in text.strip()
     if is_one_line and _items(text, _skip(text, 0)):

@@ -83,7 +83,7 @@ def adopt_old_home(project: str, old: str) -> str:
         )
     stack = Stack.prepared(home)
     with lifecycle.at_rest(stack, old, project):
-        of_home = read_record(home)  # its `tree` names the place where the data is now
+        of_home = read_record(home)  # its field `tree` names the work tree that has the data now
         # Only a project can be off. The stack may be down.
         is_off = read_record(old).get("state") == "off"
         state = "off" if is_off else of_home.get("state", "on")

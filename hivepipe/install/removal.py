@@ -73,7 +73,6 @@ class Removal:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to remove."""
         return not (self.settings or self.excludes or self.is_registered)
 
 
@@ -108,7 +107,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 
 def _runs(place: Place) -> bool:
-    """Tell whether the stack runs. Return False without /proc, so that the hooks are removed."""
+    """Tell whether the stack runs; False if processes cannot be listed, so that removal goes on."""
     with suppress(StackError):
         return bool(stack_processes(Stack.of(place)))
     return False

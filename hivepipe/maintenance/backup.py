@@ -222,7 +222,7 @@ def restore(
 
 
 def _refuse_full_disk(source: Path, place: Path) -> None:
-    """Raise BackupError if the place is on another disk that has no room for a copy."""
+    """Raise BackupError if `place` is on another disk, and this disk has no room for a copy."""
     there = next(path for path in place.parents if path.exists())
     if source.exists() and source.stat().st_dev != there.stat().st_dev:
         free = shutil.disk_usage(there).free - LEFT_FREE_BYTES
@@ -233,7 +233,7 @@ def _refuse_full_disk(source: Path, place: Path) -> None:
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
     """Record in the manifest which restored files hivepipe made.
 
-    A backup of an older version does not list them; a later step adopts its archives.
+    A backup of an older version does not list such files. Its archives are adopted later.
     """
     if restored["made"] is None:  # a version before 2026-11-25 wrote it
         own.set_adopts(adopts=True)
@@ -369,7 +369,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     is_new = set(there) <= {database, log} and is_unused(database)  # as `init` leaves a home
     if not replace and not is_new:
         raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
-    if is_new:  # there is nothing to keep, and `uninstall --purge` leaves what was moved aside
+    if is_new:  # there is nothing to keep, and `uninstall --purge` does not delete moved files
         for path in (database, log, Path(f"{database}-shm")):  # a reader, too, makes the last two
             path.unlink(missing_ok=True)
         return None

@@ -147,7 +147,7 @@ class Forgetting:
     def _workers(self) -> list[Worker]:
         """Read the hive workers again.
 
-        One may have been archived while the user answered a question.
+        A worker may have been archived while the user answered a question.
         """
         found, obstacles = workers_of(self._place.home)
         self.unread_hives.update(obstacles)

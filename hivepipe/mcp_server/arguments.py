@@ -28,7 +28,6 @@ Values = dict[str, Any]
 
 
 def schema_of(arguments: Mapping[str, Argument]) -> dict[str, Any]:
-    """Return the JSON schema of the arguments."""
     needed = [name for name, each in arguments.items() if each.default is None]
     return {
         "type": "object",

@@ -50,7 +50,6 @@ class Plan:
 
     @property
     def old_hooks(self) -> int:
-        """Return the number of hooks to remove."""
         return sum(len(each.old) for each in self.hooks)
 
     @property

@@ -15,8 +15,6 @@ from hivepipe.migration.importing import Imported, Importer, Outcome, import_int
 
 
 class ImportResult(NamedTuple):
-    """The result of importing from old homes."""
-
     imported: Imported
     left_out: list[LeftOut]
 

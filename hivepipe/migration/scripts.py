@@ -52,8 +52,6 @@ _HOME = re.compile(r"\$\{?HOME\}?")
 
 
 class Verdict(Enum):
-    """The judgement of a hook."""
-
     OLD = "a script of the predecessor"
     DOUBTFUL = "it may write into .hive-mind, and may be your own"
     OTHER = "nothing of the predecessor's"
@@ -110,7 +108,7 @@ def _without_redirections(words: list[str]) -> list[str]:
 
 
 def _kind(words: list[str], project: str) -> Verdict | None:
-    """Judge one simple command; return None if the command has no effect of its own."""
+    """Judge one simple command; return None for a command without an effect, such as `cd`."""
     writes_elsewhere = any(character in "<>" for word in words for character in word)
     words = list(words)
     while words:

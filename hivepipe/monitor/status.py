@@ -42,7 +42,7 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
     alive = answers(stack.address)
     processes = _processes(stack)
     is_stopping = not processes and supervisor.is_stopping(stack)
-    # During a stop, the first programs end while Redis still answers; this is not an alert.
+    # During a stop, some programs end while Redis still answers. This raises no alert.
     found, alerts = _figures_and_alerts(place, stack, alive and not is_stopping)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
     facts = _seen(place, stack, processes, found, in_redis, alerts, table, is_stopping)

@@ -2,8 +2,8 @@
 
     python -I -m hivepipe.orchestrator.after_run FOLDER STATE
 
-The program holds the worker's lock. It repairs the transcript, records the cost of the run and
-updates the store. If the program is killed, the next `hivepipe hive check` does the rest.
+The program holds the worker's lock. The program repairs the transcript, records the cost of the run
+and updates the store. If the program is killed, the next `hivepipe hive check` does the rest.
 """
 
 import sys

@@ -11,7 +11,7 @@ from hivepipe.redact import redact_text
 from hivepipe.times import now, stored_time
 
 MICRO = Decimal(1_000_000)
-_WORDS = 200  # characters
+_WORDS = 200  # characters kept of a result's text
 
 
 def record_cost(worker: Worker, run: Run) -> None:

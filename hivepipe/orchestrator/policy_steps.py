@@ -73,7 +73,7 @@ def _signal(checked: CheckedWorker, number: signal.Signals) -> None:
 
 
 def _give_up(worker: Worker, run: Run) -> None:
-    """Write the status `error` in the worker's name; the other fields of its status stay."""
+    """Set the worker's status in status.json to `error`; keep the other fields."""
     before = dict(worker.status().fields)
     fields = {
         **before,

@@ -62,9 +62,9 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return tuples that differ whenever the worker's status, state or runs differ.
+    """Return a tuple for the worker's state, its status and each run. `record` compares them.
 
-    `store.stored_marks` returns the tuples of the stored rows.
+    `store.stored_marks` returns the same tuples for the stored rows.
     """
     marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
     if state:

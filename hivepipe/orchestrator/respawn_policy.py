@@ -1,6 +1,6 @@
 """The steps taken for a silent worker, and the rules for the next step.
 
-    limit       a paid step is due, but the daily limit is reached
+    limit       a paid step is due, but the daily cost limit is reached
     report      the worker is only reported; the default, because other steps may cost money
     stop        its process group gets SIGTERM
     kill        its process group gets SIGKILL, if it has not ended within the grace time
@@ -11,10 +11,11 @@
 
 No step is taken for a worker that is done, asks a question, reports an error or is archived.
 
-An episode begins with a requested run (spawn, resume, answer); the runs of ask and park belong to
-it. `ask`, `give up`, `park` and `respawn` are taken once per episode, the other steps once per run.
-Each step is written to `steps.jsonl` of the worker's state before it is taken. Only an interrupted
-respawn is repeated, because it always starts the same worker.
+An episode begins with a run of the kind spawn, resume or answer. The later runs of the
+steps `ask` and `park` belong to the same episode. `ask`, `give up`, `park` and `respawn` are taken
+once per episode, the other steps once per run. Each step is written to `steps.jsonl` of the
+worker's state before it is taken. Only an interrupted respawn is repeated, because it always starts
+the same worker.
 """
 
 import fcntl

@@ -50,7 +50,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
                 if path != worker.transcript:
                     _redact(path, redactor)
             _pack(worker.transcript, redactor)
-        # The folder first: after a crash in between, `sync_moved_workers` completes the move.
+        # The folder is moved first: after a crash, `sync_moved_workers` completes the move.
         worker.folder.rename(target)
         worker.state.rename(archived.state)
     return target

@@ -15,7 +15,7 @@ from hivepipe.settings import environment, of_files
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 _GIT = ("git add", "git commit")
-_PARK = "Skill(session:park)"  # a command that the user may have; the prompt names it
+_PARK = "Skill(session:park)"  # a skill that the user may have; the prompts of workers name it
 _ALLOWING = ("--allowedTools", "--allowed-tools")
 _NAMES_RIGHTS = ("--permission-mode", *_ALLOWING, SKIP_PERMISSIONS)
 _BASH = re.compile(r"\bBash\b(?:\(([^)]*)\))?")

@@ -139,7 +139,7 @@ class Reader:
     def _taken_back(self, line: Fields, prompt: Piece) -> str:
         """Return the earlier prompt that a line's prompt replaces (as after /rewind), or "".
 
-        Both prompts follow the same line of the transcript.
+        The two prompts have the same parent line in the transcript.
         """
         follows, id = text(line, "parentUuid"), text(line, "uuid")
         earlier, words = self._prompts.get(follows, ("", ""))

@@ -15,7 +15,7 @@ from hivepipe.operations.search import archived_named, index_path, line_at
 from hivepipe.operations.unindexed import Unindexed, index_new, unindexed
 
 AROUND = 60  # characters on either side of a match
-INDEXING_SECS = 10.0  # then the search covers what is indexed; the newest lines are indexed first
+INDEXING_SECS = 10.0  # the search then begins, without lines not indexed yet, which are the oldest
 LEAST_INDEXING_SECS = 0.02  # least time per search, so that the index gets complete
 SUMMARY = "summary"  # the role of hivepipe's summaries
 # The only letter whose lower case form has two characters.
@@ -133,9 +133,9 @@ _LAST: StateCache[Found] = StateCache(8)
 def _index(
     index: SearchIndex, new: Unindexed, progress: Callable[[int, int], None], secs: float
 ) -> int:
-    """Index for a limited time; return the bytes that the sweep or a later search must index.
+    """Index for a limited time; return the number of bytes that are not indexed yet.
 
-    The time begins at the first archive with new lines, so that some of its lines are indexed.
+    The time begins when the first new lines are read, so that each call indexes some lines.
     """
     until = cache(lambda: time.monotonic() + max(secs, LEAST_INDEXING_SECS))
     missing = new.missing_bytes(index)

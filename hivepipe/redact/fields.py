@@ -1,7 +1,8 @@
 """Redact the fields of a row or a job, except keys and times, to which other rows refer.
 
 A rule of the user such as `[0-9]{4}` also matches ids, hashes, names of models, times, and paths of
-folders and files that hivepipe opens later. Only the built-in rules apply to them.
+folders and files that hivepipe opens later. So the user's rules do not apply to these texts, only
+the built-in rules do.
 """
 
 import json

@@ -23,7 +23,7 @@ _SOURCE = re.compile(
     rb'(?<!\\)"source"\s*:\s*\{'
     rb'(?:\s*(?:"data"\s*:\s*"(?P<data>%s)"|"[a-z_]+"\s*:\s*"[^"\\]*+")\s*,?)++\s*\}' % _BASE64
 )
-# A string before such a key says what its value is: {"name": "DB_PASSWORD", "value": "..."}
+# The string before such a key may be the name of its value: {"name": "DB_PASSWORD", "value": "..."}
 _KEYS_OF_VALUES = (b'"value"', b'"default"', b'"text"')
 _STRINGS_BEFORE = 6
 _BYTES_BEFORE = 256

@@ -211,7 +211,8 @@ class Redactor:
             leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES
         )
         found = list(islice(others, _LEAVES_IN_MEMORY))
-        # One leaf is often most of a line. The others are checked together: most have no secret.
+        # One leaf is often most of a line. The other leaves are checked together: few have a
+        # secret.
         most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
         if most:
             rest = line[: most.start] + line[most.end :]

@@ -25,8 +25,8 @@ class Rule:
     is_token: bool = False  # the pattern alone identifies a secret, without a name before it
     may_be_glued: bool = False  # the secret is also found directly after a letter, digit or _
     replacement: str = REDACTED
-    unless: str = ""  # a value is not a secret if this matches all of it
-    not_in: str = ""  # a match that starts inside a match of this is ignored; at most 256 bytes
+    unless: str = ""  # a value that this pattern matches as a whole is not a secret
+    not_in: str = ""  # a match that starts inside a match of this pattern is ignored
     least_entropy: float = 0.0  # required entropy in bits per character
     must_look_random: bool = False  # the value must look more random than a name or word
     examples: tuple[str, ...] = ()

@@ -17,10 +17,11 @@ from hivepipe.redact.escapes import OutOfTimeError
 from hivepipe.redact.randomness import looks_random
 from hivepipe.redact.rule import START, WORDS, Rule
 
-# Least bits per byte of a token right after a letter, digit or _. A part of a word has less.
+# Least entropy, in bits per byte, of a token right after a letter, digit or _. Parts of words have
+# less.
 _LEAST_GLUED_ENTROPY = 3.2
 _GLUED = 2  # the group of the pattern that matches such a token
-# Bytes before such a token that show whether it is a part of base64: most of an integrity hash
+# Bytes before such a token that are searched for base64, such as most of an integrity hash
 _BLOB_BYTES = 96
 # A short value that is not a secret is searched again, because it may be the name before a secret:
 # `process.env.KEY` in `apiKey: process.env.KEY || "..."`.
@@ -99,7 +100,7 @@ class Scanner:
                 if end:
                     yield max(start, 0), end
                 start = mark.start() - AROUND_BYTES
-            # Join a disguise that starts before this position to the same range
+            # A disguise that starts before this position belongs to the same range.
             behind = mark.end() + AROUND_BYTES
             end = behind + AROUND_BYTES
         if end:
@@ -222,7 +223,7 @@ class _Exact:
 
 
 def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
-    """Tell whether a match inside a word is a token: random, and no part of words or base64."""
+    """Tell whether a match inside a word is a token: it is random, and no part of base64."""
     is_blob = _BLOB.search(text[max(0, start - _BLOB_BYTES) : start]) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 

@@ -77,8 +77,6 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The parsed answer."""
-
     summary: str
     key_learnings: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

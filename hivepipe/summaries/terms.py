@@ -19,8 +19,6 @@ _USUAL_ANSWER_TOKENS = 400
 
 
 class Caps(NamedTuple):
-    """The caps of one day."""
-
     calls: int
     tokens: int
     dollars: float
@@ -88,7 +86,7 @@ def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
 def most_tokens(question: Question) -> Tokens:
     """Return the maximum usage of one request.
 
-    A token has at least one byte, and a request for a correction repeats the answer.
+    A token has at least one byte. A request for a correction also contains the first answer.
     """
     return Tokens(question.size_bytes + FORM_TOKENS + ANSWER_TOKENS, ANSWER_TOKENS)
 

@@ -54,7 +54,6 @@ class Address(NamedTuple):
         return f"postgresql://{login}/{quote(self.database, safe='')}?{urlencode(options)}"
 
     def with_login(self, user: str, secret: str) -> "Address":
-        """Return the address with another login."""
         return self._replace(user=user, secret=secret)
 
     def parameters(self) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def _has_whole_key(change: Change) -> bool:
 
 
 def _size(item: Item) -> int:
-    """Return the length of an item's hidden texts; no other values of an item can be long."""
+    """Return the length of an item's `hidden` columns, the only ones with long texts."""
     hidden = len(SHARED[item.change.table].hidden) if item.values else 0
     return sum(len(text) for text in item.values[-hidden:] if text) if item.values and hidden else 0
 

@@ -36,7 +36,7 @@ def find(connection: Connection, name: str) -> Found:
 
 
 def forget(connection: Connection, found: Found) -> dict[str, Any]:
-    """Delete a member or session, vacuum its tables, and return the proof of deletion.
+    """Delete a member or session, vacuum its tables, and return what was deleted where.
 
     ANALYZE removes the texts from the statistics, except the statistics of a table that is now
     empty.

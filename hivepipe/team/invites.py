@@ -42,15 +42,11 @@ def new_login(connection: Connection, kind: Kind) -> Login:
 
 
 class Invited(NamedTuple):
-    """A new invite."""
-
     code: str
     expires_at: datetime
 
 
 class Joined(NamedTuple):
-    """The result of joining."""
-
     member: str
     machine: str
     writes: Address
@@ -94,7 +90,7 @@ def add_page(connection: Connection, server: Address) -> Address:
 
 
 def terms(connection: Connection) -> dict[str, Any]:
-    """Return the terms that a member accepts by using this invite."""
+    """Return the sharing terms that a member accepts by using this invite."""
     found: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_invite()")
     return found
 

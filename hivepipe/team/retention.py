@@ -20,7 +20,7 @@ class Retention(NamedTuple):
     """The number of whole months to keep (0 for all) and the first day that is kept.
 
     The server has dropped the rows that are older than `dropped_before`. `added` counts how often
-    the number of months was raised: all rows are sent again after that.
+    the number of months was raised. After each raise, all rows are sent again.
     """
 
     months: int = 0
@@ -70,13 +70,13 @@ def apply_retention(connection: Connection) -> Retention:
 
 
 def drop_next(connection: Connection) -> dict[str, Any] | None:
-    """Drop the oldest part of the old rows; return the proof, or None if there are no old rows."""
+    """Drop the oldest part of the old rows; return what was deleted, or None for nothing."""
     with translated():
         proof: dict[str, Any] | None = one(connection, "SELECT hivepipe.drop_old()")
     return proof
 
 
 def drop_all(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Drop all old rows; yield a proof for each part."""
+    """Drop all old rows, part by part; yield what the server deleted in each part."""
     while proof := drop_next(connection):
         yield proof

@@ -28,8 +28,8 @@ def step_names() -> list[str]:
 def apply(connection: Connection, attempts: int = 5) -> list[str]:
     """Apply the missing steps; return their names. Raise TeamError if the schema is newer.
 
-    Readers may cause a deadlock, because each query locks the tables in its own order. After that
-    the steps are applied again.
+    Readers may cause a deadlock, because each query locks the tables in its own order. After a
+    deadlock the steps are applied again.
     """
     try:
         return _apply(connection)

@@ -146,7 +146,7 @@ SHARED = {
 
 
 def sent_form() -> int:
-    """Return a checksum of the columns and levels, by which a home notices a change of them."""
+    """Return a checksum of all columns and levels, by which a home notices that they changed."""
     form = [(*each.selected, each.hidden, each.hidden_at, each.level) for each in SHARED.values()]
     return crc32(repr(form).encode())
 

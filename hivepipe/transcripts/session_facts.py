@@ -25,7 +25,6 @@ class SessionFacts:
     scheduled: list[tuple[str, str]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Tell whether there are any facts."""
         return bool(self.session and (self.titles or self.counts or self.scheduled))
 
 

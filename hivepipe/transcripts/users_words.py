@@ -9,7 +9,7 @@ import re
 from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.queued_prompts import Fields
 
-_AT_THE_PROMPT = (None, "human")  # origins; older versions write none
+_AT_THE_PROMPT = (None, "human")  # origins; older versions write no origin
 # What a person said in a channel (Slack, Telegram) or a call has `isMeta` if it opens a turn.
 _ELSEWHERE = ("channel", "slack-ping", "voice-call")
 # Beginnings of the output of local commands, and of the note about an interrupt

@@ -155,7 +155,6 @@ class _Page:
         return self.cache.get((*asked, request.state.may_change), make)
 
     def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> str:
-        """Return a page with an error message."""
         heading = "Not done" if request.method == "POST" else "Nothing to show"
         return self.text(request, name, "error.html", {"error": str(error), "heading": heading})
 

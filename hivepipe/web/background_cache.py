@@ -30,9 +30,9 @@ class _Slot(Generic[Value]):
 class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests for a key share one computation.
 
-    The last requested value is computed first: a page of one project does not wait for others.
-    Expired values come next, in the order of their requests, so that each is computed at some time.
-    Meanwhile callers show the expired value.
+    The value requested last is computed first, so that its page does not wait for other values.
+    Expired values are computed next, in the order of their requests. Until then, callers get the
+    expired value.
     """
 
     def __init__(self) -> None:

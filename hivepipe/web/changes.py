@@ -19,7 +19,7 @@ Signature = tuple[int, ...]
 
 
 def signature(databases: Iterable[Path]) -> Signature:
-    """Return a value that changes with each commit to any of these databases."""
+    """Return a value that changes with each commit to one of the databases."""
     return tuple(number for path in databases for number in (_time(path), _time(f"{path}-wal")))
 
 

@@ -13,8 +13,8 @@ MOST_PARTS = 2048  # parts kept; a part keeps its object alive
 class FragmentCache:
     """The last rendered fragments. The key is the shown value, or its id if it has no hash.
 
-    Each entry keeps its object alive, so that no other object gets the same id. Two equal values
-    share a fragment, so they must look the same.
+    Each entry keeps its object alive, so that no other object gets the same id. Equal values share
+    a fragment, so they must be rendered alike.
     """
 
     def __init__(self) -> None:

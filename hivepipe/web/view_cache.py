@@ -52,7 +52,7 @@ class ViewCache:
         return made
 
     def _drop_unused(self) -> None:
-        """Drop the oldest answers beyond MOST_BYTES, and slots without an answer or a request."""
+        """Drop the oldest answers beyond MOST_BYTES, and empty slots that no request uses."""
         with self._lock:
             answers = {key: slot.answer for key, slot in self._slots.items()}
             sizes = {key: len(answer.text) if answer else 0 for key, answer in answers.items()}

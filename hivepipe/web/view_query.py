@@ -23,10 +23,10 @@ class FilterError(HivepipeError):
 class ViewQuery:
     """The chosen homes, and the filters in the URL.
 
-    `here` is the home where the page was started. Its prices and rules apply to a team's rows.
-    `team_home` is the home of a team's session. `reader` is the member who asks, or "" for this
-    user. `on_ready` is called when a slow value is ready; without `on_ready`, the view waits for
-    the value.
+    `here` is the home where the page was started. The prices and redaction rules of `here` apply to
+    a team's rows. `team_home` is the home of a team's session. `reader` is the member who asks, or
+    "" for this user. `on_ready` is called when a slow value is ready; without `on_ready`, the view
+    waits for the value.
     """
 
     homes: list[KnownHome]

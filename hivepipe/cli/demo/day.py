@@ -36,7 +36,7 @@ def edits(instance: str, hour: str, count: int) -> list[HookCall]:
 
 
 def agent(id: str, kind: str, task: str, status: str = "completed") -> list[HookCall]:
-    """Return the events of a subagent from start to end."""
+    """Return the events of a subagent in order: its start, the Agent call's result, its end."""
     about: Fields = {"agent_id": id, "agent_type": kind}
     call: Fields = {
         "tool_name": "Agent",
@@ -48,7 +48,7 @@ def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Hook
 
 
 def failing_agent(id: str, kind: str) -> list[HookCall]:
-    """Return the failed call of a subagent that never stops."""
+    """Return the event of a failed Agent call. No SubagentStop follows."""
     call: Fields = {
         "tool_name": "Agent",
         "tool_input": {"description": "Read the moon", "subagent_type": kind},

@@ -44,7 +44,7 @@ def _show_table(
 
 
 def show_accounts(console: Console, accounts: dict[str, int]) -> bool:
-    """Show the number of accepted jobs in each state; return True if all are done."""
+    """Show how many of the accepted jobs are in each state; return True if all are done."""
     others = {name: n for name, n in accounts.items() if name not in ("accepted", "done")}
     console.print(
         f"{accounts['accepted']} jobs accepted = {accounts['done']} done + "

@@ -7,7 +7,8 @@ from hivepipe.team.archives.leftovers import WAITING
 def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
     """Print the number of deleted rows for each place.
 
-    Objects can be deleted only with the store's key. The number of those that wait goes to stderr.
+    Archive objects can be deleted only with the store's key. The number of objects that wait for a
+    user with this key goes to stderr.
     """
     for place, number in sorted(places.items()):
         if place != WAITING:

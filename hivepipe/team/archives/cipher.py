@@ -16,7 +16,7 @@ KEY_BYTES = 64  # AES-256-SIV takes two keys of 256 bits
 
 
 class Cipher:
-    """A key; `name` is stored in the list and identifies the key of a segment."""
+    """A key; the server's list of segments stores `name`, by which the key is recognised."""
 
     def __init__(self, text: str) -> None:
         """Parse a key of `archive-key`. Raise TeamError for an invalid key or a missing extra."""

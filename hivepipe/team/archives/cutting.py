@@ -44,7 +44,7 @@ class Segment(NamedTuple):
 
 
 def place_of(home: int, archive: str) -> str:
-    """Return the associated data of an archive's segments; `home` is the home's server number."""
+    """Return the cipher's associated data for an archive; `home` is the home's server number."""
     return f"{home}:{archive}"
 
 

@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return where the next segment starts. It replaces the last segment if that is small."""
+        """Return where the next segment starts; it replaces a last segment that is not full."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)
