@@ -111,7 +111,7 @@ def _word(command: str, at: int) -> tuple[Word, int]:
             literal = literal and character not in "*?["
             text += character
         at += 1
-    return Word(text, literal, inner), at
+    return Word(text, literal or text in ("[", "[["), inner), at
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:

@@ -8,7 +8,8 @@ marked. Hooks import this module if a shared root is set.
 from hivepipe.guard.shell_words import Word, simple_commands
 
 _WRAPPERS = (
-    *("sudo", "env", "command", "builtin", "nohup", "time", "exec"),
+    *("sudo", "doas", "env", "command", "builtin", "nohup", "time", "exec", "busybox"),
+    *("nice", "ionice", "setsid", "stdbuf", "timeout"),
     *("if", "elif", "while", "until", "then", "else", "do", "!", "{"),
 )
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
@@ -31,6 +32,9 @@ _READING = (
     *("find", "stat", "file", "du", "df", "tree", "diff", "cmp", "sort", "uniq", "cut", "jq"),
     *("echo", "printf", "test", "[", "[[", "md5sum", "sha256sum", "realpath", "readlink"),
     *("basename", "dirname", "awk", "xxd", "od", "strings", "true", "false", "export", "set"),
+    *("tr", "nl", "tac", "column", "paste", "comm", "join", "seq", "hexdump", "cksum", "sha1sum"),
+    *("date", "sleep", "which", "type", "zcat", "zgrep", "read", "for", "done", "fi", "}", ":"),
+    *("break", "continue", "return", "exit", "wait", "unset", "local"),
 )
 
 
@@ -107,7 +111,7 @@ def _add_arguments(
     elif program in ("sed", "perl") and _in_place(options):
         pass
     elif program == "sed":
-        files = []
+        files = [word for text in files for word in _of_w_command(text)]
     elif program == "find":
         files = _found_and_deleted(found, cwd, arguments, depth)
     elif program in _LAST and not (program == "install" and "-d" in options):
@@ -120,11 +124,22 @@ def _add_arguments(
         found.is_readable = found.is_readable and program in _READING
         files = [word for word in _value_of(*_OUTPUT[program], arguments) if word.text != "-"]
     elif program not in (*_ALL, "install"):
-        writes = program == "awk" and any(">" in word.text for word in files[:1])
+        writes = (
+            (program == "awk" and any(">" in word.text for word in files[:1]))
+            or (program in ("uniq", "xxd") and len(files) > 1)  # the second one is written
+            or (program in ("less", "tree") and "-o" in options)
+        )
         found.is_readable = found.is_readable and program in _READING and not writes
         files = []
     for word in files:
         _add(found, cwd, word)
+
+
+def _of_w_command(script: Word) -> list[Word]:
+    """Return the absolute path that the last `w` of a script of `sed` writes."""
+    _, command, path = script.text.rpartition("w ")
+    path = path.strip(" }")
+    return [Word(path, script.literal)] if command and path.startswith("/") else []
 
 
 def _in_place(options: list[str]) -> bool:
@@ -156,7 +171,7 @@ def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: in
                     w for word in words[1:end] for w in (starts if "{}" in word.text else [word])
                 ]
                 _add_arguments(found, cwd, program, given, depth)
-        elif text.startswith("-fprint"):
+        elif text.startswith(("-fprint", "-fls")):
             found.is_readable = False
     return starts if "-delete" in texts else []
 
@@ -183,12 +198,15 @@ def _add(found: Writes, cwd: str, word: Word) -> None:
 
 
 def _without_wrappers(words: list[Word]) -> list[Word]:
-    """Remove assignments and wrappers such as `sudo`, with their options."""
+    """Remove assignments and wrappers such as `sudo`, with their options and numbers."""
     at = 0
     while at < len(words):
         text = words[at].text
         is_assignment = "=" in text and text.partition("=")[0].isidentifier()
-        if not is_assignment and text not in _WRAPPERS and not (at and text.startswith("-")):
+        is_option = at and (
+            text.startswith("-") or text[:1].isdigit() or words[at - 1].text == "-u"
+        )
+        if not is_assignment and text not in _WRAPPERS and not is_option:
             break
         at += 1
     return words[at:]

@@ -65,6 +65,10 @@ def written(command: str) -> list[str]:
         ("/usr/bin/touch /s/a", ["/s/a"]),
         ("sed -i s/a/b/ /s/a", ["/home/ana/s/a/b", "/s/a"]),
         ("sed s/a/b/ /s/a", []),
+        ("sed -n '1s/.*/x/w /s/a' b", ["/s/a"]),
+        ("sed -n '/x/{w /s/a}' b", ["/s/a"]),
+        ("sudo -u root rm /s/a", ["/s/a"]),
+        ("env -u HOME timeout -k 5 10s nice -n 19 busybox rm /s/a", ["/s/a"]),
         ("dd if=/s/b of=/s/a bs=1M", ["/s/a"]),
         ("cd /s && echo x > a", ["/s/a"]),
         ("cd /s; cd b; touch c", ["/s/b/c"]),
@@ -137,6 +141,11 @@ def test_literal_targets_are_found(command: str, paths: list[str]) -> None:
         'bash -c "touch $F"',
         "awk '{print > \"/s/a\"}' b",
         "perl -e 'unlink' /s/a",
+        "xxd -r b /s/a",
+        "uniq b /s/a",
+        "tree -o /s/a",
+        "find . -fls /s/a",
+        "sudo apt install a",
         'echo "$(python make.py)" /s',
     ],
 )
@@ -145,7 +154,12 @@ def test_a_command_with_unknown_paths_is_unreadable(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["cat /s/a", "ls -l /s", "grep -rn x /s | head -5", "cd /s && ls", "echo 'a $F'"]
+    "command",
+    [
+        *("cat /s/a", "ls -l /s", "grep -rn x /s | head -5", "cd /s && ls", "echo 'a $F'"),
+        *("xxd /s/a | tr a b", "uniq -c /s/a", "if [ -f /s/a ]; then cat /s/a; fi"),
+        'for f in /s/*; do read -r x < "$f"; echo "$x"; done',
+    ],
 )
 def test_a_command_that_only_reads_is_readable(command: str) -> None:
     found = writes_of(command, "/home/ana")
