@@ -1,7 +1,6 @@
 """Move the guard's notes of tool calls from the spool to Redis, each once.
 
-    <folder>/call-notes           hooks append to it, one note per line (hivepipe.queue.spool)
-    <folder>/call-notes.<time>    renamed for processing, and removed when Redis has all notes
+    <folder>/call-notes.<time>    set aside (hivepipe.queue.spooled_notes); removed at the end
     hivepipe:notes:<time>         offset in bytes of the processed part, set in the same transaction
 
 If the file is renamed while a hook appends a note, the hook appends the note again. A duplicate
@@ -9,7 +8,6 @@ note changes nothing, because Redis knows the call by its id.
 """
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,8 @@ from hivepipe.guard.client import (
     record_elsewhere,
 )
 from hivepipe.home import Place, read_record
-from hivepipe.queue.spool import NOTES, all_folders
+from hivepipe.queue.spool import all_folders
+from hivepipe.queue.spooled_notes import set_aside_notes
 
 AT_A_TIME = 200
 KEPT_SECS = 30 * 86_400
@@ -38,17 +37,9 @@ logger = logging.getLogger(__name__)
 def replay_notes(connection: Redis, home: str) -> None:
     """Execute the spooled notes. Raise RedisError on failure; the next call continues."""
     for folder in map(Path, all_folders(home)):
-        _take(folder)
-        for path in sorted(folder.glob(f"{NOTES}.*")):
+        for path in set_aside_notes(folder):
             _run_file(connection, path)
             record_elsewhere(Place(home, home, read_record(home)).runtime)
-
-
-def _take(folder: Path) -> None:
-    try:
-        (folder / NOTES).rename(folder / f"{NOTES}.{time.time_ns():020d}")
-    except OSError:  # the file does not exist or cannot be renamed: retried later
-        return
 
 
 def _run_file(connection: Redis, path: Path) -> None:

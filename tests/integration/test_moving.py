@@ -237,8 +237,10 @@ def test_events_from_before_a_registration_are_stored_unless_the_default_home_do
     user.own(user.home)
     user.hivepipe("init", cwd=first)
     hooks = first / ".claude/settings.local.json"
-    user.fire("SessionStart", other, hooks, source="startup")
-    user.fire("SessionStart", user.project, hooks, source="startup")
+    for session, place in (("theirs", other), ("early", user.project)):
+        user.fire("SessionStart", place, hooks, source="startup", session_id=session)
+        call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "ls"}}
+        user.fire("PreToolUse", place, hooks, session_id=session, **call)
     waiting = user.home / ".local/state/hivepipe/default/spool"
     assert len(list(waiting.iterdir())) == 2
     open_folder = user.run_folder / "hivepipe" / hashed(waiting.parent)  # anybody can enter it
@@ -250,7 +252,9 @@ def test_events_from_before_a_registration_are_stored_unless_the_default_home_do
     shutil.rmtree(open_folder)  # a stack refuses it
     assert len(list(waiting.iterdir())) == 1, "an event of another folder was taken"
     user.hivepipe("up", "-d")
-    until(user.sessions, "the event is lost")
+    until(lambda: [each["calls"] for each in user.sessions()] == [1], "an event is lost")
+    (notes,) = waiting.parent.glob("call-notes.*")
+    assert b'"theirs"' in notes.read_bytes(), "a call of another folder was taken"
     user.hivepipe("init", "--user")
     user.hivepipe("init", cwd=other)
     assert len(list(waiting.iterdir())) == 1, "the default home's event was taken"

@@ -1,0 +1,52 @@
+"""The files in which hooks keep the guard's notes of tool calls while Redis cannot be reached.
+
+<folder>/call-notes           hooks append to it, one note per line (hivepipe.queue.spool)
+<folder>/call-notes.<time>    set aside for processing
+"""
+
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+
+from hivepipe.files.folders import Folder
+from hivepipe.files.regular_file import ANY_SIZE, read_bytes
+from hivepipe.guard.client import NOTE_FIELDS
+from hivepipe.queue.spool import NOTES
+
+
+def set_aside_notes(folder: Path) -> list[Path]:
+    """Let hooks begin a new file, and return the files that are set aside, oldest first."""
+    with suppress(OSError):  # the file does not exist or cannot be renamed: retried later
+        (folder / NOTES).rename(folder / _new_name())
+    return sorted(folder.glob(f"{NOTES}.*"))
+
+
+def move_notes(source: str, target: str, sessions: Collection[str]) -> None:
+    """Move the notes of these sessions to another home. Raise OSError.
+
+    After a kill a note may be in both homes.
+    """
+    for path in set_aside_notes(Path(source)):
+        lines = read_bytes(path, ANY_SIZE).splitlines(keepends=True)
+        theirs = [line for line in lines if _session_of(line) in sessions]
+        if not theirs:
+            continue
+        others = [line for line in lines if _session_of(line) not in sessions]
+        for folder, name, some in ((target, _new_name(), theirs), (source, path.name, others)):
+            with Folder(folder) as opened:
+                opened.replace(name, b"".join(some))
+
+
+def _new_name() -> str:
+    return f"{NOTES}.{time.time_ns():020d}"
+
+
+def _session_of(line: bytes) -> str:
+    """Return the session of a note, or "" for an empty or incomplete line."""
+    try:
+        return str(orjson.loads(line)[NOTE_FIELDS.index("session")])
+    except (ValueError, LookupError, TypeError):
+        return ""
