@@ -60,10 +60,7 @@ class Report:
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
-    """Apply the files, a hundred per transaction.
-
-    After sqlite3.Error, the rest stays in the spool.
-    """
+    """Apply spool files, a hundred per transaction. After sqlite3.Error, the other files stay."""
     report = Report()
     for at in range(0, len(paths), FILES_PER_TRANSACTION):
         read = {path: _read(path, report) for path in paths[at : at + FILES_PER_TRANSACTION]}

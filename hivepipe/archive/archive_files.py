@@ -51,7 +51,7 @@ class ArchiveFiles:
     # ---- files other than the lines
 
     def offsets(self) -> Offsets | None:
-        """Return the last checkpoint, or None if it is unknown and the lines have to be read."""
+        """Return the last checkpoint, or None if it is lost and all lines have to be read again."""
         data = self._folder.read(self._offsets)
         if not data:
             return Offsets.of_meta(self.meta())

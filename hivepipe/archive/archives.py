@@ -113,7 +113,7 @@ class Archives(Catalog):
         return False
 
     def _grow(self, source: Source, callbacks: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
-        """Append the lines; return their number, and whether the metadata were written."""
+        """Append an archive's new lines; return their number, and whether metadata were written."""
         name = self._name(source, settled)
         if name is None:
             return 0, False
@@ -251,7 +251,7 @@ class Archives(Catalog):
     def _describe_if_due(
         self, kept: ArchiveFiles, source: Source, callbacks: ArchiveCallbacks, settled: bool
     ) -> bool:
-        """Write the metadata if they are due; return whether they were written."""
+        """Write an archive's metadata if they are due; return whether they were written."""
         offsets, meta = kept.offsets(), self.meta(kept)
         if offsets is None or offsets == Offsets.of_meta(meta) or not kept.meta_is_as_written():
             return False

@@ -80,7 +80,7 @@ class Index:
                 self._write(folder, self._read(folder))
 
     def tidy(self) -> None:
-        """Write the index if it is due and the journal has entries."""
+        """Write the index file if it is due and the journal has entries that the file lacks."""
         with Folder(self._root) as folder:
             waiting = folder.status(JOURNAL)
             if waiting is None or not waiting.st_size or not _is_due(folder):
@@ -159,7 +159,7 @@ def _is_in(made: Mapping[str, str], entry: Entry) -> bool:
 
 
 def _text(entries: Entries) -> bytes:
-    """Return the content of the file: one entry per line, sorted by key."""
+    """Return the content of archive-index.json: one entry per line, sorted by key."""
     lines = (orjson.dumps(key) + b": " + orjson.dumps(entries[key]) for key in sorted(entries))
     return _HEAD + b",\n".join(lines) + _TAIL
 

@@ -89,7 +89,7 @@ class Offsets:
 
 
 def _rules_in(line: bytes) -> tuple[tuple[int, int], int] | None:
-    """Parse the second line: (length, checksum) of the archive's lines, checksum of the rules."""
+    """Parse a checkpoint's second line: (length, checksum) of lines, and checksum of rules."""
     name, *words = line.split() or [b""]
     if name != _RULES or len(words) != 3:
         return None

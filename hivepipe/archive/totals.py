@@ -21,7 +21,10 @@ GROWTH_PER_SIZE = 16
 
 @dataclass(slots=True)
 class Counted:
-    """The totals of the first `length` bytes. The saved totals cover `saved_length` bytes."""
+    """The totals of an archive's first `length` bytes.
+
+    The saved totals cover `saved_length` bytes.
+    """
 
     totals: Totals
     length: int = 0
@@ -80,15 +83,11 @@ class TotalsCache:
             counted.saved_length, counted.size = counted.length, len(data)
 
     def drop(self, kept: ArchiveFiles) -> None:
-        """Drop the cached totals of an archive that is removed."""
         self._counted.pop(kept.name.path, None)
 
 
 def _saved(kept: ArchiveFiles) -> Counted:
-    """Return the saved totals.
-
-    Return empty totals if none are saved, or another version saved them.
-    """
+    """Return an archive's saved totals, or empty ones if none or another version's are saved."""
     data = kept.hidden(TOTALS)
     first, _, dumped = data.partition(b"\n")
     try:

@@ -100,7 +100,6 @@ class Setting(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """Return the name of its environment variable."""
         return f"HIVEPIPE_{self.name.upper()}"
 
     @property

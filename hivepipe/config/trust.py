@@ -40,7 +40,7 @@ def trusted_files(home: str, project: str) -> dict[str, Trusted]:
 
 
 def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the paths of files (real path, SHA-256) that are in a work tree and not trusted.
+    """Return the paths of those files (real path, SHA-256) that need the user's trust and lack it.
 
     Files outside of work trees need no trust, because the user or Claude Code wrote them.
     """

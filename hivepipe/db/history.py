@@ -11,7 +11,6 @@ def insert_log(db: Database, job: Origin, level: str, message: str, data: str) -
 
 
 def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> None:
-    """Insert a prompt of the user."""
     _insert(db, job, "prompts", {"prompt_id": prompt_id or None, "prompt": prompt})
 
 

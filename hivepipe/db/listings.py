@@ -261,7 +261,6 @@ class Listings:
         return row and row | {"client": row["client"] or "claude-code"}
 
     def instances(self, session: str) -> list[Entry]:
-        """Return the instances that are or were in a session."""
         sql = """
             SELECT instance_id, status, pid, started_at, last_seen, operation_count,
               checkpoint_count

@@ -15,7 +15,7 @@ LATEST_NS = (1 << 63) - 1  # SQLite's limit; a transcript may contain any time
 
 
 def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -> bool:
-    """Insert the session, or merge this start into it. Return False if it stays deleted.
+    """Insert a started session, or merge the start into its row. Return False if it stays deleted.
 
     A new session creates its swarm. The swarm of an existing session is not created again, so that
     a deleted swarm stays deleted.

@@ -8,7 +8,7 @@ from hivepipe.skills.statistics import ImportedSkill, SkillStatistics, SkillUse,
 
 
 def skill_uses(store: Listings) -> Iterator[SkillUse]:
-    """Yield the uses, oldest first.
+    """Yield the stored uses of skills, oldest first.
 
     A typed command counts as a skill if Claude has called a skill of that name, or if it belongs to
     a plugin. A skill that is typed and then called in the same prompt is one use, with the result

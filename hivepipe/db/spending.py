@@ -132,7 +132,7 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger. Raise StoreError if it cannot be used: then no model may be called.
+    """Open the ledger of costs. Raise StoreError if it cannot be used: then call no model.
 
     Raise DamagedLedgerError if a later attempt would fail, too.
     """

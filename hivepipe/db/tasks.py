@@ -57,7 +57,6 @@ def _set_newer(
 
 
 def has_text(db: Database, task: str) -> bool:
-    """Tell whether the task exists and has a text."""
     row = db.row("SELECT text FROM tasks WHERE id = :id", {"id": task})
     return row is not None and row["text"] is not None
 

@@ -86,7 +86,7 @@ def _line_of_forks(session: str, started_ms: int) -> int | str:
 
 
 def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> list[str]:
-    """Return the sessions that have a count since a time, sorted."""
+    """Return the ids of the sessions with a `cost-state` count since a time, sorted."""
     which = "WHERE session_id IN (SELECT value FROM json_each(:sessions))"
     sql = f"""
         SELECT session_id FROM cost_states {"" if sessions is None else which}
@@ -97,7 +97,7 @@ def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> li
 
 
 def _states(store: Listings, sessions: list[str]) -> Iterable[State]:
-    """Return the counts of these sessions and their forks, in the order of time."""
+    """Return the `cost-state` counts of sessions and their forks, in the order of time."""
     sql = """
         SELECT * FROM cost_states WHERE started_ms IN (SELECT started_ms FROM cost_states
           WHERE session_id IN (SELECT value FROM json_each(:sessions)))

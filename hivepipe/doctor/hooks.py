@@ -87,7 +87,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 
 def origin(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that run another installation of hivepipe than this command does."""
+    """Find hooks that run another installation of hivepipe than that of this command."""
     here = hook_copy.launcher()
     for file in facts.with_own_hooks:
         for path in sorted(_launchers(file) - {here}):

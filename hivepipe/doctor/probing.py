@@ -123,7 +123,7 @@ def _common_trouble(facts: Facts) -> str:
 
 
 def _checked(found: Probe, reason: str) -> Probe:
-    """Return the probe, with the reason not to run its hook, if there is one.
+    """Return the probe of a hook; its `trouble` is set if the hook must not be run.
 
     A hook of version 1.0.0 would record the event as a session. A hook named by the settings of a
     cloned repository could be a program of that repository.
@@ -262,7 +262,7 @@ def _bound(tokens: set[str]) -> dict[str, object]:
 
 
 def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
-    """Apply the spooled events. Return the recorded tokens, and an error or ""."""
+    """Apply the probe's spooled events; return the tokens that are recorded, and an error or ""."""
     convert_raw_events(home)
     waiting = _spooled(home, tokens)
     if not waiting:

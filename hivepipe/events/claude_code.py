@@ -522,7 +522,7 @@ def is_machine_made(prompt: str) -> bool:
 
 
 def valid_id(text: str) -> str:
-    """Return the id, or "" if it is invalid, or the hash of an id that looks like a token."""
+    """Return a valid id unchanged, "" for an invalid id, the hash of an id like a token."""
     if not text.strip(_OF_UUIDS) and len(text) <= CAP_ID:
         return text  # most ids; no token has only these characters
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):

@@ -14,7 +14,7 @@ _OPENING, _CLOSING = "<pasted_content id=", "</pasted_content id="
 
 
 def with_short_pastes(prompt: str, most: int) -> str:
-    """Return the prompt, with shortened pastes if it is longer than `most` characters.
+    """Return a prompt; if it is longer than `most` characters, its pastes are shortened.
 
     The person's own words stay, even if they exceed `most`. The pastes share the rest equally.
     """

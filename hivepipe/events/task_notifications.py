@@ -8,7 +8,7 @@ from hivepipe.events.claude_code import CAP_TEXT, FAILED_OUTCOMES, clean, valid_
 
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
-    """Return the agent's data, or None unless the prompt reports the end of a subagent."""
+    """Return the data of the subagent whose end a prompt reports, or None for other prompts."""
     head, _, rest = prompt.partition("<result>")  # the agent's own text follows this tag
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")

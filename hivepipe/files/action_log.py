@@ -47,7 +47,7 @@ def record(home: str, what: str, **fields: Any) -> Action:
 
 
 def actions(home: str) -> list[Action]:
-    """Return the actions, newest first; invalid lines are skipped. Raises OSError."""
+    """Return the logged actions, newest first; skip invalid lines. Raises OSError."""
     return [*entries(home, NAME, Action)][::-1]
 
 

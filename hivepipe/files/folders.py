@@ -185,7 +185,7 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the file lock; return False if another process holds it.
+    """Lock an open file; return False if another process holds its lock.
 
     The kernel releases the lock when its holder ends. A locked file must never be removed, because
     a new file would be a second lock.

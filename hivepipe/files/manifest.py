@@ -205,7 +205,7 @@ class Manifest:
     # ---- the file
 
     def stamp(self) -> tuple[int, ...]:
-        """Return the inode and SQLite's change counter, which changes with every transaction."""
+        """Return inode and SQLite's change counter of the manifest; each transaction changes it."""
         try:
             with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
                 return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])

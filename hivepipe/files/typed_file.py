@@ -33,7 +33,7 @@ def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
 
 
 def read_or(path: str | Path, kind: type[T], otherwise: D, limit: int = MOST_BYTES) -> T | D:
-    """Return the content, or `otherwise` if the file is missing or damaged."""
+    """Return a file's content as `read_typed`, or `otherwise` if it is missing or damaged."""
     try:
         return read_typed(path, kind, limit)
     except (OSError, ValueError):
@@ -46,5 +46,5 @@ def read_object(path: str | Path) -> dict[str, Any]:
 
 
 def write_typed(path: str | Path, value: "DataclassInstance") -> None:
-    """Replace the file atomically. Raises OSError."""
+    """Write a value as JSON to a file, atomically. Raises OSError."""
     write_small(str(path), json.dumps(asdict(value), indent=2) + "\n")

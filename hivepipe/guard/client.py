@@ -129,7 +129,7 @@ class Watch:
         return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 
     def note(self) -> Note:
-        """Return the script and its arguments for this event."""
+        """Return the Lua script that records this event, and its arguments."""
         event = self.event
         result = failed = waits = batch = ""
         if event.waits_for:

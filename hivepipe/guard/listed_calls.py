@@ -36,7 +36,7 @@ class ListedCalls:
         return script + LIST_SCRIPT, arguments
 
     def remember(self, watch: Watch, result: str) -> str:
-        """Store the task and the list that a note's result contains. Return the rest of the result.
+        """Store the task and the list of calls at the end of a note's result; return the rest.
 
         If Redis did not execute the note, the conversation's list is dropped.
         """

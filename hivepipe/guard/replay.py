@@ -35,8 +35,6 @@ Event = tuple[int, Fields]  # line number, and the event as a hook would receive
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict on one call."""
-
     line: int
     tool: str
     denied: bool

@@ -24,7 +24,7 @@ LARGEST_FRAME = PREFIX_BYTES + MOST_HEAD_BYTES + MOST_EVENT_BYTES
 
 
 def main() -> None:
-    """Convert the named files, in order."""
+    """Convert the raw events in the files that the command line names, in order."""
     os.umask(0o077)
     claude_code.scan_without_json()
     for name in sys.argv[1:]:
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _convert_alone(path: Path) -> None:
-    """Convert a file that exists, unless another process converts it."""
+    """Convert one raw event's file, unless it is gone or another process converts it."""
     try:  # opened for writing, because NFS requires that for an exclusive lock
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -63,7 +63,7 @@ def _convert(path: Path) -> None:
 
 
 def _take_in(path: Path, frame: Frame) -> None:
-    """Write the spool file. Before, remove an incomplete file that a killed converter left."""
+    """Write the spool file of an event, after removing an incomplete one of a killed converter."""
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     frame.act_as_sender()

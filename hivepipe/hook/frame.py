@@ -35,8 +35,6 @@ Parts = tuple[int, int]  # sizes of the head and of the event
 
 
 class Frame:
-    """One event and its sender."""
-
     __slots__ = ("arguments", "began_ns", "cwd", "event", "name", "sender")
 
     def __init__(self, data: bytes) -> None:

@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 18
 
 
 def keep(home: str, path: str, time_ns: int) -> str:
-    """Copy the file and return the copy's name, or "" on failure or if it is too large."""
+    """Copy an identity file; return the copy's name, or "" on failure or if it is too large."""
     data = read_regular(path)
     if data is None:
         return ""

@@ -140,7 +140,7 @@ class _Intake:
         return early or NEUTRAL, direct
 
     def _known_answer(self, exchange: "Exchange") -> bytes | None:
-        """Return the answer if it is known before the event is handed over, else None."""
+        """Return the hook's answer if it is known before the event is handed over, else None."""
         event, watch, verdict = self.event, self.watch, None
         if watch:
             from hivepipe.guard.check import early_verdict

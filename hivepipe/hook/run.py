@@ -43,7 +43,7 @@ def _is_disabled() -> bool:
 
 
 def _answer_and_end(answer: bytes, name: str, direct: str) -> None:
-    """Write the answer and end at once, because the normal interpreter exit costs another 1 ms."""
+    """Print the hook's answer and end at once; the interpreter's normal exit takes 1 ms more."""
     try:
         _answer(answer)
         if direct:
@@ -55,7 +55,7 @@ def _answer_and_end(answer: bytes, name: str, direct: str) -> None:
 
 
 def _answer(answer: bytes) -> None:
-    """Write the answer. Cancel the alarm first, because its handler could also answer."""
+    """Print the hook's answer. Cancel the alarm first, because its handler could also answer."""
     setitimer(ITIMER_REAL, 0)
     if answer:
         posix.write(1, answer)

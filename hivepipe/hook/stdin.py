@@ -72,7 +72,7 @@ class Braces:
         self.held = b""  # a backslash at a chunk's end, which escapes a character of the next
 
     def count(self, chunk: bytes) -> None:
-        """Process the next chunk."""
+        """Count the braces of the next chunk of the text."""
         text = self.held + chunk
         kept = text.rstrip(b"\\")
         self.held = b"\\" * ((len(text) - len(kept)) % 2)

@@ -30,7 +30,7 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     """Return the answer to calls with this verdict, or b"" if the warning was shown before.
 
-    A denial is returned each time. `store_denial` stores it.
+    A denial is returned each time. After it is printed, `store_denial` records it in Redis.
     """
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
@@ -45,7 +45,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
 
 
 def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> None:
-    """Store the verdict if it denies the call."""
+    """Record the verdict of `reply` in Redis if it denies the call."""
     note = watch.verdict_note
     if note and listed:
         listed.remember(watch, push_note(place, listed.asked_for(note)))

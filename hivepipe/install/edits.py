@@ -160,7 +160,7 @@ def make(edit: Edit) -> None:
 def undone(path: str, without_ours: Cleaner) -> Edit:
     """Return the edit that removes hivepipe's part.
 
-    A file that was not changed since then gets its original bytes.
+    A file that was not changed since hivepipe's edit gets its original bytes.
     """
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)

@@ -94,7 +94,7 @@ class Args:
         raise TypeError(f"{type(self).__name__} cannot be hashed")
 
     def __repr__(self) -> str:
-        """Return the class and its fields in the form of a call."""
+        """Return class and fields in the form of a call, such as RecordGoal(trigger='auto')."""
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._types)
         return f"{type(self).__name__}({fields})"
 
@@ -128,7 +128,7 @@ class Args:
         return {name: value for name, value in values.items() if value is not None}
 
     def job(self, subject: str = "") -> Job:
-        """Return the job; `subject` describes it for people."""
+        """Return a job with these arguments; `subject` describes the job for people."""
         return Job(self.operation, self.payload(), subject)
 
     def cleanup_cause(self) -> str:

@@ -178,7 +178,7 @@ class Forgetting:
     # ---- deletion
 
     def forget(self, wanted: ForgetQuery, *, dry_run: bool = False) -> Iterator[Deleted]:
-        """Delete the data; yield the number of deleted things for each place.
+        """Delete the sessions' data; yield the number of deleted things for each place.
 
         Raises HivepipeError or OSError. Another call then deletes the remaining data.
         """

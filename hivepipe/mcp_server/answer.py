@@ -58,6 +58,5 @@ def filled(**fields: Any) -> dict[str, Any]:
 
 
 def line_of(row: Row) -> str:
-    """Return a row as one line of JSON."""
     text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=str)
     return printable_json(text)

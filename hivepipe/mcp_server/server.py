@@ -18,7 +18,7 @@ _LONGEST_ERROR = 1000
 
 
 def tool_server(here: Callable[[], Place]) -> Served:
-    """Return the server. `here` returns the place whose home is read first."""
+    """Return the server of the tools. `here` returns the place whose home is read first."""
     return Served(
         version("hivepipe"), INSTRUCTIONS, declared(), lambda name, given: call(here(), name, given)
     )

@@ -54,7 +54,7 @@ class ToolCall:
 
 
 def parse_call(values: Values, here: Place) -> ToolCall:
-    """Choose the homes; raise RegistrationError unless exactly one project has the given name."""
+    """Parse a call of a tool. Raise RegistrationError unless one project has the given name."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:

@@ -23,7 +23,7 @@ NOTHING = ImportResult(Imported([], 0), [])
 
 
 def import_homes(database: Path, homes: list[OldHome]) -> ImportResult:
-    """Import the databases, then the queues, in one transaction."""
+    """Import the databases of old homes, then their queues, in one transaction."""
     left_out: list[LeftOut] = []
 
     def take(importer: Importer) -> Iterator[Outcome]:

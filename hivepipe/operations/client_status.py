@@ -28,7 +28,7 @@ class ClientStatus(NamedTuple):
 def client_status(
     pid: int, started: str, session: str, transcript: str | None
 ) -> ClientStatus | None:
-    """Return the status that this process reports for this session, or None.
+    """Return the status that a Claude Code process reports for a session, or None.
 
     `transcript` is the session's transcript; its path leads to Claude Code's settings folder.
     """

@@ -77,7 +77,7 @@ def _run(name: str, event: dict[str, Any] | None, check_stop: Callable[[], None]
 
 
 def _declared(output: bytes) -> Declaration | None:
-    """Return the declaration, or None while it is still incomplete."""
+    """Return the declaration in the output of `custom_child`, or None while it is incomplete."""
     if not output.endswith(b"\n"):
         return None
     fields = json.loads(output)

@@ -170,7 +170,7 @@ def _stamp(status: os.stat_result) -> str:
 
 @contextmanager
 def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
-    """Yield a file with the lines; a compressed file is unpacked to a temporary file."""
+    """Yield an archive's lines as an open file, unpacked to a temporary file if compressed."""
     if not path.endswith(".gz"):
         yield file
         return
@@ -206,7 +206,7 @@ def _meta(folder: str, path: str) -> tuple[Meta, str]:
 
 
 def _source(whole: str, path: str, meta: Meta, lines: IO[bytes]) -> Source:
-    """Return the source. Its ids come from the metadata, the lines or the file name."""
+    """Return an archive's `Source`. Its ids come from the metadata, the lines or the file name."""
     kind, *folders, file = path.split("/")
     stem = file.removesuffix(".gz").removesuffix(".jsonl")
     named = _NAME.fullmatch(stem)

@@ -137,7 +137,7 @@ class _Skill(NamedTuple):
 
 
 def _skill(name: str, entry: Any) -> _Skill | str:
-    """Return the parsed skill, or an error text if the skill is not valid."""
+    """Return a skill of the file, parsed, or an error text if its entry is not valid."""
     if not isinstance(entry, dict):
         return "it is not an object"
     name = clean(name)[:CAP_NAME]

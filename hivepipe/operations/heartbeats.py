@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Flushes the activity; the writer calls it between two batches of jobs."""
+    """Flushes the sessions' activity; the writer calls it between two batches of jobs."""
 
     def __init__(self, connection: Redis) -> None:
         """Set up; the first flush includes the activity that an earlier writer left."""

@@ -27,7 +27,7 @@ from hivepipe.programs import process_exists
 def replace(
     home: str, path: Path, text: str, *, keeps_before: bool, known: Collection[str] = ()
 ) -> str:
-    """Write the file; return the reason if it was not written, else "".
+    """Write an identity file; return the reason if it was not written, else "".
 
     With `keeps_before`, the previous content is kept. `known` contains hashes of content that is
     kept elsewhere. Raise OSError if the folder cannot be written.
@@ -120,7 +120,7 @@ def _kept(home: str, path: Path) -> Path:
 
 
 def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
-    """Replace the file atomically if it still has the content `before`, else return False.
+    """Replace a file atomically if it still has the content `before`, else return False.
 
     `before` is None if there was no file.
     """

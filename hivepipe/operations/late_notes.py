@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def replay_notes(connection: Redis, home: str) -> None:
-    """Execute the spooled notes. Raise RedisError on failure; the next call continues."""
+    """Execute spooled notes in Redis. Raise RedisError on failure; the next call continues."""
     for folder in map(Path, all_folders(home)):
         for path in set_aside_notes(folder):
             _run_file(connection, path)

@@ -98,7 +98,7 @@ def condition(
 
 
 def _waits_for(state: str, client: ClientStatus | None, question: object) -> object:
-    """Return the thing that a session waits for from a person, or None."""
+    """Return the answer or permission that a waiting session needs from a person, or None."""
     return ((client and client.waits_for) or question or None) if state == "waiting" else None
 
 
@@ -114,7 +114,7 @@ def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | 
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:
-    """Tell whether any process lives; return None if one is unknown or on another machine."""
+    """Tell whether any process of a session lives; None if one is unknown or elsewhere."""
     here = os.uname().nodename
     known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
     if not known or len(known) < len(processes):

@@ -103,7 +103,7 @@ def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 
 def _drop(context: JobContext, job: Origin, found: Iterator[Outdated]) -> Iterator[Outdated]:
-    """Delete the files, except archives that changed meanwhile; yield the files deleted."""
+    """Delete outdated files, except archives that have changed since; yield the deleted ones."""
     found_now = [*found]
     events = [each for each in found_now if each.kind == "event"]
     if events:
@@ -185,7 +185,7 @@ def _drop_workers(home: str, before: float, limits: Limits) -> int:
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:
-    """Yield the outdated files, then the oldest others until the rest fits into `most_bytes`."""
+    """Yield outdated files, then the oldest remaining files until the rest fits `most_bytes`."""
     sizes = {path: _size(path) for path in files}
     left = sum(sizes.values())
     for path, size in sizes.items():

@@ -95,7 +95,7 @@ def _only_line(raw: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def line_at(archived: Archived, offset: int) -> bytes:
-    """Return one line, or b"" if the archive is gone."""
+    """Return the line at a byte offset, or b"" if the archive or the line is gone."""
     with suppress(OSError, StopIteration):
         return next(iter(archived.lines_from(offset)))[1]
     return b""

@@ -46,7 +46,7 @@ def _is_over(db: Database, job: Origin) -> bool:
 
 
 def _clean_up(db: Database, job: Origin) -> list[Job]:
-    """Return the cleanup job, or [] if all processes continue in other sessions."""
+    """Return the job `finish_process`, or [] if all processes continue in other sessions."""
     if not process_ended(db, job.session):
         return []
     return [FinishProcess().job(job.session[:8])]

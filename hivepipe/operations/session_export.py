@@ -30,7 +30,7 @@ class SessionExport:
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the file if the store has changed. After a failure, try again later."""
+        """Write session.yaml if the store has changed. After a failure, try again later."""
         now = time.monotonic()
         if now < self._next_look or not state_folder_of(self._home):
             return
@@ -40,7 +40,7 @@ class SessionExport:
             self._looked_at = stamps
 
     def finish(self) -> bool:
-        """Write the file now, if the home has one; log a failure and return False."""
+        """Write session.yaml now, if the home has this file; log a failure and return False."""
         try:
             if state_folder_of(self._home):
                 self._write()

@@ -43,7 +43,7 @@ class SkillExports:
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the files if that is due. The store is checked only if it has changed.
+        """Write the two files if that is due. The store is checked only if it has changed.
 
         A failure, such as a lock that another process holds, is logged as a warning and retried.
         """

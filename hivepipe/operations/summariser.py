@@ -163,7 +163,7 @@ class Summariser:
         return int(cost * MICRO)
 
     def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
-        """Return the actual usage; a request with unknown usage is charged at its maximum."""
+        """Return the usage of a call; a request with unknown usage is charged at its maximum."""
         used = reply.used
         tokens = Tokens(used.input_tokens or 0, used.output_tokens or 0)
         micro_usd = self._micro_usd(offer, tokens)

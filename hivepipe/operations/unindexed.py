@@ -43,7 +43,7 @@ class Unindexed:
 
     @property
     def archived(self) -> list[Archived]:
-        """Return the summaries, then the archives; archives that started later come first."""
+        """Return the items to index: the summaries, then the archives, the latest start first."""
         found = [each for folder in self.folders for each in folder.archived]
         found.sort(key=lambda each: each.began, reverse=True)
         return [*self.summaries, *found]
@@ -76,7 +76,7 @@ def index_new(
     progress: Callable[[int], None] = lambda _bytes: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index the new lines; return how many bytes are left after a stop."""
+    """Index new lines of archives; return how many bytes remain after a stop."""
     left = catch_up(index, found.archived, progress, should_stop)
     states = {
         each.name: each.state

@@ -240,7 +240,7 @@ class Orchestrator:
             raise HiveError(f"{worker.id} was spawned before, with another task")
 
     def _start_once(self, worker: Worker) -> None:
-        """Start the first run, unless another spawn with this session has started it."""
+        """Start a worker's first run, unless another spawn with its session has started it."""
         already = "it was spawned before"
         card = worker.card()
         text = self._prompt("worker", worker, card)

@@ -82,7 +82,7 @@ class Watch:
             self._reported = kept
 
     def _wakes(self) -> Iterator[None]:
-        """Yield at once, then after each notification and every LOOK_EVERY_MS."""
+        """Yield when to compare the files: now, after notifications, every LOOK_EVERY_MS."""
         yield
         try:
             for _ in watch(

@@ -57,7 +57,10 @@ class Worker:
     """A worker's folders; files are read on access."""
 
     def __init__(self, folder: Path, state: Path) -> None:
-        """Set the folders, which need not exist. Commands and pids are read from `state` only."""
+        """Set the worker's folders, which need not exist.
+
+        Commands and pids are read from `state` only.
+        """
         self.id = folder.name
         self.folder = folder
         self.state = state

@@ -33,7 +33,7 @@ class AofSync(threading.Thread):
             self.sync()
 
     def stop(self) -> None:
-        """Stop the thread and sync once more."""
+        """Stop the thread, and sync the append-only file once more."""
         self._stopping.set()
         self.sync()
 

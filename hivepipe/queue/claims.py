@@ -67,7 +67,7 @@ class Claims:
         worker_key: str,
         is_shared: bool = False,
     ) -> None:
-        """Bind the scripts. Only this worker serves `queues`, most urgent first.
+        """Bind the scripts to a worker, the only one that serves `queues` (most urgent first).
 
         `worker_key` is the key of RQ's worker hash. With `is_shared`, other programs use the server
         too, and jobs without hivepipe's marker stay in their queues.

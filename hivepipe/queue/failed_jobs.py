@@ -188,7 +188,7 @@ def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:
 
 
 def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None, str]:
-    """Return the envelope, its redacted payload and ""; or None, None and the error."""
+    """Return a job's envelope, its redacted payload and ""; or None, None and the error."""
     if data is None:
         return None, None, "the job's data is missing"
     try:
@@ -202,7 +202,7 @@ def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None,
 
 
 def _reason(results: Any) -> str:
-    """Return the text of the newest result, unpacked from RQ's format, or ""."""
+    """Return why a job failed: the text of its newest RQ result, unpacked, or ""."""
     try:
         packed = base64.b64decode(results[0][1][b"exc_string"])
         return zlib.decompressobj().decompress(packed, REASON_BYTES).decode("utf-8", "replace")

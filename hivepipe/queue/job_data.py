@@ -44,7 +44,7 @@ def read_claimed(job: Claimed) -> Envelope:
 
 
 def envelope_text(data: bytes) -> str:
-    """Return the envelope, the job's only argument. Raise BadEnvelopeError for other data."""
+    """Return the envelope in a job's data, its only argument, or raise BadEnvelopeError."""
     if len(data) > LIMIT_BYTES:
         raise BadEnvelopeError(f"{len(data)} bytes of data, more than any job of hivepipe has")
     ours = as_written(data)
@@ -68,7 +68,7 @@ def envelope_text(data: bytes) -> str:
 
 
 def as_written(data: bytes) -> str | None:
-    """Return the envelope if the data has exactly the format that hooks write, else None."""
+    """Return the envelope if a job's data has exactly the form that hooks write, else None."""
     body = data[_FRAME_BYTES:]
     if not body.startswith(HEAD) or not body.endswith(TAIL):
         return None
@@ -91,7 +91,7 @@ def _check_opcodes(pickled: bytes) -> None:
 
 
 def inflated(data: bytes) -> bytes:
-    """Return the uncompressed data, up to LIMIT_BYTES. RQ compresses data, hooks do not."""
+    """Return a job's uncompressed data, up to LIMIT_BYTES. RQ compresses data, hooks do not."""
     if data[:1] != b"\x78":
         return data
     inflater = zlib.decompressobj()

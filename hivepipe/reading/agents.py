@@ -46,12 +46,12 @@ class Agent:
 
     @property
     def state(self) -> str:
-        """Return the outcome, or the status if there is no outcome."""
+        """Return the agent's outcome, or its status if it has no outcome."""
         return self.outcome or self.status
 
     @property
     def took_ms(self) -> int | None:
-        """Return the duration that Claude Code reported, else the time from start to end."""
+        """Return the duration in ms that Claude Code reported, else the time from start to end."""
         if self.duration_ms is not None:
             return self.duration_ms
         began, ended = (

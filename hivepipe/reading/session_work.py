@@ -73,7 +73,10 @@ def work_of(pieces: Iterable[Piece]) -> Work:
 
 
 class _Reader:
-    """Sorts pieces into lanes; deeper pieces that follow an AGENT piece belong to that agent."""
+    """Sorts pieces into lanes.
+
+    Deeper pieces after a piece of kind AGENT go into this agent's lane.
+    """
 
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {"": Lane("", "claude")}

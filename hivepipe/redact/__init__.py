@@ -34,7 +34,7 @@ def use_later(load: Callable[[], object]) -> None:
 
 
 def _rules() -> "Redactor":
-    """Return the active redactor."""
+    """Return the redactor in force, after calling the function set by `use_later`."""
     for load in _to_load[:]:
         load()
     return _in_force[0] if _in_force else built_in()

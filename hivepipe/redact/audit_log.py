@@ -60,7 +60,7 @@ def append(folder: str, message: str) -> None:
 
 
 def rotate(folder: str) -> None:
-    """Rename the file if it is from an earlier day."""
+    """Rename security-audit.log if it is from an earlier day."""
     if os.path.exists(f"{folder}/{NAME}"):
         with _locked(folder, _stamp(time.time())[:10]):
             pass
@@ -86,7 +86,7 @@ def _locked(folder: str, today: str) -> Iterator[int]:
 
 
 def _free_name(path: str) -> str:
-    """Return the path, or the path with a number if it exists (the clock was set back)."""
+    """Return `path`, or `path` with a number if it exists (because the clock was set back)."""
     names = (f"{path}{f'.{number}' if number else ''}" for number in count())
     return next(each for each in names if not os.path.lexists(each))
 

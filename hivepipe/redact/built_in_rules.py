@@ -12,10 +12,10 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @cache
 def section() -> Section:
-    """Return the parsed rules.toml. Parsing takes 30 ms, so only tests try the examples."""
+    """Return the parsed rules.toml. The examples of the rules are not tried, to save time."""
     return parse(read_text(FILE), ENGINE_WORDS, kind="API key", try_examples=False)
 
 
 def rules() -> tuple[Rule, ...]:
-    """Return the rules, most specific first: a secret is named after the first rule that fits."""
+    """Return the built-in rules, most specific first: the first rule that fits names a secret."""
     return section().rules

@@ -35,7 +35,7 @@ class Positions:
         meaning: Callable[["re.Match[bytes]"], bytes],
         deadline: float,
     ) -> None:
-        """Decode the text. Raise OutOfTimeError after `deadline` (processor time)."""
+        """Decode a text with escapes. Raise OutOfTimeError after `deadline` (processor time)."""
         parts: list[bytes] = []
         # Plain text and single escapes alternate. These are their starts in the decoded text ...
         self._starts = starts = array("Q", (0,))

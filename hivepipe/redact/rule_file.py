@@ -84,8 +84,6 @@ _CLASS_OR_LETTER = re.compile(f"{_NO_LETTER}|{_LETTER}", re.DOTALL)
 
 @dataclass(frozen=True)
 class Section:
-    """The section of one file, parsed."""
-
     rules: tuple[Rule, ...] = ()
     allowed: tuple[str, ...] = ()
     disabled: frozenset[str] = frozenset()

@@ -107,7 +107,7 @@ class Scanner:
             yield max(start, 0), end
 
     def is_disguise(self, suspects: Sequence[int]) -> bool:
-        """Tell whether a disguise is among the suspects."""
+        """Tell whether these numbers, from the method `suspects`, include that of a disguise."""
         return bool(suspects) and suspects[-1] == len(self.rules)
 
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:

@@ -32,7 +32,7 @@ class Windows:
         self._bytes = 0
 
     def __bool__(self) -> bool:
-        """Tell whether lines are waiting."""
+        """Tell whether lines were added that are not yielded yet."""
         return bool(self._lines)
 
     def add(self, line: bytes) -> Iterator[tuple[bytes, tuple[str, ...]]]:

@@ -25,8 +25,6 @@ _BY_WORD = {"down": STOPPED, "off": OFF}  # states set by a user's command
 
 
 class StackFacts(NamedTuple):
-    """The facts that determine the condition."""
-
     state: str  # state in the record: on, down or off
     is_registered: bool
     runs: bool  # the stack runs, and is not stopping

@@ -86,7 +86,7 @@ def _folder() -> str:
 
 
 def write(as_default: bool = False) -> None:
-    """Make the copy. The copy becomes the default if `as_default` is set or there is no default.
+    """Write the copy of the hook path; it becomes the default copy if `as_default` or none exists.
 
     Raise StackError if the copy cannot be written or executed.
     """
@@ -119,7 +119,7 @@ def _chosen(trial: Path) -> bytes:
 
 
 def runs(program: str | Path) -> bool:
-    """Tell whether a hook runs on this machine; HIVEPIPE_DISABLED makes this trial end at once."""
+    """Tell whether a hook program can run here. The trial disables it, so that it ends at once."""
     done = run_to_end([program], TRIAL_SECS, {"HIVEPIPE_DISABLED": "1"})
     return done is not None and (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -134,7 +134,7 @@ def python_launcher() -> str:
 
 
 def refresh() -> None:
-    """Update the copy if the package has changed. On an error the old copy stays.
+    """Update the copy of the hook path if the package has changed. On an error the old copy stays.
 
     Do nothing while an upgrade is running: only some modules are new at that time.
     """

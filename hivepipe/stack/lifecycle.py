@@ -24,7 +24,7 @@ from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
 
 def bring_up(project: str, stack: Stack) -> Stack:
-    """Start the stack of a registered project, or join it if it runs."""
+    """Start the stack of a registered project, unless it runs; return when it is ready."""
     return _switched_on(project, stack, keep_running)
 
 
@@ -156,7 +156,7 @@ def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) ->
 
 
 def _start(stack: Stack) -> None:
-    """Start the stack and update the hooks to the same version."""
+    """Start the stack, and update the copy of the hooks to the same version."""
     finish_interrupted_move(stack.home)
     with suppress(StoreError):  # the disk may be full; the writer waits for space
         refuse_replaced(stack.home)

@@ -172,7 +172,7 @@ def _section(entry: Process) -> str:
 
 
 def _command(entry: Process) -> str:
-    """Return the command line, quoted for shlex and for the comment signs of an ini file."""
+    """Return a process's command line as supervisord reads it: quoted, no part is a comment."""
     words = (sys.executable, *entry.options.split(), str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")

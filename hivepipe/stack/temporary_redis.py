@@ -37,7 +37,7 @@ def has_file(home: str) -> bool:
 
 @contextmanager
 def temporary_redis(stack: Stack) -> Iterator[str]:
-    """Run the server and yield its address. The stack cannot be started in the meantime.
+    """Run a temporary server on a home's jobs; yield its address. Meanwhile no stack can start.
 
     Raise StackError if the server does not start or a stack of another machine uses the home. Raise
     LockHeldError if a start or stop of the stack is in progress.

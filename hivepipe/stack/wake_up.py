@@ -31,7 +31,7 @@ class WakeUp:
                 pass
 
     def close(self) -> None:
-        """Remove the socket, so that hooks see that no process listens."""
+        """Remove the socket, so that hooks notice that no process drains the spool."""
         self._socket.close()
         self._remove()
 

@@ -22,7 +22,7 @@ Request = dict[str, Any]
 
 
 def main() -> None:
-    """Ask the provider and print the reply."""
+    """Ask the provider that stdin names, and print the reply as JSON."""
     gc.disable()  # saves a sixth of the library's import; one question leaves little garbage
     core_dumps.close_memory()
     request: Request = json.loads(sys.stdin.buffer.read())

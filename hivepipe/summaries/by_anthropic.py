@@ -10,7 +10,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 
 def anthropic_model(request: dict[str, Any], client: httpx2.AsyncClient) -> Model[Any]:
-    """Return the model; its client does not retry by itself."""
+    """Return pydantic-ai's model for a request; its HTTP client does not retry by itself."""
     asking = AsyncAnthropic(
         # The library requires a key even if the server does not
         api_key=request["secret"] or "none",

@@ -14,7 +14,7 @@ from pydantic_ai.providers.openrouter import OpenRouterProvider
 
 
 def openai_model(request: dict[str, Any], client: httpx2.AsyncClient) -> Model[Any]:
-    """Return the model; its client does not retry by itself."""
+    """Return pydantic-ai's model for a request; its HTTP client does not retry by itself."""
     account = {"chatgpt-account-id": request["account"]} if request["account"] else {}
     asking = AsyncOpenAI(
         # The library requires a key even if the server does not

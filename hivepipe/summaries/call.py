@@ -59,7 +59,7 @@ class Used(NamedTuple):
     cost_usd: float | None = None  # None if the provider does not report it
 
     def or_unknown(self) -> "Used":
-        """Return the usage; unknown usage if the reported values are too high for any model."""
+        """Return this usage, or an unknown one if its values are too high for any model."""
         most = max(self.requests, 1)
         counts = (self.input_tokens, self.output_tokens)
         is_possible = all(0 <= (tokens or 0) <= MOST_TOKENS * most for tokens in counts)
@@ -146,7 +146,7 @@ class _Output(NamedTuple):
 
 
 def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> _Output:
-    """Run the process and return its output."""
+    """Run the process that asks the model; return its output."""
     deadline = time.monotonic() + timeout_secs
     words = module("hivepipe.summaries.asker")
     with running(words, data, env=inherited()) as child:
@@ -228,7 +228,7 @@ def _whole(fields: dict[str, Any], *names: str) -> int:
 
 
 def _without(reason: str, offer: Offer) -> str:
-    """Return the reason without secrets, because some providers repeat the request."""
+    """Return an error text without secrets: some providers repeat the request in an error."""
     secrets = (offer.secret, offer.account)
     for secret in (it for it in secrets if len(it) >= SHORTEST_SECRET):
         reason = reason.replace(secret, "***REDACTED***")

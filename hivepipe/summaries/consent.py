@@ -33,7 +33,7 @@ def consent_path(home: str) -> Path:
 
 
 def read_consent(home: str) -> Consent | None:
-    """Return the consent, or None if there is none."""
+    """Return the user's consent for a home, or None without one."""
     return read_or(consent_path(home), Consent, None)
 
 
@@ -65,7 +65,7 @@ def _word(with_environment: bool) -> str:
 
 
 def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
-    """Return why this offer may not be used, or "" if it may."""
+    """Return why a provider's offer may not be used, or "" if the user allows its use."""
     if not is_enabled(home, with_environment=with_environment):
         return OFF
     refused = offer.trouble or terms.trouble()

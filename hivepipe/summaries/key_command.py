@@ -12,7 +12,7 @@ LONGEST_KEY = 16_000
 
 
 def key_printed_by(command: str) -> str:
-    """Return the key. Raise CredentialsError, whose text has no output of the command."""
+    """Return the key that a command prints. Raise CredentialsError without the command's output."""
     deadline = time.monotonic() + LIMIT_SECS
     try:
         with running(shlex.split(command), env=inherited()) as child:

@@ -102,7 +102,7 @@ def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:
 
 
 def _model(request: Request, client: httpx2.AsyncClient) -> tuple[Model[Any], bool]:
-    """Return the model, and whether its answers support a schema.
+    """Return pydantic-ai's model, and whether its provider supports answers by a schema.
 
     Only the library of the chosen provider is imported, because each takes half a second and 30 MB.
     """

@@ -29,7 +29,7 @@ _MARKUP = re.compile(r"<[^<>]*>")  # takes linear time
 
 
 def sentence(kind: str, chain: Sequence[BaseException]) -> str:
-    """Return the reason; `chain` contains the error and its causes."""
+    """Return the reason of a failure as a sentence; `chain` has the error and its causes."""
     for known, words in _WITHOUT_ANSWER:
         if isinstance(chain[0], known):
             return words
@@ -44,7 +44,7 @@ def _of_answer(chain: Sequence[BaseException]) -> str:
 
 
 def _of_provider(chain: Sequence[BaseException]) -> str:
-    """Return the HTTP status and the provider's message, or ""."""
+    """Return the HTTP status and the message of a provider's error response, or ""."""
     for each in chain:
         status = getattr(each, "status_code", None)
         if isinstance(status, int):

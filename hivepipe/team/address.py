@@ -89,7 +89,7 @@ def system_roots() -> str:
 
 
 def parse(url: str) -> Address:
-    """Return the address, or raise TeamError if the URL is malformed or unsafe."""
+    """Return the address in a URL. Raise TeamError if the URL is malformed or unsafe."""
     try:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))

@@ -21,7 +21,10 @@ def file_path() -> str:
 
 
 def chosen_address(url: str | None) -> Address:
-    """Return the given or the stored address; raise TeamError if none, or if it has a password."""
+    """Return the given or the stored address.
+
+    Raise TeamError without one, or for one with password.
+    """
     found = address.parse(url or _kept())
     if found.secret:
         raise TeamError(

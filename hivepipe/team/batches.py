@@ -239,7 +239,7 @@ class _Rows:
 
 
 def _found(store: Listings, table: str, wanted: list[tuple[Any, ...]]) -> Iterator[sqlite3.Row]:
-    """Yield the rows, by queries of only two sizes, because each cached statement takes memory."""
+    """Yield changed rows, by queries of only two sizes: each cached statement takes memory."""
     for at in range(0, len(wanted), KEYS_AT_ONCE):
         some = wanted[at : at + KEYS_AT_ONCE]
         number = FEW_KEYS if len(some) <= FEW_KEYS else KEYS_AT_ONCE

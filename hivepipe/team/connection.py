@@ -140,7 +140,7 @@ def _is_refusal(text: str) -> bool:
 
 
 def one(connection: Connection, sql: str, *values: Any) -> Any:
-    """Return the first column of the first row."""
+    """Run a query; return the first column of its first row."""
     return first(connection.execute(sql, values))
 
 

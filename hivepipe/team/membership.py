@@ -62,7 +62,7 @@ def stamp() -> tuple[int, int]:
 
 
 def read() -> Membership:
-    """Return the membership; raise TeamError if there is no membership or the file is damaged."""
+    """Return this user's membership. Raise TeamError without one, or if team.json is damaged."""
     if not is_joined():
         raise TeamError("no team is joined: hivepipe team join")
     try:
@@ -75,7 +75,7 @@ def read() -> Membership:
 
 
 def known() -> Membership | None:
-    """Return the membership, or None if there is none or the file is damaged."""
+    """Return this user's membership, or None without one or if team.json is damaged."""
     try:
         return read()
     except TeamError:
@@ -83,7 +83,7 @@ def known() -> Membership | None:
 
 
 def write(membership: Membership) -> None:
-    """Store the membership; raise TeamError if the file cannot be written."""
+    """Write this user's membership to team.json. Raise TeamError if that fails."""
     write_user_file(FILE_NAME, json.dumps(asdict(membership), indent=1) + "\n")
 
 
@@ -95,7 +95,6 @@ def keep(membership: Membership, machine: Address, reader: Address | None) -> No
 
 
 def remove() -> None:
-    """End the membership on this machine."""
     with suppress(FileNotFoundError):
         file_path().unlink()
     write_credential(TEAM, None)

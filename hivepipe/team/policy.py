@@ -40,7 +40,7 @@ def level_of(project: str, policies: Policies) -> Level:
 
 
 def shared_level(project: str, users: Policies, teams: Policies) -> Level:
-    """Return the stricter of the two levels."""
+    """Return the stricter of the user's and the team's level for a project."""
     return min(level_of(project, users), level_of(project, teams), key=LEVELS.index)
 
 

@@ -44,7 +44,7 @@ def read_status(home: str) -> UplinkStatus:
 
 
 def write_status(home: str, status: UplinkStatus) -> None:
-    """Write the status; a full disk must not stop the uplink."""
+    """Write the uplink's status; ignore a full disk, which must not stop the uplink."""
     with suppress(OSError):
         write_typed(f"{home}/{FILE_NAME}", status)
 

@@ -29,7 +29,7 @@ _ENDS = (
 
 
 def without_frame(words: str) -> str:
-    """Return the summary; a text without the frame is returned unchanged."""
+    """Return the summary inside Claude Code's frame; a text without the frame stays unchanged."""
     if not words.lstrip().startswith(_BEGINS):
         return words
     _, _, summary = words.lstrip().partition("\n")

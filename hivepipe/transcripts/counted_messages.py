@@ -31,8 +31,6 @@ class OpenMessage:
 
 @dataclass(slots=True)
 class MessageCounts:
-    """The counts of one transcript."""
-
     _open: dict[str, OpenMessage] = field(default_factory=dict)
     _subagents: dict[str, OpenMessage] = field(default_factory=dict)
     _sums: Sums = field(default_factory=dict)

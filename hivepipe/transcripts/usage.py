@@ -1,7 +1,7 @@
 """The usage of one message of Claude, from which costs are computed.
 
-A message has several lines. Forks, side questions and compactions replay it in other files. A
-message is identified by its id and request id. The record with the most output is the message's
+A message has several lines. Forks, side questions and compactions repeat its lines in other files.
+A message is identified by its id and request id. The record with the most output is the message's
 usage.
 """
 
@@ -109,7 +109,7 @@ def usage_of(line: Fields) -> Usage | None:
 
 
 def _tokens(used: Fields) -> Tokens:
-    """Return the token counts; a cache write without a duration counts as five minutes."""
+    """Return a usage's token counts; cache writes of unknown duration count as five minutes."""
     written = part(used, "cache_creation")
     an_hour = count(written, "ephemeral_1h_input_tokens")
     minutes = count(written, "ephemeral_5m_input_tokens")

@@ -203,7 +203,7 @@ async def _act(page: _Page, token: str, action: str, request: Request) -> Respon
 def _query_of(
     here: Place, request: Request, on_ready: Callable[[], None] | None = None
 ) -> ViewQuery:
-    """Parse the URL; raise HivepipeError for an unknown home."""
+    """Return the view's query in a URL; raise HivepipeError for an unknown home."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
     session_id = request.path_params.get("session", "")
     filters = dict(request.query_params)

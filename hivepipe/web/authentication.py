@@ -81,7 +81,7 @@ class Authentication:
         return found[0] if found else ""
 
     def _enter(self, request: Request, token: str, user: str) -> Response:
-        """Set the cookie, and redirect to the URL without the token."""
+        """Set the browser's cookie, and redirect to the URL without the token."""
         # A path that starts with two slashes would redirect to another host.
         answer = RedirectResponse("/" + request.url.path.lstrip("/"), 302)
         value = cookie_value(token, user)

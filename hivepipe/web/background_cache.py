@@ -79,7 +79,7 @@ class BackgroundCache(Generic[Value]):
         self._slots[key].is_done.clear()
 
     def _work(self) -> None:
-        """Compute the pending values."""
+        """Compute pending values until none is left."""
         while True:
             with self._lock:
                 if not self._pending:

@@ -25,7 +25,7 @@ def bars(heights: Sequence[float], slots: int) -> list[Entry]:
 
 
 def latency_bars(course: Sequence[Entry]) -> list[Entry]:
-    """Return the samples, oldest first, each with a bar for the logarithm of the p99 latency."""
+    """Return latency samples, oldest first, each with a bar of the logarithm of its p99 latency."""
     heights = [log(1 + each["p99_ms"]) for each in course]
     drawn = bars(heights, max(len(course), _FEWEST))
     return [each | bar for each, bar in zip(course, drawn, strict=True)]

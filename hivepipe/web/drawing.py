@@ -39,8 +39,6 @@ class Bar:
 
 @dataclass(frozen=True)
 class Label:
-    """The name of a lane."""
-
     text: str
     y: int
     indent: int  # pixels: one step for each ancestor

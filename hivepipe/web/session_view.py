@@ -78,7 +78,6 @@ def window_of(query: ViewQuery) -> tuple[Window, str]:
 
 
 def content_of_store(store: Listings, session: str, found: TimeLine, costs: list[Entry]) -> Content:
-    """Return the content that comes from the database."""
     return {
         **found._asdict(),
         "state": state_of(str(found.session["condition"])) if found.session else "",
@@ -98,7 +97,6 @@ def with_title(content: Content) -> Content:
 
 
 def content_of_archive(pieces: Iterator[Piece], window: Window) -> Content:
-    """Return the content that comes from the archive."""
     reading = _Reading(window)
     work = work_of(reading.all(pieces))
     redact.free_memory()

@@ -42,7 +42,7 @@ def _costs(source: Source, found: Found, home: str) -> list[Entry]:
 
 
 def _pieces(source: Source, found: Found, home: str) -> Iterator[Piece]:
-    """Yield the pieces; raise DamagedArchiveError if the rest cannot be read."""
+    """Yield a conversation's pieces; raise DamagedArchiveError if the rest is unreadable."""
     try:
         yield from team_conversation(source, found, home).pieces
     except TeamAwayError:

@@ -43,7 +43,7 @@ class SoleProcess:
     name: ClassVar[str]  # name of the lock and of the log
 
     def __init__(self, stack: Stack) -> None:
-        """Acquire the lock. Raise LockHeldError if the home already has such a process."""
+        """Acquire the lock `name`. Raise LockHeldError if the home already has such a process."""
         make_private(stack.folder)
         end_with_supervisor(stack)
         acquire_lock(stack.lock(self.name), LOCK_WAIT_SECS)

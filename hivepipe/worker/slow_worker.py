@@ -170,7 +170,7 @@ class SlowWorker(ClaimingWorker):
 
     @contextmanager
     def _leased(self, job: Claimed) -> Iterator[None]:
-        """Renew the lease and the heartbeat while the job runs."""
+        """Renew the job's lease and the worker's heartbeat while the job runs."""
         ended = threading.Event()
 
         def renew() -> None:

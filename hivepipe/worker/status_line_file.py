@@ -34,7 +34,7 @@ class StatusLineFile:
         self._seen: tuple[Stamp, ...] = ()
 
     def tidy(self) -> None:
-        """Replace the file if the store has changed or a minute has passed. A failure is logged."""
+        """Replace the file if the store has changed or a minute has passed; log a failure."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return

@@ -191,7 +191,7 @@ class Writer(ClaimingWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Commit the writes; acknowledge, retry, fail or hand on every claimed job."""
+        """Commit the jobs' writes; acknowledge, retry, fail or hand on every claimed job."""
         batch = _sorted(claimed)
         self._claims.hand_on(batch.long)
         self._commit(batch)

@@ -61,7 +61,7 @@ class Filters:
 
     @classmethod
     def of(cls, *, project: str = "", **others: str) -> "Filters":
-        """Return the conditions for these values. Their names are in `_CONDITIONS`; "" is ignored.
+        """Return the SQL conditions for values named by keys of `_CONDITIONS`; "" is ignored.
 
         `session` may be a prefix of an id, and times are in UTC.
         """

@@ -49,7 +49,7 @@ def team_agents(
     state: str = "",
     limit: int = MOST_AGENTS,
 ) -> list[Entry]:
-    """Return the agents, newest first, in the form of a listing of one machine.
+    """Return a team's agents, newest first, in the form of a listing of one machine.
 
     Each agent also has `person`, `machine`, `home` and `project`. `session` is a prefix of an id.
     """

@@ -93,7 +93,10 @@ class _Shared:
         return {key: each for key, each in self._entries.items() if key != session}
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the lines; an error in one archive does not affect the other archives."""
+        """Yield an archive's redacted lines.
+
+        Raise DamagedArchiveError if the archive is damaged.
+        """
         try:
             for offset, raw in self._source.lines(self._archives[entry["path"]], begin):
                 yield Line(offset, offset + len(raw), self._redactor.redact_line(raw)[0])

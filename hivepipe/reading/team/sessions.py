@@ -56,7 +56,7 @@ class TeamSession(OpenSession):
 def team_sessions(
     source: Source, choice: Choice, *, with_ended: bool, limit: int = MOST_SESSIONS
 ) -> list[Entry]:
-    """Return the open sessions, or with `with_ended` all sessions, last active first.
+    """Return a team's open sessions, or with `with_ended` all sessions, last active first.
 
     The form is that of a listing of one machine.
 

@@ -40,7 +40,10 @@ class Cipher:
         return self._cipher.encrypt(content, [place.encode()])
 
     def decrypt(self, content: bytes, place: str) -> bytes:
-        """Decrypt the bytes. Raise TeamError if they were changed, or the place or key differs."""
+        """Decrypt a segment's bytes.
+
+        Raise TeamError if the bytes, the place or the key are wrong.
+        """
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415  an extra
 
         try:

@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 def parse(text: str) -> Place:
-    """Return the place, or raise TeamError if the text is malformed or unsafe."""
+    """Return the place that a setting names. Raise TeamError if it is malformed or unsafe."""
     if text in (NONE, DATABASE):
         return Place(text)
     try:

@@ -74,7 +74,7 @@ def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]
 
 
 def _note(connection: Connection, home: int, session: str) -> None:
-    """Record the read; a long read records itself again when the first entry expires."""
+    """Write an audit entry for a read. A long read needs another one when this entry expires."""
     with translated():
         connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
 

@@ -48,7 +48,7 @@ _NAVIGATION = [name for name in _VIEWS if name != "session"]
 
 
 def team_page(here: Place, identity: Identity, url: str) -> ASGIApp:
-    """Return the application; `url` is its public address, or "" to accept any host name."""
+    """Return the team's ASGI application; `url` is its public address, or "" for any host name."""
     page = _Page(here, templates(TEAM_PAGES, PAGES), identity)
 
     async def healthy(_: Request) -> Response:

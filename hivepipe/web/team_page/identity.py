@@ -19,8 +19,6 @@ class IdentityError(TeamError):
 
 
 class Identity(Protocol):
-    """A method of authentication."""
-
     @property
     def routes(self) -> Sequence[Route]:
         """Return the routes of this method, which need no authentication."""
