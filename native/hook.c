@@ -43,6 +43,7 @@ enum {
     ANSWER_MS = 400,
     DISK_MS = 250, /* time between two alarms; the second one ends the process */
     HANGS_SECS = 5,
+    WAITING_SECS = 600, /* a raw event that has waited longer cannot be converted */
     MOST_GAINS = 4, /* extensions of a deadline */
     ANCESTORS = 5,
 };
@@ -608,6 +609,23 @@ static int has_entries(const char *name) {
     return count > 2;
 }
 
+/* Tell whether this is a batch of calls and raw events wait in the spool. In Redis, a call of the
+   batch would fail because its result is not known yet. Slot.is_behind does the same in the intake. */
+static int is_behind(void) {
+    char path[PATH_BYTES];
+    DIR *folder = strcmp(event, "post_tool_batch") ? NULL : opendir(join(path, home_, "/spool"));
+    if (!folder) return 0;
+    struct dirent *entry;
+    int found = 0;
+    while (!found && (entry = readdir(folder))) {
+        char *ending = strrchr(entry->d_name, '.');
+        int64_t age = now_ns(CLOCK_REALTIME) / 1000000000 - atoll(entry->d_name) / 1000000000;
+        found = ending && !strcmp(ending, ".raw") && llabs(age) < WAITING_SECS;
+    }
+    closedir(folder);
+    return found;
+}
+
 /* Tell whether only the Python hook can handle this event without an intake: it may need an answer,
    or no stack will start soon and take the event from the spool. A Redis without an intake belongs
    to a Procfile or to an older stack. */
@@ -714,7 +732,7 @@ int main(int count, char **words) {
     read_input();
     make_head(began_ns);
     if (input_size > MOST_SENT || head_is_full || (is_status_line && trouble[0])) become_python();
-    if (connection < 0 && needs_python()) become_python();
+    if (connection < 0 && needs_python() && !(is_behind() && has_redis())) become_python();
     if (connection >= 0) {
         int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
         if (hand_over(connection)) _exit(0);

@@ -11,9 +11,12 @@ any other.
 
 import fcntl
 import posix
+from time import time_ns
 
 from hivepipe.home import open_or_make
 from hivepipe.queue.spool import make_private_folder
+
+WAITING_NS = 600 * 10**9
 
 
 class Slot:
@@ -49,9 +52,15 @@ class Slot:
             self.leave()
 
     def is_behind(self) -> bool:
-        """Tell whether raw events wait in the spool. Call this while the slot holds no event."""
+        """Tell whether raw events wait in the spool. Call this while the slot holds no event.
+
+        An event that has waited for ten minutes does not count, because it cannot be converted.
+        """
+        now = time_ns()
+        oldest, newest = f"{now - WAITING_NS:020d}", f"{now + WAITING_NS:020d}"
         try:
-            return any(name.endswith(".raw") for name in posix.listdir(self._spool))
+            names = [name for name in posix.listdir(self._spool) if name.endswith(".raw")]
+            return any(oldest < name < newest for name in names)
         except OSError:  # no event was spooled yet
             return False
 

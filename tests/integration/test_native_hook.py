@@ -49,11 +49,12 @@ def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None
     assert {"start_session", "pause_session"} <= operations
 
 
+@pytest.mark.parametrize("with_intake", [True, False])
 @pytest.mark.parametrize(("late", "failed"), [(payloads.PRE_BASH, 1), (payloads.POST_BASH, 0)])
 def test_a_batch_is_counted_after_raw_events(
-    hook_home: HookHome, late: payloads.Payload, failed: int
+    hook_home: HookHome, late: payloads.Payload, failed: int, with_intake: bool
 ) -> None:
-    """The stack is back, but the writer has not yet converted the events spooled meanwhile."""
+    """The stack is back, perhaps without the intake, and no event is converted yet."""
     server = hook_home.redis()
     call = {name: late[name] for name in ("tool_name", "tool_input", "tool_use_id")}
     hook_home.intake()
@@ -65,7 +66,8 @@ def test_a_batch_is_counted_after_raw_events(
     hook_home.fire(hook_home.native, late["hook_event_name"], encoded(late))
     assert hook_home.raw()
     server.start()
-    hook_home.intake()
+    if with_intake:
+        hook_home.intake()
     batch = payloads.changed(payloads.POST_BATCH, tool_calls=[call | {"tool_response": "Done."}])
     for _ in range(2):
         hook_home.fire(hook_home.native, "PostToolBatch", encoded(batch))
@@ -74,6 +76,23 @@ def test_a_batch_is_counted_after_raw_events(
         replay_notes(client, str(hook_home.home.path))
         (found,) = take_activity(client)
     assert (found.calls, found.failed, found.open_calls) == (1, failed, 0)
+
+
+@pytest.mark.parametrize("with_intake", [True, False])
+@pytest.mark.parametrize("secs", [-3600, 3600])
+def test_a_batch_does_not_wait_for_an_event_that_is_never_converted(
+    hook_home: HookHome, secs: int, with_intake: bool
+) -> None:
+    server = hook_home.redis()
+    if with_intake:
+        hook_home.intake()
+    stuck = hook_home.home.path / "spool" / f"{time.time_ns() + secs * 10**9:020d}_1.raw"
+    stuck.parent.mkdir(mode=0o700, exist_ok=True)
+    stuck.symlink_to("/dev/null")
+    hook_home.fire(hook_home.native, "PostToolBatch", encoded(payloads.POST_BATCH))
+    assert hook_home.raw() == [stuck]
+    with server.client() as client:
+        assert take_activity(client)
 
 
 def test_the_python_hook_handles_events_with_output_and_all_if_it_is_set(
