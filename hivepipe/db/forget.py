@@ -198,14 +198,18 @@ def clean_pages(db: Database) -> None:
     """Rewrite the file so that no page has deleted data. Raise sqlite3.Error if it is in use."""
     db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # databases may be older than this setting
     db.execute("VACUUM", {})
+    timeout = db.row("PRAGMA busy_timeout", {})
     deadline = time.monotonic() + CHECKPOINT_SECS
+    tried_at = time.monotonic()
     while not db.truncate_log():
-        if time.monotonic() > deadline:
+        has_waited = timeout and time.monotonic() - tried_at >= timeout[0] / 1000
+        if has_waited or time.monotonic() > deadline:
             raise sqlite3.OperationalError(
                 "another process keeps the write-ahead log: end it, then forget again"
             )
-        # SQLite does not wait while the writer copies a log of gigabytes into the file.
+        # SQLite waits for a reader, but not while another process copies the log into the file.
         time.sleep(0.1)
+        tried_at = time.monotonic()
 
 
 def backups(path: Path) -> list[Path]:
