@@ -129,6 +129,10 @@ def _try_commands(connection: redis.Redis) -> None:
 def _described(url: str, error: redis.RedisError) -> str:
     is_refusal = isinstance(error, redis.ResponseError | redis.AuthenticationError)
     reason = _ADDED.sub("", str(error)).rstrip(".")
+    if isinstance(error, redis.AuthenticationError):
+        # Without a password in the URL, the answer is about the protocol's command HELLO.
+        reason = "it needs a password" if reason.startswith("HELLO ") else reason
+        reason += ": run `hivepipe up -d --redis-url URL` with the right one"
     return f"{endpoint.shown(url)} {'refuses' if is_refusal else 'does not answer'}: {reason}"
 
 

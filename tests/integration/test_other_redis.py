@@ -322,6 +322,18 @@ def test_a_redis_that_refuses_jobs_is_named_and_waited_for(
         eventually(lambda number=number: f"s-{number}" in sandbox.sessions())  # type: ignore[misc]
 
 
+def test_a_missing_or_old_password_is_named_with_the_command_that_records_another(
+    sandbox: Sandbox, theirs: TheirRedis
+) -> None:
+    address = f"127.0.0.1:{theirs.port}/2"
+    theirs.client().config_set("requirepass", "new")
+    output = sandbox.run("up", "-d", "--redis-url", f"redis://{address}", expect=1)
+    assert f"redis://{address} refuses: it needs a password: run `hivepipe up -d" in output
+    output = sandbox.run("up", "-d", "--redis-url", f"redis://:old@{address}", expect=1)
+    assert "invalid username-password pair or user is disabled: run `hivepipe up -d" in output
+    sandbox.run("up", "-d", "--redis-url", f"redis://:new@{address}")
+
+
 def test_a_full_redis_is_no_trouble_because_it_finishes_its_jobs(theirs: TheirRedis) -> None:
     url = f"redis://127.0.0.1:{theirs.port}/2"
     claim(url, "/home", "owner")
