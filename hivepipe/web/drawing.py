@@ -31,9 +31,13 @@ class Bar:
     piece: int
 
     @property
+    def is_mark(self) -> bool:
+        return "mark" in self.look
+
+    @property
     def place(self) -> Markup:
         """Return the attributes of the bar's rectangle, which are numbers only."""
-        height = 18 if "mark" in self.look else 14
+        height = 18 if self.is_mark else 14
         return Markup(f'x="{self.x}%" y="{self.y}" width="{self.width}%" height="{height}"')
 
 
@@ -75,7 +79,13 @@ def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
     axis = _Axis(began, ended)
     lanes = [lane for lane in work.lanes if axis.shows(lane) or not lane.agent]
     drawn = lanes[:MOST_LANES]
-    bars = [bar for row, lane in enumerate(drawn) for bar in axis.bars(lane, AXIS + row * ROW)]
+    # The first bar of each lane, then the second ones: only the lanes with the most bars are cut.
+    bars = sorted(
+        (number, row, bar)
+        for row, lane in enumerate(drawn)
+        for number, bar in enumerate(axis.bars(lane, AXIS + row * ROW))
+    )
+    kept = sorted(bars[:MOST_BARS], key=lambda each: (each[1], each[2].is_mark))
     return Drawing(
         began=stored_time(began),
         ended=stored_time(ended),
@@ -84,9 +94,9 @@ def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
             Label(lane.title, AXIS + row * ROW + 12, min(lane.depth, DEEPEST) * STEP)
             for row, lane in enumerate(drawn)
         ],
-        bars=bars[:MOST_BARS],
+        bars=[bar for _, _, bar in kept],  # marks are drawn over calls
         quarters=axis.quarters(),
-        left_out=len(lanes) - len(drawn) + max(len(bars) - MOST_BARS, 0),
+        left_out=len(lanes) - len(drawn) + len(bars) - len(kept),
     )
 
 
@@ -101,8 +111,9 @@ class _Axis:
         return any(ns_of(end) >= self.began and ns_of(at) <= self.ended for at, end in times)
 
     def bars(self, lane: Lane, top: int) -> list[Bar]:
-        found = [self._call(call, top) for call in lane.calls]
-        found += [self._mark(mark, top) for mark in lane.marks]
+        """Return the marks of a lane, then its calls."""
+        found = [self._mark(mark, top) for mark in lane.marks]
+        found += [self._call(call, top) for call in lane.calls]
         return [bar for bar in found if bar]
 
     def quarters(self) -> list[Quarter]:

@@ -94,7 +94,17 @@ def test_a_drawing_is_bounded() -> None:
     assert drawing
     assert len(drawing.bars) == MOST_BARS
     assert len(drawing.labels) == MOST_LANES
-    assert drawing.left_out > 0
+    assert len({bar.y for bar in drawing.bars}) == MOST_LANES
+    assert drawing.left_out == 75  # bars of the first lane, and lanes with one bar each
+
+
+def test_prompts_are_drawn_even_if_calls_are_not() -> None:
+    many = [Piece(CALL, "Bash", at(1), id=f"t{number}") for number in range(MOST_BARS)]
+    drawing = drawing_of(work_of([*many, Piece(USER, "Stop", at(30))]))
+    assert drawing
+    assert drawing.left_out == 1
+    assert [bar.look for bar in drawing.bars if bar.is_mark] == ["user mark"]
+    assert drawing.bars[-1].is_mark
 
 
 @pytest.mark.parametrize("time", ["", "0099-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])
