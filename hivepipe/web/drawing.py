@@ -16,6 +16,7 @@ MOST_LANES = 60
 MOST_BARS = 3000
 LONGEST_TITLE = 200
 _THINNEST = 0.1  # percent: an SVG does not draw a bar without a width
+_DAY_NS = 86_400 * 10**9
 _SHORTEST_NS = 1_000_000_000  # shortest drawn range
 
 
@@ -68,6 +69,11 @@ class Drawing:
     bars: list[Bar]
     quarters: list[Quarter]
     left_out: int
+
+    @property
+    def has_days(self) -> bool:
+        """Tell whether a time of day occurs twice in the range."""
+        return ns_of(self.ended) - ns_of(self.began) >= _DAY_NS
 
 
 def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:

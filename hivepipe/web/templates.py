@@ -46,9 +46,12 @@ def local_time(text: str | None) -> str:
     return _written(text, "%Y-%m-%d %H:%M:%S")
 
 
-def time_of_day(text: str | None) -> str:
-    """Return the local time of day of a time of the store; return an invalid time unchanged."""
-    return _written(text, "%H:%M:%S")
+def time_of_day(text: str | None, with_day: bool = False) -> str:
+    """Return the local time of day of a time of the store; return an invalid time unchanged.
+
+    `with_day` adds month and day, and leaves out the seconds.
+    """
+    return _written(text, "%m-%d %H:%M" if with_day else "%H:%M:%S")
 
 
 def time_left(text: str) -> str:

@@ -13,6 +13,7 @@ from hivepipe.home import short_hash
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 from hivepipe.reading.session_work import work_of
 from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
+from hivepipe.web.templates import time_of_day
 from tests.web_scene import AGENT as EXPLORER
 from tests.web_scene import SESSION
 
@@ -105,6 +106,15 @@ def test_prompts_are_drawn_even_if_calls_are_not() -> None:
     assert drawing.left_out == 1
     assert [bar.look for bar in drawing.bars if bar.is_mark] == ["user mark"]
     assert drawing.bars[-1].is_mark
+
+
+def test_the_axis_names_days_if_a_time_of_day_occurs_twice() -> None:
+    for last, is_long in (("10T23:59:59", False), ("11T09:59:59", False), ("11T10:00:00", True)):
+        pieces = [Piece(USER, "Mend it", at(0)), Piece(USER, "more", f"2026-01-{last}.000Z")]
+        drawing = drawing_of(work_of(pieces))
+        assert drawing
+        assert drawing.has_days == is_long, last
+    assert re.fullmatch(r"01-\d\d \d\d:\d\d", time_of_day(at(0), with_day=True))
 
 
 @pytest.mark.parametrize("time", ["", "0099-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])
