@@ -99,3 +99,31 @@ def test_a_selected_value_that_is_gone_becomes_the_first_one(page: Any) -> None:
         page.evaluate("later(0)")
         page.wait_for_selector(f"#each >> text={options[-3:]}", state="attached")
     assert page.locator("#each").input_value() == "all"
+
+
+RESUMED = "dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"
+
+
+@pytest.mark.parametrize("has_javascript", [True, False])
+def test_filters_follow_the_address_after_back(
+    address: str, chromium: Any, private_home: Home, *, has_javascript: bool
+) -> None:
+    record_hostile(private_home.database.parent)
+    context = chromium.new_context(java_script_enabled=has_javascript)
+    page = context.new_page()
+    page.goto(address)
+    page.goto(page.url.replace("/now", "/agents"))
+    for choose, button in (("main form select", "Filter"), ("#home", "Show")):
+        page.locator(choose).select_option(index=1)
+        if button == "Filter" or not has_javascript:
+            page.get_by_role("button", name=button).click()
+        page.wait_for_url("**?*")
+        assert page.locator(choose).input_value()
+        page.go_back()
+        page.wait_for_url("**/agents")
+        assert page.locator(choose).input_value() == "", choose
+    if has_javascript:  # as after a return to a page that the browser kept
+        page.locator("#type").fill("Explore")
+        page.evaluate(RESUMED)
+        assert page.locator("#type").input_value() == ""
+    context.close()

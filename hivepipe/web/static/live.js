@@ -113,6 +113,12 @@ function choose(home) { // a click shows a project; arrow keys pass many, so a b
   home.addEventListener("change", () => (byKey ? home.after(show) : home.form.submit()));
 }
 
+function resume() { // the browser kept the whole page; its filters must show what the address says
+  for (const filters of document.querySelectorAll("form[autocomplete]")) filters.reset();
+  listen();
+  later();
+}
+
 const TYPING = "main :is(input:not([type=checkbox]), select)";
 const OUTDATED = "not up to date: the server";
 const TROUBLES = { 401: "server restarted: open the address that it printed" };
@@ -154,7 +160,7 @@ show();
 listen();
 choose(document.getElementById("home"));
 addEventListener("pagehide", () => stream.close());
-addEventListener("pageshow", (event) => event.persisted && (listen(), later()));
+addEventListener("pageshow", (event) => event.persisted && resume());
 addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
 document.addEventListener("visibilitychange", () => document.hidden || later());
