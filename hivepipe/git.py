@@ -28,7 +28,7 @@ _NO_REPOSITORY = b"not a git repository"
 def ask(folder: str, *words: str, variables: Variables = NONE) -> CompletedProcess[bytes] | None:
     """Run git in a folder; return None if git is missing or does not answer in time.
 
-    The environment of this process cannot select another repository; `variables` can.
+    Only `variables` can select another repository, not the environment of this process.
     """
     git = find_program("git")
     if git is None:

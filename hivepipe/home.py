@@ -46,7 +46,7 @@ _FILE_KIND = 0o170000
 
 
 class Place:
-    """The locations for one event."""
+    """The paths for one event: its project and home, and the home's files and sockets."""
 
     __slots__ = ("home", "logs", "project", "python", "recorded", "runtime", "socket", "state")
 

@@ -39,7 +39,7 @@ class Learning:
         kept.write_hidden(LEARNED, orjson.dumps(self))
 
     def with_known(self, known: Iterable[str]) -> "Learning":
-        """Return a copy that also has these secrets, in the order in which they were found."""
+        """Return a copy to which these secrets are added, in the order in which they were found."""
         return replace(self, known=tuple(dict.fromkeys((*self.known, *known))))
 
 

@@ -142,7 +142,7 @@ def _is_due(folder: Folder) -> bool:
 
 
 def _lines(changes: Mapping[str, Entry | None]) -> bytes:
-    """Return one journal line for each change."""
+    """Return the journal's text for these changes: one line for each."""
     return b"".join(orjson.dumps([key, entry]) + b"\n" for key, entry in changes.items())
 
 
@@ -165,7 +165,7 @@ def _text(entries: Entries) -> bytes:
 
 
 def _parsed(data: bytes | None) -> Entries:
-    """Return the entries of a file, or {} if it cannot be parsed. A rebuild restores them."""
+    """Return the entries in an index file, or {} if it cannot be parsed and must be rebuilt."""
     try:
         return {
             key: _shared(key, entry) for key, entry in _pairs(data or b"{}") if is_of(entry, key)

@@ -36,7 +36,7 @@ class RemovedLines:
         return left > 0
 
     def text(self) -> bytes:
-        """Return all hashes, sorted."""
+        """Return the hashes of all lines, sorted, as bytes."""
         return b"".join(sorted(self._names.elements()))
 
     @property

@@ -38,7 +38,7 @@ _OF_CODEX = re.compile(r"rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
 
 
 class Head(NamedTuple):
-    """Values from the first lines. A value that no line has is empty."""
+    """Values from a transcript's first lines. A value that no line has is empty."""
 
     lines: int
     time: str  # time of the first line with a time: UTC, milliseconds

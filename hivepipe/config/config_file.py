@@ -122,7 +122,7 @@ class Config:
 
 
 def load() -> tuple[Place, Config]:
-    """Return the place of the working directory and its settings."""
+    """Return the paths (`Place`) and the settings for the working directory."""
     place = locate(".")
     return place, Config(place.home, place.project)
 

@@ -165,7 +165,7 @@ def _request_pass(db: Database) -> None:
 
 
 def end_pass(db: Database) -> None:
-    """Record that the server has deleted the old rows."""
+    """Record the end of a pass: the server has deleted the rows that were not sent again."""
     with db.transaction():
         db.execute("UPDATE team_home SET sweep_below = NULL", {})
 

@@ -1,4 +1,4 @@
-"""Correct the times that order events after the clock was set back.
+"""After the clock was set back, correct the stored times that order events.
 
 Otherwise a session would ignore new events until the clock reaches the old times.
 """

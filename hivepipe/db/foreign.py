@@ -24,7 +24,7 @@ _OWN = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
 def is_foreign(path: Path) -> bool:
     """Tell whether another program made this database; return False if unknown or missing.
 
-    A file that is empty or no database is not foreign. It may be a damaged database of hivepipe.
+    A file that is empty or no database is not foreign: it may be hivepipe's, but damaged.
     """
     return _made_by_hivepipe(path) is False
 

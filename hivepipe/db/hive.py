@@ -68,7 +68,10 @@ def states(store: Listings) -> dict[str, int]:
 
 
 def end_worker(db: Database, worker: str, column: str) -> None:
-    """Record that a worker was archived or deleted, and cancel its open task. Its rows stay."""
+    """Record that a worker was archived or deleted, and cancel its open task.
+
+    The worker's rows stay.
+    """
     if column not in ("archived_at", "deleted_at"):
         raise ValueError(column)
     at, time_ns = now()

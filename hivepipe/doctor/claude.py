@@ -52,7 +52,7 @@ def managed(facts: Facts) -> Iterator[Finding]:
 
 
 def _in_force(name: str, facts: Facts) -> list[ManagedFile]:
-    """Return the administrator's files whose value of a setting counts.
+    """Return those files of an administrator whose value of a setting is in force.
 
     The value of a file replaces that of an earlier file, but lists are joined.
     """

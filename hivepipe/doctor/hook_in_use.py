@@ -31,7 +31,7 @@ class HookInUse:
         return self.python_ms / self.native_ms
 
     def line(self) -> str:
-        """Return the result on one line."""
+        """Describe the hook in use, and both start times, on one line."""
         reason = f" ({self.reason})" if self.reason else ""
         times = {"native": self.native_ms, "Python": self.python_ms}
         found = [f"{name} {ms:.1f} ms" for name, ms in times.items() if ms is not None]
@@ -54,7 +54,7 @@ def hook_in_use() -> HookInUse | None:
 
 
 def _reason() -> str:
-    """Return why the Python hook runs, or "" if the native one does."""
+    """Return why the Python hook runs, or "" if the native hook runs."""
     if variable("HIVEPIPE_HOOK") == "python":
         return "HIVEPIPE_HOOK=python is set"
     if hook_copy.is_native():

@@ -69,7 +69,7 @@ class Probe:
 
     @property
     def verdict(self) -> str:
-        """Return the result in one to three words."""
+        """Return the result of the probe in one to three words."""
         if self.recorded:
             return "recorded"
         if not self.fired:

@@ -514,7 +514,7 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
 def envelope_fields(
     id: str, job: Job, priority: int, number: int, context: Context, session: str, agent: str
 ) -> "dict[str, object]":
-    """Return the envelope of a job; `number` is its place among the jobs of one event."""
+    """Return the envelope of a job; `number` is the job's place among the jobs of its event."""
     return {
         "v": ENVELOPE_VERSION,
         "id": id,

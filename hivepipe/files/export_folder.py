@@ -26,7 +26,7 @@ logger = logging.getLogger("hivepipe.exports")
 
 
 class ExportFolder:
-    """The open folder while its lock is held."""
+    """The open folder of exports. Its lock is held as long as the object is used."""
 
     def __init__(self, folder: Folder, lock: int, manifest: Manifest) -> None:
         """Keep folder, lock and manifest; the caller closes the folder and the lock."""

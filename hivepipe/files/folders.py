@@ -175,8 +175,8 @@ class Folder:
 def _from_where_links_may_be(base: str) -> tuple[str, ...]:
     """Return the innermost folder above `base` that may be a link, and the names below it.
 
-    A project may be a link. hivepipe's folders inside it may not, because a repository can contain
-    them.
+    A project may be a link. hivepipe's folders inside a project may not be links, because a
+    repository can contain such links.
     """
     if base.endswith(_IN_PROJECT):
         return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))

@@ -196,7 +196,7 @@ class Manifest:
         return [Found(*row) for row in self._rows(sql, kind)]
 
     def clear_metadata(self) -> None:
-        """Clear the metadata of imported files, stored here by releases before 2026-11-25."""
+        """Clear imported files' metadata, which releases before 2026-11-25 stored in this file."""
         if os.path.exists(self.path):
             with self._open() as db:
                 db.execute("PRAGMA secure_delete = ON")

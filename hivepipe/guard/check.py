@@ -88,7 +88,7 @@ def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
 
 
 def kind_of_call(event: Event) -> str:
-    """Return the kind of a call that is about to run (hivepipe.guard.client), else OTHER."""
+    """Return the kind (see hivepipe.guard.client) of a call that is about to run, else OTHER."""
     if not isinstance(event, PreToolUse):
         return OTHER
     return kind_of(event.tool, event.command, event.tool in claude_code.EDIT_TOOLS, limits())

@@ -83,7 +83,10 @@ def _is_due(text: str) -> bool:
 
 
 def _wins(path: str) -> bool:
-    """Move the time ahead under the lock. Return True in only one of many concurrent hooks."""
+    """Move the time of the next start ahead, under the lock.
+
+    Return True in only one of many hooks.
+    """
     descriptor = open_or_make(path, posix.O_RDWR)
     try:
         posix.lockf(descriptor, posix.F_TLOCK, 0)

@@ -95,7 +95,10 @@ def _time_of(name: str, began_ns: int) -> str:
 
 
 def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
-    """Push a note, or keep it on disk. Return the result of its script, or "" if it was kept."""
+    """Push a note, or keep it on disk.
+
+    Return the result of its script, or "" if the note was kept.
+    """
     from hivepipe.queue.client import RefusedError
 
     try:
@@ -179,7 +182,7 @@ def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: 
 
 
 def _call_stack(name: str, place: home.Place) -> None:
-    """Notify the stack that events are spooled, or start it."""
+    """Notify the stack that events are spooled, or start the stack."""
     if not place.python:  # no stack was ever registered for this home
         return
     if not place.socket.startswith("/"):

@@ -62,10 +62,7 @@ def _read(folder: str) -> tuple[float, float]:
 
 
 def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
-    """Write the times to the first folder that accepts them.
-
-    Without them the notice is repeated.
-    """
+    """Write the times to the first folder that accepts them; else the notice would be repeated."""
     for folder in folders:
         try:
             posix.stat(folder)  # a missing folder is not created here

@@ -39,7 +39,7 @@ class Left(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """Files and folders of hive workers that hivepipe made (`own`), and others beside them."""
+    """Files and worker folders that hivepipe made (`own`), and the files beside them that stay."""
 
     own: list[str]
     left: list[Left]

@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
-    """Return the page after `skip` rows. Its last line says where the next page begins.
+    """Return the page after `skip` rows. The page's last line says where the next page begins.
 
     Beyond `most_skipped` rows there is no next page.
     """

@@ -33,7 +33,7 @@ def effectless(home: str) -> dict[str, int] | None:
 
 
 def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
-    """Return operation -> number of updates that changed no row."""
+    """Return operation -> number of its jobs whose update changed no row."""
     return {
         name.removeprefix(_ZERO_ROWS): count
         for name, count in (counters or {}).items()

@@ -66,7 +66,7 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Tell whether hivepipe wrote the file and has not restored it yet.
+    """Tell whether hivepipe wrote the file and has not restored the earlier content yet.
 
     A person may have edited the file after that.
     """

@@ -60,7 +60,7 @@ _PARTS = ("all", "swarm-", "profile-")  # prefixes of the parts of `_by_part`
 
 
 def prepare_recall(home: str, index: MemoryIndex) -> None:
-    """Write the files that hooks read, and remove obsolete files. Raise OSError on failure."""
+    """Write the files of memories that hooks read; remove obsolete files. May raise OSError."""
     folder = Path(home, "recall")
     by_part = _by_part(_trusted(home, index)) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
@@ -74,7 +74,7 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
 
 
 def remove_parts(home: str, kept: Container[str] = ()) -> None:
-    """Remove the files that hooks read, except the kept parts."""
+    """Remove the files of memories that hooks read, except the parts to keep."""
     for path in [*Path(home, "recall").glob("*.txt")]:
         if path.stem not in kept and path.stem.startswith(_PARTS):
             path.unlink(missing_ok=True)

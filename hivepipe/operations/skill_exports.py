@@ -107,7 +107,7 @@ class SkillExports:
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:
-        """Return the number of uses missing from the files, and the time of the oldest such use."""
+        """Return how many uses the two files lack, and the time of the oldest of these uses."""
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:

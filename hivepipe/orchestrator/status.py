@@ -44,12 +44,12 @@ class Status(NamedTuple):
     digest: str  # SHA-256 of its bytes
 
     def text(self, name: str) -> str:
-        """Return a text field, or ""."""
+        """Return a text field of status.json, or "" without it."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts of a list field, or []."""
+        """Return the texts of a list field of status.json, or [] without it."""
         value = self.fields.get(name)
         return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 

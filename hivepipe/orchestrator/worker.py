@@ -81,7 +81,10 @@ class Worker:
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return the worker's status; a missing commit is no problem if it may not commit."""
+        """Return the worker's status.
+
+        A missing commit is no problem if the worker may not commit.
+        """
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):
             return status

@@ -13,7 +13,7 @@ _SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
-    """Return alert -> number of checks in a row that missed it, or None before the first check."""
+    """Return alert -> number of checks in a row without it, or None before the first check."""
     found: Any = client.hgetall(ALERTS_KEY)
     if not found:
         return None

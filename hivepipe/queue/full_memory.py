@@ -27,7 +27,7 @@ def has_room(client: redis.Redis) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Ignore the error of a Redis with full memory; only jobs that finish will free memory."""
+    """Ignore an error of the block because the memory of Redis is full: finished jobs free it."""
     try:
         yield
     except (redis.ResponseError, RefusedError) as error:

@@ -37,7 +37,7 @@ def session_of(data: bytes) -> str:
 
 
 def convert_all(home: str) -> None:
-    """Convert the raw events of a home into spool files, each once. Keep events that fail."""
+    """Convert the raw events of a home into spool files. Events that cannot be converted stay."""
     tried: set[Path] = set()
     while some := convert_raw_events(home, tried):
         tried.update(some)
@@ -46,7 +46,7 @@ def convert_all(home: str) -> None:
 def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
     """Convert the oldest raw events of a home, except `without`; return the events that were tried.
 
-    Keep events that fail.
+    Events that cannot be converted stay.
     """
     free = (path for path in raw_events(home) if path not in without and not _is_held(path))
     tried = list(islice(free, _AT_ONCE))

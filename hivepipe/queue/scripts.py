@@ -23,7 +23,7 @@ def script(name: str, **constants: Constant) -> str:
 
 
 def _lua(value: Constant) -> str:
-    """Return a Lua literal. The constants contain no quote and no backslash."""
+    """Return a constant as a Lua literal. It must contain no quote and no backslash."""
     if isinstance(value, int):
         return str(value)
     if isinstance(value, str):

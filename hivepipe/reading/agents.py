@@ -76,7 +76,7 @@ class AgentsOfSession:
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the total cost of these agents, or None if no agent has a known cost."""
+        """Return the total cost of the session's agents, or None if no agent has a known cost."""
         costs = [agent.cost_usd for agent in self.agents if agent.cost_usd is not None]
         return round(sum(costs), 6) if costs else None
 

@@ -49,7 +49,7 @@ class Archived(Protocol):
         """Return key -> entry of a session's subagents."""
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the lines that begin at this byte or later. Raise DamagedArchiveError on damage."""
+        """Yield an archive's lines from byte `begin` on. Raise DamagedArchiveError on damage."""
 
     def missing(self, entry: Entry) -> str:
         """Return a text about missing lines at the end of the archive that was read last, or ""."""

@@ -106,7 +106,7 @@ def _called(row: Entry) -> str:
 
 
 def _outcome(row: Entry) -> str:
-    """Return the outcome of an agent, else its deletion reason or status."""
+    """Return the outcome of an agent; without one, the reason of its deletion, or its status."""
     if row.get("outcome"):
         return str(row["outcome"])
     return str(row["deleted_reason"] or "deleted" if row["status"] == "deleted" else row["status"])

@@ -49,7 +49,7 @@ _LINE = re.compile(
 
 
 class Known(NamedTuple):
-    """The stored data of one value."""
+    """The data that is stored about one secret value, without the value itself."""
 
     digest: bytes
     length: int
@@ -59,13 +59,13 @@ class Known(NamedTuple):
     kind: str
 
     def text(self) -> str:
-        """Return the data as one line."""
+        """Return the data about the value as one line of text."""
         where = f"{self.length} {self.at} {self.sketch.decode()} {self.is_escaped:d}"
         return f"{self.digest.hex()} {where} {self.kind}"
 
 
 class Learned:
-    """The known values of one session."""
+    """The secret values that were found in one session."""
 
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
         """Load the values from these lines. Lines in another format are skipped.

@@ -50,7 +50,7 @@ def _end_waits(options: Any) -> None:
 
 
 class _Signals:
-    """The reading end of the pipe, with the methods that supervisord calls."""
+    """The reading end of the signals' pipe, with the methods that supervisord calls."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -135,7 +135,7 @@ class _Output(NamedTuple):
 
     @property
     def ending(self) -> str:
-        """Return a text, with the last line, about the end of a process that had no result."""
+        """Describe the end of a process that printed no result, with its last line of output."""
         words = "the process of the request ended without a result"
         if self.exit_code:
             code = self.exit_code

@@ -129,8 +129,8 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
 def _array(values: Sequence[Any]) -> str:
     """Return the values as an array literal of PostgreSQL.
 
-    The literal is made from a JSON list unless a text needs an escape. The separator inside keys is
-    a control character, which JSON escapes; here it is written raw.
+    The literal is made from a JSON list unless a text needs an escape. The separator inside keys, a
+    control character, is written raw, although JSON escapes it.
     """
     try:
         text = orjson.dumps(values).decode().replace("\\u001f", SEPARATOR)

@@ -387,7 +387,7 @@ def _is_refused(line: Fields) -> bool:
 
 
 def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
-    """Return the outcome of the conversation, as if this were its last line."""
+    """Return the outcome of the conversation if it ends with the line read last."""
     if stop_reason in _BAD_ENDS:
         return "error"
     if has_calls or not has_text:

@@ -20,7 +20,7 @@ from hivepipe.web.view_query import Content, ViewQuery
 
 @dataclass(frozen=True)
 class _Checks:
-    """The results for a home and its project; `disk` is None if `disk_trouble` gives an error."""
+    """The results of the checks of a home; `disk` is None if `disk_trouble` has an error."""
 
     at: str
     examination: Examination

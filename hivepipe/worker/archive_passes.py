@@ -20,7 +20,7 @@ logger = logging.getLogger("hivepipe.uplink")
 
 
 class ArchivePasses:
-    """The passes of one home, as child processes."""
+    """The passes over the archives of one home, as child processes."""
 
     def __init__(self) -> None:
         """Schedule a first pass, because earlier passes are unknown."""

@@ -51,7 +51,7 @@ class StatusLineFile:
 
 
 def content(home: str) -> dict[str, Any]:
-    """Return the content of the file.
+    """Return the content of the status line's file.
 
     Raise NothingRecordedError if there is no database, StoreError or OSError if the database cannot
     be read, and PricesError if the user's prices cannot be read.

@@ -36,7 +36,7 @@ class Cipher:
         self.name = f"aes-siv:{hashlib.sha256(b'hivepipe archive key' + key).hexdigest()[:12]}"
 
     def encrypt(self, content: bytes, place: str) -> bytes:
-        """Encrypt the bytes of the segment at this place."""
+        """Encrypt a segment's bytes; only the same `place` can decrypt them."""
         return self._cipher.encrypt(content, [place.encode()])
 
     def decrypt(self, content: bytes, place: str) -> bytes:

@@ -28,7 +28,7 @@ class TeamArchive(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Return the number of bytes of its lines."""
+        """Return the number of bytes of the archive's lines."""
         return int(self.segments[-1]["last"])
 
 

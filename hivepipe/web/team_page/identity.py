@@ -21,7 +21,7 @@ class IdentityError(TeamError):
 class Identity(Protocol):
     @property
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this method, which need no authentication."""
+        """Return the routes of this sign-in method, which need no authentication."""
 
     def person(self, request: Request) -> str:
         """Return the member's name, or "" before sign-in. Raise IdentityError to refuse."""
