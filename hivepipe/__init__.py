@@ -1,7 +1,7 @@
 """hivepipe: the background pipeline behind Claude Code hooks.
 
-The names in `__all__` are the public Python API (docs/python.md). They are imported on first use,
-because a hook imports this package on every event.
+The names in `__all__` are the public Python API (docs/python.md). These names are imported on first
+use, because a hook imports this package on every event.
 """
 
 _API = {

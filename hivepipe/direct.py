@@ -4,8 +4,8 @@ With HIVEPIPE_USE_QUEUE=false a hook spools its event and starts `python -I -m h
 <file>`. A file is removed from the spool when all its jobs are applied. If a job fails, the file
 stays.
 
-Only one such process per home works at a time. It also applies the files of the processes that
-wait. Otherwise fifty concurrent hooks would wait for each other's transactions.
+Only one such process per home works at a time. This process also applies the files of the processes
+that wait. Otherwise fifty concurrent hooks would wait for each other's transactions.
 """
 
 import os

@@ -39,8 +39,8 @@ def can_build(wanted: str) -> bool:
 def build(wanted: str, path: Path) -> None:
     """Compile. Raise CalledProcessError on failure, with the reason on stderr.
 
-    It runs in "/". Otherwise zig may name its C library relative to the working folder, and
-    compiles the library again, for half a minute, under each new name.
+    The compiler runs in "/". Otherwise zig may name its C library relative to the working folder,
+    and compiles the library again, for half a minute, under each new name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", wanted, "-Werror"]

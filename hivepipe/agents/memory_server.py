@@ -59,7 +59,7 @@ def trouble(home: str) -> str:
 
 
 def events_of(useful: Mapping[str, bool], task: str) -> list[dict[str, object]]:
-    """Return the `events` of a request. They have no `taskId` if `task` is not a UUID."""
+    """Return the `events` of a request. The events have no `taskId` if `task` is not a UUID."""
     of_task = {"taskId": task} if _is_uuid(task) else {}
     return [
         {

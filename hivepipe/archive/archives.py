@@ -185,8 +185,8 @@ class Archives(Catalog):
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
         """Tell whether an archive may have this name.
 
-        A name is taken if another program wrote a file with this name. It is also taken if the file
-        belongs to a subagent with the same id in another session.
+        A name is taken if another program wrote a file with this name. The name is also taken if
+        the file belongs to a subagent with the same id in another session.
         """
         try:
             with Folder(self.root, *name.folders) as folder:

@@ -1,4 +1,4 @@
-"""The name of an archive. It is made from the time of the first line and never changes.
+"""The name of an archive. The name is made from the time of the first line and never changes.
 
 main-session/2025-01/2025-01-10_14-30-00_<session>
 subagent/<type>/2025-01/2025-01-10_14-35-00_<agent>

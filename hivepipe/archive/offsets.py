@@ -1,8 +1,8 @@
 """The checkpoint of an archive: how far the transcript was read and the archive written.
 
-The checkpoint has a hundred bytes. It is written in place after the lines are on disk, and this
-write commits the lines. Lines after the checkpoint were left by a killed process. They are cut off
-and written again.
+The checkpoint has a hundred bytes. The checkpoint is written in place after the lines are on disk,
+and this write commits the lines. Lines after the checkpoint were left by a killed process. Such
+lines are cut off and written again.
 
 A second line has the checksum of the redaction rules, and the length and checksum of the archive's
 lines that these rules redacted. The second line is ignored if its length or checksum differs from
@@ -51,7 +51,7 @@ class Offsets:
             return None
 
     def text(self) -> bytes:
-        """Return the lines that `all_in` reads. They can overwrite older lines in place."""
+        """Return the lines that `all_in` reads. These lines can overwrite older lines in place."""
         numbers = (self.length, self.checksum, self.source_bytes, self.source_checksum)
         more = (self.source_tail, self.removed_lines, self.stamp)
         line = b"%012x %08x %012x %08x %08x %08x %016x\n" % (*numbers, *more)

@@ -1,7 +1,7 @@
 """Read complete lines of a file that is still growing.
 
 A line is complete when it ends with a newline, or when it is the last line and a whole JSON object.
-A line above the size limit is not kept in memory. It is replaced by its size and hash.
+A line above the size limit is not kept in memory. Such a line is replaced by its size and hash.
 
 A file may be rewritten while it is read. So before each read, the last bytes before the offset are
 read again and compared. The checksum of these bytes identifies the file for the next reader.

@@ -1,8 +1,8 @@
 """Totals of archives, cached in memory and saved to a file from time to time.
 
-The totals can always be computed from the lines of the archive. They are saved when the archive has
-grown by several times the size of the saved totals. After a restart only the later lines are
-counted again. So a turn writes few bytes, and a restart reads few lines again.
+The totals can always be computed from the lines of the archive. The totals are saved when the
+archive has grown by several times the size of the saved totals. After a restart only the later
+lines are counted again. So a turn writes few bytes, and a restart reads few lines again.
 """
 
 import zlib

@@ -1,9 +1,9 @@
 """The price table: read from TOML, and used to compute dollars.
 
-A row has names of models and prices per million tokens. It may have a first day (`from`), a prompt
-length above which it applies (`above`), and factors for fast mode and for inference in one region.
-A separate table of factors applies to all rows of its models. Of the rows of a model, those with
-the newest day apply. If several rows have this day, the one with the greatest `above` that the
+A row has names of models and prices per million tokens. A row may have a first day (`from`), a
+prompt length above which it applies (`above`), and factors for fast mode and for inference in one
+region. A separate table of factors applies to all rows of its models. Of the rows of a model, those
+with the newest day apply. If several rows have this day, the one with the greatest `above` that the
 prompt exceeds applies. A model without a row has no price. The price of a similar release is never
 used.
 """

@@ -140,7 +140,7 @@ def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    """Import a session as ended. It becomes active when a person resumes it."""
+    """Import a session as ended. The session becomes active when a person resumes it."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
     if db.insert("sessions", row | extra):
         return

@@ -38,8 +38,8 @@ _CHANGED = {
     """,
 }
 NO_LIMIT = -1
-# A poll reads the changes of the last minute. Some are stored later, because their events were in
-# the spool or the clock was set back. So a few polls read the changes of a week.
+# A poll reads the changes of the last minute. Some changes are stored later, because their events
+# were in the spool or the clock was set back. So a few polls read the changes of a week.
 _RECENT_NS = 60 * 10**9
 _LATE_NS = 7 * 24 * 60 * _RECENT_NS
 LOOK_BACK_EVERY = 20  # polls between two such reads

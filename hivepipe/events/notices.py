@@ -44,7 +44,10 @@ def _called(event: claude_code.ToolEvent) -> str:
 
 
 def _task(event: claude_code.PostToolUse) -> list[Payload]:
-    """Return the notices of task tools. They replace hooks on TaskCreated and TaskCompleted."""
+    """Return the notices of task tools.
+
+    These notices replace hooks on TaskCreated and TaskCompleted.
+    """
     if event.tool == claude_code.TASK_TOOLS[0]:
         return [_notice("task_created", str(event.tool_input.get("subject") or ""))]
     if event.tool_input.get("status") == "completed":

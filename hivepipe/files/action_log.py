@@ -1,7 +1,7 @@
 """actions.log in the home: actions of users on failed jobs, or on the stack through the web page.
 
-The log is a file, so that it can be written while the database is locked or damaged. It has one
-JSON object per line:
+The log is a file, so that it can be written while the database is locked or damaged. The log has
+one JSON object per line:
 
 {"at": "2026-11-22T09:00:00.000Z", "user": "ana", "by": "page, 127.0.0.1", "action": "discard",
  "chosen": 3, "done": 3, "operations": {"insert_agent": 3}, "ids": ["..."]}

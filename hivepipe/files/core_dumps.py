@@ -16,7 +16,8 @@ def close_memory() -> None:
     """Keep other processes of the user, and crash handlers, from reading this process's memory.
 
     Only Linux supports this protection. It also makes /proc/<pid> unreadable, so use it only for
-    processes that need no inspection. It ends when the process executes another program.
+    processes that need no inspection. The protection ends when the process executes another
+    program.
     """
     leave_none()
     if sys.platform == "linux":

@@ -163,7 +163,7 @@ def mode_path(home: str) -> str:
 def cancellation(home: str, task: str) -> str | None:
     """Return time and reason of a task's cancellation, or None if the task is not cancelled.
 
-    They are in a file, which can be read without Redis.
+    Time and reason are in a file, which can be read without Redis.
     """
     return read_small(cancellation_path(home, task)) or None if task else None
 

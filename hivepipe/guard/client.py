@@ -11,7 +11,7 @@ time. Each call is judged by the list at its arrival.
     hivepipe:active                         set    sessions with activity that is not yet stored
 
 A duplicate event has a known id, and changes nothing. Ids, arguments and results are kept as
-hashes. Hooks import this module. They import the rules before a tool call only.
+hashes. Hooks import this module. Hooks import the rules before a tool call only.
 """
 
 import posix

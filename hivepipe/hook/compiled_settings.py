@@ -3,8 +3,8 @@
     {"v": 1, "values": {"HIVEPIPE_...": "text"}, "context": [...],
      "asked": {"<project>": {"values": {...}, "context": [...]}}}
 
-`asked` has the settings that a project's repository requests and the user trusted. They apply where
-the user's own settings have no value. Hooks import this module if settings exist.
+`asked` has the settings that a project's repository requests and the user trusted. These settings
+apply where the user's own settings have no value. Hooks import this module if settings exist.
 """
 
 import posix

@@ -33,7 +33,7 @@ def why_renamed(project: str) -> str:
 
 
 def _missing_projects(project: str) -> list[str]:
-    """Return the registered projects without a folder, if this folder may be one of them."""
+    """Return the registered projects whose folder is gone, if this folder may be one of them."""
     has_home = read_record(project).get("home") or is_whole(f"{project}{IN_PROJECT}")
     if has_home or not _has_hooks(project):
         return []

@@ -1,8 +1,8 @@
 """Periodic jobs: the table, its time slots, and the two messages per slot.
 
-rq-scheduler reuses one job id, which does not allow exactly-once execution. So it enqueues only a
-tick. The execution of the tick enqueues the job `<name>-<slot>`. This id is new for each slot, and
-the same for every duplicate of the tick.
+rq-scheduler reuses one job id, which does not allow exactly-once execution. So rq-scheduler
+enqueues only a tick. The execution of the tick enqueues the job `<name>-<slot>`. This id is new for
+each slot, and the same for every duplicate of the tick.
 
     tick-<name>     waits in rq-scheduler's set, then briefly in `medium`; never in `applied`
     <name>-<slot>   the job: counted, applied once, recorded in the table `slots`

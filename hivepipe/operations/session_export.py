@@ -82,6 +82,6 @@ def state_folder_of(home: str) -> str:
 
 
 def yaml_of(session: dict[str, Any]) -> bytes:
-    """Return a session as YAML. Its ids and times need no escaping."""
+    """Return a session as YAML. Ids and times need no escaping."""
     lines = [f'{name}: "{session[name]}"' if session[name] else f"{name}:" for name in _FIELDS]
     return "".join(f"{line}\n" for line in ("# written by hivepipe", *lines)).encode()

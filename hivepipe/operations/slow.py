@@ -2,7 +2,8 @@
 
 The writer moves jobs that may take longer than 100 ms to `slow` or `llm`, each with its own worker.
 Short jobs that call the system or Redis (queue HERE) run in the writer, outside its transactions.
-All handlers are idempotent. Handlers enqueue follow-up jobs through `JobContext.follow_up`.
+All handlers are idempotent (a second execution changes nothing). Handlers enqueue follow-up jobs
+through `JobContext.follow_up`.
 """
 
 import time

@@ -1,9 +1,9 @@
 """The command line and the environment of a worker's Claude Code.
 
 The environment is built from an allow list (hivepipe.settings.inherited). The environment contains
-no credentials except the ones named in the user's settings. It contains no variables of Claude
-Code, which refuses to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a worker is an
-ordinary session whose hooks run.
+no credentials except the ones named in the user's settings. The environment contains no variables
+of Claude Code, which refuses to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a
+worker is an ordinary session whose hooks run.
 """
 
 import json

@@ -36,7 +36,7 @@ def run(address: str, arguments: Sequence[str]) -> int:
 
 
 def restrict() -> None:
-    """Replace the functions of RQ that load or call code named by a job, in this process."""
+    """In this process, replace the functions of RQ that load or call code named by a job."""
     # RQ looks up the attribute at each use, and the serializer named "pickle" is this class too.
     DefaultSerializer.loads = staticmethod(_loads)
     rq.job.import_attribute = _our_function  # type: ignore[attr-defined]

@@ -82,7 +82,7 @@ def _move_out(stack: Stack, new: str) -> None:
 def _has_other_jobs(new: str, old: str) -> bool:
     """Tell whether the files of Redis in the new home differ from those in the old home.
 
-    The files differ if 1.0.0 was installed again after an upgrade. They are equal after an
+    The files differ if 1.0.0 was installed again after an upgrade. The files are equal after an
     interrupted conversion.
     """
     here = Path(new)

@@ -1,6 +1,6 @@
 """Logins of a team's server, and invites: a code with which one machine can join, once.
 
-A code expires. It contains the server's address and a login that may only call `join_team`.
+A code expires. The code contains the server's address and a login that may only call `join_team`.
 """
 
 import json

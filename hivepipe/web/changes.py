@@ -1,7 +1,7 @@
 """Tells open pages that a database has changed or that a slow value is ready.
 
-The module polls only while a page is open. It checks the modification times of the files, because
-an open connection to each database would keep its write-ahead log from shrinking.
+The module polls only while a page is open. The module checks the modification times of the files,
+because an open connection to each database would keep its write-ahead log from shrinking.
 """
 
 import asyncio

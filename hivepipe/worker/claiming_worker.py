@@ -4,7 +4,7 @@
     idle      block on the wake-up list, at most a second
 
 A worker holds <role>.lock as long as it runs. So jobs that are already claimed when a worker starts
-belong to a dead worker. They are put back at once.
+belong to a dead worker. Such jobs are put back at once.
 """
 
 import logging
@@ -321,9 +321,9 @@ class ClaimingWorker(SimpleWorker):
     def _check_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed and can no longer restart programs.
 
-        The worker stops if the stack's folder was deleted, because it cannot be reached then. It
-        also stops if another process has made the folder again, without this worker's lock or a
-        socket.
+        The worker stops if the stack's folder was deleted, because it cannot be reached then. The
+        worker also stops if another process has made the folder again, without this worker's lock
+        or a socket.
         """
         if os.getppid() == self._parent:
             return

@@ -1,7 +1,7 @@
 """The id of the job that is being executed, in a file that can be read after a kill -9.
 
-Of the jobs that a dead worker had claimed, only the job in this file may have caused its death.
-This job runs alone the next time, and fails permanently after its third kill.
+Of the jobs that a dead worker had claimed, only the job in this file may have caused its death. The
+blamed job runs alone the next time, and fails permanently after its third kill.
 """
 
 import logging

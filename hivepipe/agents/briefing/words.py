@@ -1,7 +1,7 @@
 """The texts of a briefing's parts.
 
-They state facts and give no instructions, because text that reads like a system command looks like
-an injection. Text from other sources (a title, a task, a file, a prompt) is quoted.
+The texts state facts and give no instructions, because text that reads like a system command looks
+like an injection. Text from other sources (a title, a task, a file, a prompt) is quoted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -80,7 +80,7 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
     """Return the briefing text for a session whose profile has the role lead.
 
-    It names the swarm's open sessions, recent delegations and lost sessions.
+    The text names the swarm's open sessions, recent delegations and lost sessions.
     """
     sessions = list(sessions)
     at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]

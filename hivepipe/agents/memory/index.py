@@ -1,4 +1,4 @@
-"""The index of a home's memory files: `memory.db`. It can be rebuilt from the files.
+"""The index of a home's memory files: `memory.db`. The index can be rebuilt from the files.
 
 folders    folders of memory files, with scope and owner
 files      one row per file, with size, time and hash at the last read

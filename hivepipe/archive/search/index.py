@@ -1,4 +1,4 @@
-"""The search index: the words of each archive line. It stores no readable text.
+"""The search index: the words of each archive line. The index stores no readable text.
 
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
     passages   one row per line with text: offset, time, author, tool, whether it is a call

@@ -15,7 +15,7 @@ _ONLY_WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One text to search for, in folded form. It may be restricted to word boundaries."""
+    """One text to search for, in folded form. A term may be restricted to word boundaries."""
 
     text: str
     begins_word: bool = False

@@ -63,7 +63,7 @@ class Bucket:
         """Write an object atomically; an existing object of this name has the same bytes.
 
         The object is not looked up first, because a key without the right to list the bucket cannot
-        do that.
+        look up objects.
         """
         with _translated():
             self._store.put(name, content, use_multipart=False)
