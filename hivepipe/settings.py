@@ -56,7 +56,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 # credentials and no PYTHON*.
 _INHERITED = ("PATH", "HOME", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
 _LOCALES = (b"LANG", b"LC_")
-_C_LOCALES = (b"C", b"POSIX")  # Python uses UTF-8 in them
+_C_LOCALES = (b"C", b"POSIX")  # Python uses UTF-8 in these locales
 _INHERITED_OURS = (
     "HIVEPIPE_HOME",
     "HIVEPIPE_DB",

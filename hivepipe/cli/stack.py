@@ -49,7 +49,7 @@ def up(
         url=_chosen_redis(home, redis_url, use_env_redis, embedded)
     )
     owner = registration.owner_id(home)
-    if stack.url:  # claimed before it is recorded, because hooks connect to the recorded URL
+    if stack.url:  # claim Redis first, because hooks connect as soon as its URL is recorded
         for warning in other_redis.claim(stack.url, home, owner):
             say(f"warning: {warning}", err=True)
     tree = registration.tree_with_data(project, home, adopt=adopt)

@@ -11,7 +11,7 @@ from hivepipe.db.listings import Listings
 from hivepipe.errors import StoreError
 
 _WITHOUT_ZONE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
-_SINCE = timedelta(days=2)  # 14 hours of it allow for the unknown time zone
+_SINCE = timedelta(days=2)  # times without a zone may be off by up to 14 hours
 _FOREIGN_ROWS = """
     SELECT (SELECT count(*) FROM agents WHERE created_at GLOB :form AND created_at > :since)
       AS agents,

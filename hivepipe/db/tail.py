@@ -42,7 +42,7 @@ NO_LIMIT = -1
 # were in the spool or the clock was set back. So a few polls read the changes of a week.
 _RECENT_NS = 60 * 10**9
 _LATE_NS = 7 * 24 * 60 * _RECENT_NS
-LOOK_BACK_EVERY = 20  # polls between two such reads
+LOOK_BACK_EVERY = 20  # polls between two reads of a week's changes
 
 
 class Line(NamedTuple):

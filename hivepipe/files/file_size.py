@@ -21,13 +21,13 @@ def small_limit() -> int | None:
 
 
 def with_limit_if_hit(message: str) -> str:
-    """Return the message of a failed command, with the file size limit if the limit caused it."""
+    """Return a failed command's message, with the file size limit if that caused the failure."""
     is_hit = any(reason in message for reason in _HIT) and "ulimit -f" not in message
     return with_limit(message) if is_hit else message
 
 
 def raise_limit() -> None:
-    """Raise the limit to the account's hard limit, for this process and its children."""
+    """Raise the file size limit to its hard limit, for this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 

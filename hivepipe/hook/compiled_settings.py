@@ -17,7 +17,7 @@ LIMIT_BYTES = 1 << 20
 Found = tuple[dict[str, str], list[object]]
 
 # The last result, because most events of a process have the same settings.
-_last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # what it depends on, and the result
+_last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # (what the result depends on, the result)
 
 
 def compiled_settings(path: str, project: str) -> Found:

@@ -35,7 +35,7 @@ _BESIDE = "../.gitignore"
 
 
 def move_home(project: str, stack: Stack, tree: str) -> list[str]:
-    """Move the data of a home; return the files that are kept because hivepipe did not write them.
+    """Move the data of a home; return the files that stay because hivepipe did not write them.
 
     `tree` is the target project, or "" for the home itself. The stack is stopped during the move.
     Raises TreeError, StoreError or OSError.

@@ -68,7 +68,7 @@ def default_flags() -> tuple[str, ...]:
 
 
 def config_lines() -> str:
-    """Return the choices in the form of config.toml lines."""
+    """Return the lines of config.toml that choose each of the rights."""
     return "; ".join(f'hive_rights = "{it.name}" ({it.meaning})' for it in CHOICES.values())
 
 

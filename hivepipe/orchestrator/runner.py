@@ -56,7 +56,7 @@ def main() -> None:
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
     """Start Claude Code as the leader of a new session; return an error or "", and its pid."""
-    reader, writer = os.pipe()  # a successful exec closes it
+    reader, writer = os.pipe()  # a successful exec closes `writer`
     pid = os.fork()
     if pid == 0:
         try:

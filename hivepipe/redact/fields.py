@@ -60,9 +60,9 @@ def redact_fields(value: Any, name: str = "") -> Any:
 def _redact_json(text: str, redacted: str) -> str:
     """Redact the strings of JSON one by one, so that the result is still JSON.
 
-    `redacted` is the text redacted as a whole. Return it if a secret is recognised only by its
-    neighbours in the whole text. If `redacted` is not JSON, because a rule has replaced a number,
-    redact the whole text by the built-in rules first, and then its strings.
+    `redacted` is the text redacted as a whole. Return `redacted` unchanged if some secret is
+    recognised only in the whole text. If `redacted` is not JSON, because a rule has replaced a
+    number, redact the whole text by the built-in rules first, and then its strings.
     """
     result = _string_by_string(text)
     by_built_in = built_in().redact_line(text.encode("utf-8", "surrogatepass"))[0]

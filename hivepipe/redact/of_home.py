@@ -1,6 +1,6 @@
 """The rules of a home; re2 (3 MB) is imported only when the rules are needed.
 
-A page often shows only lines that were redacted with the current rules. Then it needs no re2.
+A page often shows only lines that were redacted with the current rules. Then the page needs no re2.
 """
 
 from importlib import import_module

@@ -214,8 +214,8 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 def _as_spelled(sieve: str, what: str) -> str:
     """Return the pattern `sieve` for raw bytes, in which JSON may escape non-ASCII letters.
 
-    The escaped form is searched only for the beginning of a word, because a second sieve of full
-    length would be slow.
+    In escaped form, only the beginning of a word is searched, because a second sieve of full length
+    would be slow.
     """
     if sieve.isascii():
         return sieve

@@ -20,8 +20,8 @@ from hivepipe.redact.rule import START, WORDS, Rule
 # Least entropy, in bits per byte, of a token right after a letter, digit or _. Parts of words have
 # less.
 _LEAST_GLUED_ENTROPY = 3.2
-_GLUED = 2  # the group of the pattern that matches such a token
-# Bytes before such a token that are searched for base64, such as most of an integrity hash
+_GLUED = 2  # the group that matches a token right after a letter, digit or _
+# Bytes before a glued token that are searched for base64, such as most of an integrity hash
 _BLOB_BYTES = 96
 # A short value that is not a secret is searched again, because it may be the name before a secret:
 # `process.env.KEY` in `apiKey: process.env.KEY || "..."`.

@@ -28,7 +28,7 @@ _INSTALLERS = {
 
 # Commands that load code, or let the server write files or open connections. They are removed by
 # renaming. The ACL is not enough, because a server does not apply it to the commands in its own
-# append-only file. But it refuses to load a file with an unknown command.
+# append-only file. But a server refuses to load a file with an unknown command.
 _REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE", "CONFIG", "ACL")
 # RQ needs SCRIPT LOAD, and nothing needs SCRIPT DEBUG. Redis 6.2 does not know `-script|debug`.
 _USER = (

@@ -356,7 +356,7 @@ def forget(project: str, home: str) -> None:
             return
         for file in of_home.keys() - {record_path(project)}:
             os.unlink(file)
-        _remove_record(project)  # last, because it leads to the other records
+        _remove_record(project)  # last, because this record leads to the other ones
 
 
 def _remove_record(folder: str) -> None:

@@ -145,7 +145,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     signal_all(everyone, psutil.Process.resume)  # a suspended process cannot handle SIGTERM
     if not stack.url and found.get("redis") and listens(stack.socket) and not ping(stack.socket):
         # Redis hangs. All others would wait for it until they are killed. No data is lost, because
-        # it is in the append-only file.
+        # the data is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
     elif not stack.url and found.get("redis"):
         _keep_unwritten_jobs(stack)

@@ -15,7 +15,7 @@ from hivepipe.web.uvicorn_parts import Config, Server
 _PARENT_SECS = 2.0
 _NICENESS = 15  # hooks and workers have priority
 _SWITCH_SECS = 0.0005  # short, so that views are not delayed by the checks of Health
-_LAST_SECS = 1  # the streams of open pages are cut off after that
+_LAST_SECS = 1  # the streams of open pages are cut off after this time
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:

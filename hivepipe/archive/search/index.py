@@ -94,7 +94,7 @@ class Hit:
     time: str
     who: str
     tool: str = ""  # the tool of the call or of the result in the line
-    is_own: int = 0  # 1 if it is a call of hivepipe or its result
+    is_own: int = 0  # 1 if the line is a call of hivepipe or its result
 
 
 class FolderState(NamedTuple):

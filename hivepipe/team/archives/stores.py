@@ -53,7 +53,7 @@ class Bucket:
             endpoint=place.endpoint,
             region=place.region,
             virtual_hosted_style_request=False,
-            # A provider, so that no AWS_* environment variable overrides the key.
+            # A provider function, so that no AWS_* environment variable overrides the key.
             credential_provider=lambda: _credential(name, secret),
             client_options=_options(place, roots),
             retry_config={"max_retries": 3, "retry_timeout": LIMIT},
