@@ -33,6 +33,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "managed-settings": claude.managed,
     "all-hooks-off": claude.switched_off,
     "trust": claude.trusted,
+    "folder": claude.reached,
     "environment": claude.disabled,
     "ci": claude.elsewhere,
     "transcripts": claude.transcripts,

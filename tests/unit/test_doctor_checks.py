@@ -13,10 +13,12 @@ import pytest
 from hivepipe.db import location
 from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
-from hivepipe.doctor.facts import Facts, Finding
+from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.events.job_plan import utc
 from hivepipe.home import Place, state_folder
+from hivepipe.install.claude_code import Scope, settings_path
 from hivepipe.install.claude_plugin import Plugin
+from hivepipe.install.hook_entries import Entry
 from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
 from hivepipe.stack.runtime_folder import Stack
@@ -144,6 +146,37 @@ def test_a_plugin_enabled_by_managed_settings_may_run_hooks(
 ) -> None:
     managed.write_text(json.dumps({"allowManagedHooksOnly": True, "enabledPlugins": plugins}))
     assert len(findings_of("managed-settings", facts)) == findings
+
+
+@pytest.mark.parametrize(
+    ("scope", "folder", "version", "is_recorded"),
+    [
+        ("local", "", (2, 1, 332), True),
+        ("local", "", (2, 1, 197), True),
+        ("local", "below", (2, 1, 332), True),
+        ("local", "below", (2, 1, 197), False),
+        ("local", "below", None, True),
+        ("project", "below", (2, 1, 332), False),
+        ("project", "", (2, 1, 332), True),
+        ("user", "module/below", (2, 1, 197), True),
+        ("local", "module", (2, 1, 332), False),
+        ("local", "module/below", (2, 1, 332), False),
+    ],
+)
+def test_a_folder_whose_sessions_read_no_hooks_is_a_note(
+    facts: Facts, scope: str, folder: str, version: tuple[int, ...] | None, is_recorded: bool
+) -> None:
+    """As the real Claude Code did in each of these cases."""
+    project = Path(facts.place.project)
+    for top in (project, project / "module"):
+        (top / ".git").mkdir(parents=True)
+    facts.folder = str(project / folder)
+    entries: list[tuple[str, Entry]] = [("Stop", {})]
+    path = settings_path(Scope(scope), str(project))
+    facts.settings_files = [SettingsFile(path, {}, "", Scope(scope), entries)]
+    facts.claude, facts.plugin = version, None
+    notes = findings_of("folder", facts)
+    assert [each.is_note for each in notes] == ([] if is_recorded else [True])
 
 
 def test_a_nearly_full_disk_is_reported(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
