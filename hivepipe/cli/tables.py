@@ -21,6 +21,7 @@ Column = str | Callable[[Entry], object]  # a key of the entries, or a function 
 
 _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 WIDTH = 200  # columns of output to a pipe: ids are not cut there
+MOST_ROWS = 5000  # of a listing, because rich needs a millisecond a row
 FOLDED = 20  # columns; longer texts are folded to this width, times are not
 
 utc_option = shared_option("--utc", is_flag=True, help="Show times in UTC instead of local time.")
@@ -114,16 +115,19 @@ def show_entries(
 ) -> bool:
     """Print entries as a table, or with --json as one object: `beside`, and the list under `name`.
 
-    `columns` maps each column title to a value of the entries. Returns True if JSON was printed.
+    `columns` maps each column title to a value of the entries. A table has at most MOST_ROWS rows,
+    with a note if there are more. Returns True if JSON was printed.
     """
     found = list(entries)
     if show_json(**(beside or {}), **{name: found}):
         return True
     rows = [
         tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
-        for entry in found
+        for entry in found[:MOST_ROWS]
     ]
     show_table(tuple(columns), rows, without)
+    if len(found) > MOST_ROWS:
+        say(f"only {MOST_ROWS:,} of {len(found):,} rows are shown: --json shows all", err=True)
     return False
 
 

@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from hivepipe.cli import tables
 from hivepipe.cli.hive import check
 from hivepipe.cli.tables import (
     local_day,
@@ -66,6 +67,21 @@ def test_a_stored_time_is_shown_as_local_time_under_any_name(
     _, local, _, utc_time, document = capsys.readouterr().out.splitlines()
     assert (local.strip(), utc_time.strip()) == ("2026-11-21 00:00:00", "2026-11-20 18:15:00Z")
     assert json.loads(document) == {"schema": 1, "reads": entries}
+
+
+def test_a_long_listing_is_shown_whole_as_json_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tables, "MOST_ROWS", 2)
+    entries = [{"at": f"row{number}"} for number in range(3)]
+    for options in ((), ("--json",)):
+        with given(*options):
+            show_entries("reads", entries, {"time": "at"})
+    out, errors = capsys.readouterr()
+    _, *rows, document = out.splitlines()
+    assert [row.strip() for row in rows] == ["row0", "row1"]
+    assert errors == "only 2 of 3 rows are shown: --json shows all\n"
+    assert json.loads(document)["reads"] == entries
 
 
 def test_in_a_pipe_the_first_column_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
