@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.db.usage_sums import USAGE_SUMS
 from hivepipe.errors import StoreError
 from hivepipe.files.regular_file import read_text
 from hivepipe.files.sqlite_file import statements, transaction
@@ -21,7 +20,7 @@ def _steps() -> Iterator[tuple[str, str]]:
 
 
 # Read at import, because an upgrade may replace the file of a running process.
-MIGRATIONS = tuple(sorted([*_steps(), ("0100 usage sums", USAGE_SUMS)]))
+MIGRATIONS = tuple(_steps())
 
 _CHECKED = re.findall(r"CHECK \(\w+ IN \(([^)]*)\)", "".join(script for _, script in MIGRATIONS))
 # The words that columns with a CHECK accept

@@ -369,3 +369,160 @@ CREATE INDEX cost_states_by_start ON cost_states (started_ms);
 -- step 0099 agents by start
 -- The newest agents of all sessions are listed on the page.
 CREATE INDEX agents_by_start ON agents (created_at DESC, id);
+
+-- step 0100 usage sums
+-- Sums of the stored usage, updated by triggers. So a page need not add up all messages. A sum
+-- covers the messages of one session, agent and rate within a quarter of an hour, because the days
+-- of all time zones begin at a quarter. The table `repeated_messages` lists messages that have rows
+-- of several requests. `hivepipe.db.usage_sums` computes the same columns.
+CREATE TABLE usage_sums (
+  session_id TEXT NOT NULL, began TEXT NOT NULL, agent_id TEXT NOT NULL, model TEXT NOT NULL,
+  speed TEXT NOT NULL, region TEXT NOT NULL, band INTEGER NOT NULL, messages INTEGER NOT NULL,
+  input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL,
+  cache_write_5m INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL,
+  web_searches INTEGER NOT NULL,
+  PRIMARY KEY (session_id, began, agent_id, model, speed, region, band)) WITHOUT ROWID;
+CREATE INDEX usage_sums_by_time ON usage_sums (began);
+CREATE TABLE repeated_messages (message_id TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO usage_sums
+  SELECT session_id, began, agent_id, model, speed, region, band, sum(messages), sum(input),
+    sum(output), sum(cache_read), sum(cache_write_5m), sum(cache_write_1h), sum(web_searches)
+  FROM (SELECT usage.session_id AS session_id,
+    CASE WHEN usage.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(usage.created_at, 1, 14)
+        || printf('%02d', CAST(substr(usage.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE usage.created_at END AS began,
+    usage.agent_id AS agent_id, usage.model AS model, usage.speed AS speed, usage.region AS region,
+    CASE
+      WHEN usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h > 200000
+        THEN 200000
+      WHEN usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END AS band,
+    1 AS messages, usage.input, usage.output, usage.cache_read,
+    usage.cache_write_5m, usage.cache_write_1h, usage.web_searches FROM usage)
+  GROUP BY session_id, began, agent_id, model, speed, region, band;
+INSERT INTO repeated_messages
+  SELECT message_id FROM usage GROUP BY message_id HAVING count(*) > 1 AND max(is_sidechain);
+CREATE TRIGGER usage_added AFTER INSERT ON usage BEGIN
+  INSERT INTO usage_sums SELECT new.session_id AS session_id,
+    CASE WHEN new.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(new.created_at, 1, 14)
+        || printf('%02d', CAST(substr(new.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE new.created_at END AS began,
+    new.agent_id AS agent_id, new.model AS model, new.speed AS speed, new.region AS region,
+    CASE
+      WHEN new.input + new.cache_read + new.cache_write_5m + new.cache_write_1h > 200000
+        THEN 200000
+      WHEN new.input + new.cache_read + new.cache_write_5m + new.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END AS band,
+    1 AS messages, new.input, new.output, new.cache_read,
+    new.cache_write_5m, new.cache_write_1h, new.web_searches
+  WHERE true
+    ON CONFLICT (session_id, began, agent_id, model, speed, region, band) DO UPDATE SET
+      messages = messages + 1,
+      input = input + excluded.input,
+      output = output + excluded.output,
+      cache_read = cache_read + excluded.cache_read,
+      cache_write_5m = cache_write_5m + excluded.cache_write_5m,
+      cache_write_1h = cache_write_1h + excluded.cache_write_1h,
+      web_searches = web_searches + excluded.web_searches;
+  INSERT INTO repeated_messages SELECT new.message_id WHERE EXISTS (
+      SELECT 1 FROM usage WHERE message_id = new.message_id AND request_id <> new.request_id
+        AND (is_sidechain OR new.is_sidechain))
+    ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER usage_removed AFTER DELETE ON usage BEGIN
+  UPDATE usage_sums SET messages = messages - 1,
+      input = input - old.input,
+      output = output - old.output,
+      cache_read = cache_read - old.cache_read,
+      cache_write_5m = cache_write_5m - old.cache_write_5m,
+      cache_write_1h = cache_write_1h - old.cache_write_1h,
+      web_searches = web_searches - old.web_searches
+  WHERE session_id = old.session_id
+    AND began = CASE WHEN old.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(old.created_at, 1, 14)
+        || printf('%02d', CAST(substr(old.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE old.created_at END
+    AND agent_id = old.agent_id AND model = old.model AND speed = old.speed
+    AND region = old.region AND band = CASE
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 200000
+        THEN 200000
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END;
+  DELETE FROM usage_sums WHERE messages = 0 AND session_id = old.session_id
+    AND began = CASE WHEN old.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(old.created_at, 1, 14)
+        || printf('%02d', CAST(substr(old.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE old.created_at END
+    AND agent_id = old.agent_id AND model = old.model AND speed = old.speed
+    AND region = old.region AND band = CASE
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 200000
+        THEN 200000
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END;
+END;
+CREATE TRIGGER usage_changed AFTER UPDATE ON usage BEGIN
+  UPDATE usage_sums SET messages = messages - 1,
+      input = input - old.input,
+      output = output - old.output,
+      cache_read = cache_read - old.cache_read,
+      cache_write_5m = cache_write_5m - old.cache_write_5m,
+      cache_write_1h = cache_write_1h - old.cache_write_1h,
+      web_searches = web_searches - old.web_searches
+  WHERE session_id = old.session_id
+    AND began = CASE WHEN old.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(old.created_at, 1, 14)
+        || printf('%02d', CAST(substr(old.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE old.created_at END
+    AND agent_id = old.agent_id AND model = old.model AND speed = old.speed
+    AND region = old.region AND band = CASE
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 200000
+        THEN 200000
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END;
+  DELETE FROM usage_sums WHERE messages = 0 AND session_id = old.session_id
+    AND began = CASE WHEN old.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(old.created_at, 1, 14)
+        || printf('%02d', CAST(substr(old.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE old.created_at END
+    AND agent_id = old.agent_id AND model = old.model AND speed = old.speed
+    AND region = old.region AND band = CASE
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 200000
+        THEN 200000
+      WHEN old.input + old.cache_read + old.cache_write_5m + old.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END;
+  INSERT INTO usage_sums SELECT new.session_id AS session_id,
+    CASE WHEN new.created_at GLOB '*-*-*T??:??:*'
+      THEN substr(new.created_at, 1, 14)
+        || printf('%02d', CAST(substr(new.created_at, 15, 2) AS INT) / 15 * 15) || ':00.000Z'
+      ELSE new.created_at END AS began,
+    new.agent_id AS agent_id, new.model AS model, new.speed AS speed, new.region AS region,
+    CASE
+      WHEN new.input + new.cache_read + new.cache_write_5m + new.cache_write_1h > 200000
+        THEN 200000
+      WHEN new.input + new.cache_read + new.cache_write_5m + new.cache_write_1h > 100000
+        THEN 100000
+      ELSE 0 END AS band,
+    1 AS messages, new.input, new.output, new.cache_read,
+    new.cache_write_5m, new.cache_write_1h, new.web_searches
+  WHERE true
+    ON CONFLICT (session_id, began, agent_id, model, speed, region, band) DO UPDATE SET
+      messages = messages + 1,
+      input = input + excluded.input,
+      output = output + excluded.output,
+      cache_read = cache_read + excluded.cache_read,
+      cache_write_5m = cache_write_5m + excluded.cache_write_5m,
+      cache_write_1h = cache_write_1h + excluded.cache_write_1h,
+      web_searches = web_searches + excluded.web_searches;
+  INSERT INTO repeated_messages SELECT new.message_id WHERE EXISTS (
+      SELECT 1 FROM usage WHERE message_id = new.message_id AND request_id <> new.request_id
+        AND (is_sidechain OR new.is_sidechain))
+    ON CONFLICT DO NOTHING;
+END;

@@ -1,5 +1,6 @@
 """Opening the database: in parallel, with a newer schema, with a backup before a migration."""
 
+import hashlib
 import math
 import re
 import sqlite3
@@ -26,6 +27,10 @@ from hivepipe.db.database import Database, opened
 Database(Path(sys.argv[1]), 5).close()
 """
 
+# The last frozen step, and the digest of all steps up to it without comments and blanks.
+FROZEN_TO = "0100 usage sums"
+FROZEN = "cacc47c7c5ef0fcd51528d0f48bd391328efd0031effb0e18a7f986e8c819271"
+
 
 def test_many_processes_create_one_database_at_once(tmp_path: Path) -> None:
     for attempt in range(rounds(3)):
@@ -35,6 +40,14 @@ def test_many_processes_create_one_database_at_once(tmp_path: Path) -> None:
         assert [process.communicate()[1] for process in running] == [b""] * 6
         rows = sqlite3.connect(path).execute("SELECT id FROM schema_migrations").fetchall()
         assert rows == [(name,) for name, _ in migrations.MIGRATIONS]
+
+
+def test_past_steps_of_the_schema_stay_the_same() -> None:
+    """A changed step would reach new databases only. A change belongs into a new step."""
+    steps = migrations.MIGRATIONS
+    text = "\n".join(f"{name}\n{script}" for name, script in steps if name <= FROZEN_TO)
+    without_comments = re.sub(r"^--.*|\s", "", text, flags=re.MULTILINE)
+    assert hashlib.sha256(without_comments.encode()).hexdigest() == FROZEN
 
 
 def test_a_database_of_a_newer_hivepipe_is_refused(tmp_path: Path) -> None:
