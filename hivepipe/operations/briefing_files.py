@@ -48,7 +48,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class BriefingFiles:
-    """The files of one home, which the writer updates between two batches of jobs."""
+    """The briefing files of one home, which the writer updates between two batches of jobs."""
 
     def __init__(self, home: str) -> None:
         self._home = home

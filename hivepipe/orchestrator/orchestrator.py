@@ -283,7 +283,7 @@ class Orchestrator:
         return card if card.created_at else replace(card, flags=default_flags())
 
     def _add_task(self, card: Card, text: str) -> None:
-        """Add the task to the store: if the task is cancelled, the guard then stops the worker."""
+        """Add a worker's task to the store. If a user cancels it, the guard stops the worker."""
         with suppress(StoreError), opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
 

@@ -40,7 +40,7 @@ class Question:
     until: str = ""
 
     def terms(self) -> list[Term]:
-        """Return the terms; raise SearchError if the query has no terms."""
+        """Return the terms of the query; raise SearchError if the query has no terms."""
         return terms_of(self.words, whole_words=self.whole_words)
 
     def filters(self) -> Filters:

@@ -68,7 +68,7 @@ class Windows:
 
 
 def _last_cut(window: bytes, edits: list[Edit], context: int) -> int:
-    """Return the offset of a cut: after a line or a space if possible, never inside an edit."""
+    """Return where a text may be cut: after a line or space if possible, never inside an edit."""
     latest = len(window) - MARGIN_BYTES
     ends = (window.rfind(mark, context, latest) + 1 for mark in (b"\n", b" "))
     cut = next(filter(None, ends), latest)

@@ -151,7 +151,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         _keep_unwritten_jobs(stack)
     if supervisors:
         signal_all(supervisors, psutil.Process.terminate)
-        ask_to_shut_down(stack)  # it notices a signal only when its wait of up to a second ends
+        ask_to_shut_down(stack)  # supervisord sees a signal only after its wait of up to a second
     wait_for_end(everyone, STOP_SECS)
     end_processes(everyone, KILL_SECS)
     try:
