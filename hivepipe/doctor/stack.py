@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import psutil
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -81,14 +80,19 @@ def supervised(facts: Facts) -> Iterator[Finding]:
         why := supervisor.why_silent(facts.stack, found.get(SUPERVISOR, []))
     ):
         yield Finding(why, facts.up)
-    if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
+    if SUPERVISOR not in found and _had_supervisor(facts):
         names = ", ".join(sorted(found))
         yield Finding(f"these processes run without their supervisor: {names}", facts.up)
 
 
-def _had_supervisor(processes: list[psutil.Process]) -> bool:
-    """Tell whether supervisord started these processes, not a Procfile manager or a container."""
-    return any(value_or(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
+def _had_supervisor(facts: Facts) -> bool:
+    """Tell whether hivepipe's supervisor started these processes, not another manager."""
+    ours = f"unix://{facts.stack.supervisor_socket}"
+    return any(
+        value_or(process.environ, {}).get("SUPERVISOR_SERVER_URL") == ours
+        for processes in facts.processes.values()
+        for process in processes
+    )
 
 
 def autostart(facts: Facts) -> Iterator[Finding]:
@@ -115,7 +119,7 @@ def answering(facts: Facts) -> Iterator[Finding]:
 def _unsupervised(facts: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes that its manager does not detect."""
     found = facts.processes
-    if facts.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
+    if facts.stack.url or SUPERVISOR in found or _had_supervisor(facts):
         return  # the check `supervised` reports these processes
     if "redis" in found:
         pid = found["redis"][0].pid

@@ -15,8 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.doctor.facts import Facts
+from hivepipe.doctor.stack import supervised
 from hivepipe.errors import StackError
-from hivepipe.home import locate, record_path
+from hivepipe.home import Place, locate, record_path
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.lock import acquire_lock, locked_folder
@@ -127,3 +129,18 @@ def test_a_program_that_starts_after_the_processes_were_read_is_stopped_too(
     with started(stack, name) as program:
         assert list(lifecycle.take_all_down([stack], table)) == [(stack, None)]
         assert program.wait(1) == -signal.SIGTERM
+
+
+def test_the_processes_of_another_supervisord_miss_no_supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path)
+    stack = Stack(home, str(tmp_path / "run"))
+    missed = ["these processes run without their supervisor: redis"]
+    urls = {"unix:///theirs.sock": [], f"unix://{stack.supervisor_socket}": missed}
+    monkeypatch.setenv("SUPERVISOR_ENABLED", "1")
+    for url, expected in urls.items():
+        monkeypatch.setenv("SUPERVISOR_SERVER_URL", url)
+        with started(stack, "redis"):
+            found = supervised(Facts(Place(home, home, {}), stack))
+            assert [finding.text for finding in found] == expected
