@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hivepipe.errors import StackError
+from hivepipe.files.folders import make_root
 from hivepipe.home import (
     Place,
     is_private_folder,
@@ -134,10 +135,8 @@ def runtime_for(home: str) -> str:
 
 def make_private(path: str) -> None:
     """Make a folder and its parents with mode 0700. Concurrent calls are safe."""
-    before = os.umask(0o077)
     try:
-        os.makedirs(path, exist_ok=True)
+        make_root(path)
+        os.stat(f"{path}/")  # fails if it is a file
     except OSError as error:
         raise StackError(f"cannot make {path}: {error.strerror}") from None
-    finally:
-        os.umask(before)

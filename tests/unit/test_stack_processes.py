@@ -3,6 +3,7 @@
 import os
 import posix
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -144,3 +145,19 @@ def test_the_processes_of_another_supervisord_miss_no_supervisor(
         with started(stack, "redis"):
             found = supervised(Facts(Place(home, home, {}), stack))
             assert [finding.text for finding in found] == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the form of the attribute is Linux's")
+def test_private_folders_ignore_a_default_access_list(tmp_path: Path) -> None:
+    """With such a list, as in homes that a group shares, the kernel ignores the umask."""
+    all_for_everyone = (struct.pack("<HHI", tag, 7, 0xFFFFFFFF) for tag in (0x01, 0x04, 0x20))
+    attribute = struct.pack("<I", 2) + b"".join(all_for_everyone)
+    try:
+        os.setxattr(tmp_path, "system.posix_acl_default", attribute)
+    except OSError as error:
+        pytest.skip(f"no access lists here: {error}")
+    make_private(f"{tmp_path}/.local/state/hivepipe")
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")} == {0o700}
+    (tmp_path / "file").touch()
+    with pytest.raises(StackError, match="Not a directory"):
+        make_private(f"{tmp_path}/file")
