@@ -57,9 +57,9 @@ def owner(facts: Facts) -> Iterator[Finding]:
     """Find files of another user in the home, for example of root after `sudo`."""
     for path, status in _ours(facts):
         if status.st_uid != os.geteuid():
-            whole = shlex.quote(str(facts.home))
+            whole = facts.home if facts.home in path.parents else path
             text = f"{path} belongs to another user and cannot be used"
-            yield Finding(text, f'sudo chown -R "$(id -u):$(id -g)" {whole}')
+            yield Finding(text, f'sudo chown -R "$(id -u):$(id -g)" {shlex.quote(str(whole))}')
             return
 
 

@@ -302,3 +302,17 @@ def test_a_file_that_is_replaced_or_removed_is_no_failure(
     listed[1].touch(mode=0o600)
     monkeypatch.setattr(Path, "iterdir", lambda _folder: iter(listed))
     assert findings_of(name, facts) == []
+
+
+def test_the_command_for_a_foreign_path_outside_the_home_names_that_path(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    (finding,) = findings_of("owner", facts)
+    assert finding.mend.endswith(f" {facts.home}")
+    facts.home.rmdir()
+    outside = facts.home.with_name(".claude-state")
+    outside.mkdir()
+    (finding,) = findings_of("owner", facts)
+    assert finding.text.startswith(f"{outside} belongs")
+    assert finding.mend.endswith(f" {outside}")
