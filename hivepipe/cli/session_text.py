@@ -85,7 +85,7 @@ def _work(found: TimeLine, session: Entry) -> Iterator[str]:
 
 def _cost(spent: Spent) -> str:
     if not spent.messages:
-        return "not known yet"
+        return "none, as no answer of Claude is recorded"
     dollars = "no price" if spent.dollars is None else f"{spent.dollars:.4f} USD"
     return f"{dollars} ({counted(spent.messages, 'message')}, {counted(spent.tokens, 'token')})"
 

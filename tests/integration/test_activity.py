@@ -415,7 +415,9 @@ def test_sessions_shows_stalled_and_lost_ones(
         assert {entry["status"] for entry in listed().values()} == {"active"}
         shown = CliRunner().invoke(main, ["sessions"]).output
         assert "stalled" in shown
-        assert "tool call" in CliRunner().invoke(main, ["session", "show", "works"]).output
+        shown = CliRunner().invoke(main, ["session", "show", "works"]).output
+        assert "tool call" in shown
+        assert "no answer of Claude is recorded" in shown
     finally:
         claude.kill()
         claude.wait()
