@@ -14,6 +14,7 @@ from hivepipe.team.archives.sending import Pass
 from hivepipe.team.connection import connected
 from hivepipe.team.policy import OTHERS, Policies
 from hivepipe.team.shipment import Shipment
+from hivepipe.team.uplink_status import note_all_sent
 
 ATTEMPTS_EVERY_SECS = 0.5
 
@@ -48,7 +49,10 @@ def _send(home: str, login: Address, share: Policies, deadline: float) -> Sent:
     with Shipment(home, login, share) as shipment:
         while time.monotonic() < deadline and shipment.ship_next():
             pass
-        return Sent(shipment.sent, shipment.lag().rows, login.shown)
+        sent = Sent(shipment.sent, shipment.lag().rows, login.shown)
+        if not (membership.of_environment() or sent.waiting):
+            note_all_sent(home, shipment.mark, shipment.left_out)
+        return sent
 
 
 def _with_archives(home: str, login: Address, share: Policies, sent: Sent) -> Sent:

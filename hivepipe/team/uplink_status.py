@@ -49,6 +49,13 @@ def write_status(home: str, status: UplinkStatus) -> None:
         write_typed(f"{home}/{FILE_NAME}", status)
 
 
+def note_all_sent(home: str, mark: int, left_out: int) -> None:
+    """Write the status after a final send; a running uplink overwrites it with its own."""
+    left_out += read_status(home).left_out
+    now = time.time()
+    write_status(home, UplinkStatus("resting", now, "", mark, now, left_out))
+
+
 def write_pass_result(home: str, error: str = "") -> None:
     """Write the result of a pass that ends now; a full disk must not stop the uplink."""
     with suppress(OSError):

@@ -76,6 +76,7 @@ def test_a_team_from_init_to_leave(
     fire_sample(private_home, "UserPromptSubmit", prompt="to the team")
     report = json.loads(run("drain", "--uplink", "--json").stdout)
     assert report["sent"]["waiting"] == 0
+    assert "lag       none: the server had all" in run("team", "status").stdout
     assert team.rows("SELECT prompt FROM hivepipe.prompts") == [["to the team"]]
     members = json.loads(run("team", "members", "--json").stdout)["members"]
     assert [(each["member"], each["machine"], each["state"]) for each in members] == [
@@ -112,6 +113,7 @@ def test_a_ci_job_sends_its_rows_with_a_shared_secret(
     assert "sent to" in output
     assert time.monotonic() - began < 10
     assert team.count("sessions") == 1
+    assert not log_of_team(private_home)  # that server is not the one of a membership
     assert url.split(":")[2].split("@")[0] not in output
 
     run("team", "revoke", "ci/ci")
