@@ -37,6 +37,7 @@ def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
     return {
         "costs": [_day_cost(each) for each in chosen[:MOST_ROWS]],
         "total_usd": round(sum(dollars), 6),
+        "models_without_price": sorted({m for each in chosen for m in each.cost.without_price}),
         "cache_share": _share(read, prompt),
         "dearest_usd": max(dollars, default=0),
         "trend": trend_of(chosen),

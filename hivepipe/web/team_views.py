@@ -63,14 +63,14 @@ def costs(query: ViewQuery) -> Content:
     return {**costs_content(chosen, since), "sums": sums}
 
 
-def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float]]:
-    """Return the sum of dollars for each value of a column, highest first."""
-    sums: dict[str, float] = {}
+def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float | None]]:
+    """Return the sum of dollars for each value of a column, highest first; None: no price."""
+    sums: dict[str, float | None] = {}
     for each in found:
         key = each.key[name] if name != "machine" else f"{each.key['person']}/{each.key[name]}"
-        sums[key] = sums.get(key, 0) + (each.cost.rounded or 0)
-    ranked = sorted(sums.items(), key=lambda pair: pair[1], reverse=True)
-    return [(key, round(dollars, 6)) for key, dollars in ranked[:MOST_ROWS]]
+        before, dollars = sums.get(key), each.cost.rounded
+        sums[key] = before if dollars is None else round((before or 0) + dollars, 6)
+    return sorted(sums.items(), key=lambda pair: pair[1] or 0, reverse=True)[:MOST_ROWS]
 
 
 def search(query: ViewQuery) -> Content:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.spending import spending_path
 from hivepipe.home import short_hash
 from hivepipe.reading.costs import GroupCost
+from hivepipe.web.team_views import _sums as sums
 from hivepipe.web.trend import DAYS, trend_of
 from tests.web_scene import SESSION, insert_usage
 
@@ -102,3 +104,24 @@ def test_a_damaged_ledger_of_own_calls_hides_no_costs(client: TestClient, home: 
     assert output["costs"]
     assert output["own_problem"] == found["own_problem"]
     assert f"is unknown: cannot use {spending_path()}" in client.get("/costs").text
+
+
+def test_models_without_a_price_are_named_beside_the_total(client: TestClient, home: Path) -> None:
+    assert "no price is known" not in client.get("/costs").text
+    with closing(Database(home / "hive.db")) as db:
+        for number in range(22):
+            insert_usage(db, message_id=f"n{number}", model=f"new-{number:02d}", session_id=SESSION)
+        insert_usage(db, message_id="n", model="<b>" + "x" * 100, session_id=SESSION)
+    shown = client.get("/costs").text
+    assert "because no price is known: &lt;b&gt;xxx" in shown
+    assert "new-18 and 3 more." in shown
+    assert "x" * 61 not in shown.partition("<table>")[0]
+    assert len(client.get("/costs.json").json()["models_without_price"]) == 23
+
+
+def test_a_sum_of_a_team_without_any_price_is_not_zero() -> None:
+    def spent(person: str, dollars: float | None) -> GroupCost:
+        return replace(cost("2026-11-21", dollars), key={"person": person})
+
+    found = [spent("ann", None), spent("bob", 1), spent("bob", None), spent("bob", 0.5)]
+    assert sums(found, "person") == [("bob", 1.5), ("ann", None)]
