@@ -1,5 +1,6 @@
 """An open page reconnects by itself after a lost connection and after a killed stack."""
 
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -96,6 +97,25 @@ def test_the_page_continues_after_the_stack_was_killed_and_restarted(
     expect(page.locator(".card")).to_have_count(2)
     page.get_by_role("link", name="Queues").click()
     shows(page, "main")("high")
+    serving.terminate()
+    serving.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("has_workers", [True, False])
+def test_a_page_does_not_call_a_hung_server_live(
+    sandbox: Sandbox, browser: Browser, has_workers: bool
+) -> None:
+    serving = sandbox.start("web", "--port", "0", "--no-open")
+    assert serving.stdout
+    script = "" if has_workers else "delete window.SharedWorker"
+    page = browser.page(serving.stdout.readline().strip(), script)
+    is_live(page)
+    serving.send_signal(signal.SIGSTOP)
+    page.evaluate("silent = 300, hear('live')")
+    shows(page, "#live")("connection lost")
+    page.evaluate("silent = 20000")
+    serving.send_signal(signal.SIGCONT)
+    is_live(page)
     serving.terminate()
     serving.communicate(timeout=30)
 

@@ -285,7 +285,7 @@ def test_followers_are_notified_and_without_them_nothing_is_watched(
         changes = Changes(lambda: [path])
         assert changes._watcher is None
         follower = changes.follow()
-        assert (await anext(follower)).startswith(":")
+        assert "alive" in await anext(follower)
         waiting = asyncio.ensure_future(anext(follower))
         await asyncio.sleep(0.05)
         with closing(Database(path)) as db:
@@ -339,7 +339,7 @@ def test_a_failed_poll_tells_open_pages_nothing(
 
     async def play() -> None:
         follower = Changes(databases).follow()
-        assert [await anext(follower) for _ in range(2)] == [": alive\n\n"] * 2
+        assert [await anext(follower) for _ in range(2)] == ["event: alive\ndata: -\n\n"] * 2
         assert next(polls) > 3
         await follower.aclose()  # type: ignore[attr-defined]
 

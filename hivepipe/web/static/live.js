@@ -125,9 +125,13 @@ const TROUBLES = { 401: "server restarted: open the address that it printed" };
 const state = document.getElementById("live");
 let connection = "connecting"; // the state of the stream
 let trouble = ""; // why the last load failed, or ""
+let silent = 20000; // milliseconds without a message until the connection counts as lost
+let silence = null; // the timer of that time
 let stream = null; // shared by all pages (stream.js), or its own without SharedWorker
 
 function hear(message) { // "changed", or the state of the connection
+  clearTimeout(silence);
+  silence = setTimeout(() => hear("connection lost"), silent); // the server sends `alive` every 10 s
   if (message === "changed") return later();
   // There may have been a change before the stream was open, and a lost connection may be refused.
   if (message === "live" ? connection !== "live" : message === "connection lost") later();
@@ -142,7 +146,8 @@ function show() {
 
 function listen() {
   if (window.SharedWorker) {
-    const { port } = new SharedWorker("/static/stream.js");
+    // A name of its own, because a worker of an older page does not pass `alive` on.
+    const { port } = new SharedWorker("/static/stream.js", "alive");
     port.onmessage = (event) => hear(event.data);
     stream = { close: () => port.postMessage("left") };
     return;
@@ -150,6 +155,7 @@ function listen() {
   stream = new EventSource("/events");
   stream.onmessage = () => hear("changed");
   stream.onopen = () => hear("live");
+  stream.addEventListener("alive", () => hear("live"));
   stream.onerror = () => {
     hear("connection lost");
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 5000);

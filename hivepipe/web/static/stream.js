@@ -12,6 +12,7 @@ function listen() { // EventSource reconnects by itself, except after a refusal
   events = new EventSource("/events");
   events.onopen = () => tell((state = "live"));
   events.onmessage = () => tell("changed");
+  events.addEventListener("alive", () => tell((state = "live")));
   events.onerror = () => {
     tell((state = "connection lost"));
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
