@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,6 +41,7 @@ BARE = [PYTHON, "-I", "-S", "-c", "pass"]
 SIZES = (1_000, 30_000)
 MOST_OVER_BARE = 1.4
 MOST_OVER_BARE_GUARDED = 1.5  # PreToolUse waits for an answer of Redis
+MOST_OVER_BARE_NATIVE = 0.10
 LEAST_UNDER_NAIVE = 14.0
 MOST_STOPPED_MS = 200.0
 SPOOLED_FILES = 10_000
@@ -241,19 +242,15 @@ def measure_native(setting: Setting, runs: int) -> dict[str, float]:
 
 
 def worst_native(setting: Setting, events: list[str], first: int, runs: int) -> float:
-    """Return the highest ratio of a median to a bare interpreter's median, measured in turns."""
-    hooks: dict[tuple[str, int], list[float]] = {}
-    bares: list[float] = []
-    for number in range(-WARM_UP, runs):
-        for event in events:
-            for size in SIZES:
-                data = event_bytes(event, size, first + number)
-                took = time_process_ms(native_command(event), data, setting.environment)
-                bare = time_process_ms(BARE, data, setting.environment)
-                if number >= 0:
-                    hooks.setdefault((event, size), []).append(took)
-                    bares.append(bare)
-    return max(map(statistics.median, hooks.values())) / statistics.median(bares)
+    """Return the highest ratio of a median to a bare interpreter's median, measured in turns.
+
+    As in `measure`, a median above its bound is measured again.
+    """
+    cells = [(event, size) for event in events for size in SIZES]
+    found = medians(setting, cells, first, runs, native_command)
+    high = [cell for cell in cells if found[cell][0] > found[cell][1] * MOST_OVER_BARE_NATIVE]
+    found |= medians(setting, high, first + 500_000, runs * AGAIN, native_command)
+    return max(hook / bare for hook, bare in found.values())
 
 
 def of_a_stream(setting: Setting, pid: int) -> dict[str, float]:
@@ -305,7 +302,11 @@ def measure(setting: Setting, state: str, runs: int) -> Table:
 
 
 def medians(
-    setting: Setting, cells: list[tuple[str, int]], first: int, runs: int
+    setting: Setting,
+    cells: list[tuple[str, int]],
+    first: int,
+    runs: int,
+    command_of: Callable[[str], list[str]] = hook_command,
 ) -> dict[tuple[str, int], tuple[float, float]]:
     """Return the median of each hook, and of a bare interpreter that runs after each hook.
 
@@ -317,8 +318,7 @@ def medians(
     for number in range(-WARM_UP, runs):
         for event, size in cells:
             data = event_bytes(event, size, first + number)
-            command = hook_command(event)
-            hook = time_process_ms(command, data, setting.environment)
+            hook = time_process_ms(command_of(event), data, setting.environment)
             bare = time_process_ms(BARE, data, setting.environment)
             if number >= 0:
                 hooks[event, size].append(hook)
@@ -395,8 +395,8 @@ def main() -> None:
 def judged_native(native: dict[str, float]) -> list[Figure]:
     """Return the native hook's figures with their bounds."""
     bounds = {
-        "native hook, stack up, worst": ("x bare Python", 0.10),
-        "native hook, stack down, worst": ("x bare Python", 0.10),
+        "native hook, stack up, worst": ("x bare Python", MOST_OVER_BARE_NATIVE),
+        "native hook, stack down, worst": ("x bare Python", MOST_OVER_BARE_NATIVE),
         "native hook, 200 events a second, p99": ("ms", 5.0),
         "native hook and intake, CPU": ("x Python hook", 0.35),
         "intake, memory": ("MB", 15.0),
