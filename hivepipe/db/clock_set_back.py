@@ -7,7 +7,9 @@ import math
 import time
 
 from hivepipe.db.database import Database
+from hivepipe.times import stored_time
 
+DAY_NS = 86_400 * 10**9
 _ORDERING = {
     "sessions": (
         *("state_time_ns", "checkpoint_time_ns", "last_end_ns", "process_end_ns"),
@@ -50,8 +52,14 @@ def _time_at_boot_ns() -> int:
 
 
 def move_back(db: Database, now_ns: int, back_ns: int) -> None:
-    """Move times in the future back by `back_ns`, in one transaction."""
+    """Move times in the future back by `back_ns`, in one transaction.
+
+    Slots executed more than a day ahead are deleted. Otherwise retention would find no gap before
+    the next run if the clock was set forward again.
+    """
     with db.transaction():
+        a_day_ahead = stored_time(now_ns + DAY_NS)
+        db.execute("DELETE FROM slots WHERE executed_at > :at", {"at": a_day_ahead})
         for table, columns in _ORDERING.items():
             earlier = ", ".join(f"{name} = {_EARLIER.format(name)}" for name in columns)
             is_ahead = " OR ".join(f"{name} > :now" for name in columns)

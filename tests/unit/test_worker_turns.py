@@ -15,7 +15,7 @@ import fakeredis
 import pytest
 import redis
 
-from hivepipe.db import clock_set_back
+from hivepipe.db import clock_set_back, slots
 from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import Database
 from hivepipe.jobs.retry import is_store_error
@@ -121,6 +121,18 @@ def test_a_locked_store_delays_the_correction_after_the_clock_was_set_back(db: D
     own._clock_steps.correct(db)
     (row,) = db.rows("SELECT state_time_ns FROM tasks")
     assert ahead - HOUR_NS - 10**10 < row["state_time_ns"] < writer.time.time_ns()
+
+
+@pytest.mark.parametrize(("days", "last"), [(40, 7), (0, 47)])
+def test_slots_of_a_far_future_are_deleted_after_the_clock_was_set_back(
+    db: Database, days: int, last: int
+) -> None:
+    """With them, the gap before a second step forward would not be found."""
+    now = time.time_ns()
+    slots.record_slot(db, "prune", 7, now)
+    slots.record_slot(db, "prune", 47, now + days * 24 * HOUR_NS)
+    clock_set_back.move_back(db, now, days * 24 * HOUR_NS)
+    assert slots.last_slot(db, "prune") == last
 
 
 @pytest.mark.parametrize(
