@@ -26,11 +26,11 @@ DISGUISE = (
 # right before a word: its hexadecimal digits hide where the word starts.
 IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\u[0-9A-Fa-f]{4}[0-9A-Za-z_]|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
-# A slash of a key, as PHP writes JSON. The text shows a capital or `+` near the slash, which links
-# seldom have. The automaton does not look for it: it would have a state for each count.
+# A slash of a key, as PHP writes JSON. The word before or after it has a capital or `+`, which is
+# rare in links. The sieve of raw lines does not look for it: more states of it would cost more.
 _OF_KEY = r"[0-9A-Za-z+]"
 IN_JSON += rf"|{_OF_KEY}\\+/{_OF_KEY}{{4}}"
-IN_TEXT += rf"|{_OF_KEY}\\+/{_OF_KEY}{{0,15}}[A-Z+]|[A-Z+]{_OF_KEY}{{0,15}}\\+/{_OF_KEY}{{4}}"
+IN_TEXT += rf"|{_OF_KEY}\\+/{_OF_KEY}*[A-Z+]|[A-Z+]{_OF_KEY}*\\+/{_OF_KEY}{{4}}"
 
 _END = rb"[0-?]*+[ -/]*+[@-~]"  # end of an escape sequence
 _BRACKET = rb"(?:\[|%5[bB])"
