@@ -27,8 +27,8 @@ def why_renamed(project: str) -> str:
     old, of_many = (gone[0], "") if len(gone) == 1 else ("OLD", f" (OLD: {' or '.join(gone)})")
     return (
         f"{project} is not registered, but has hooks that were written for another folder. If it "
-        f"was renamed from {old}: `hivepipe move-home --from {old}`{of_many}. If not, first: "
-        "`hivepipe uninstall`"
+        f"was renamed from {old}: `hivepipe move-home --from {old}`{of_many}. If it is "
+        "a copy: `hivepipe uninstall`, then `hivepipe init`"
     )
 
 

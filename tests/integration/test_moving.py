@@ -122,6 +122,21 @@ def test_hooks_of_another_machine_or_of_a_clone_are_not_of_a_renamed_project(use
         user.hivepipe("init", cwd=folder)
 
 
+def test_a_copy_is_registered_as_the_refusal_says_although_a_project_is_missing(user: User) -> None:
+    gone, copy = user.home / "gone", user.home / "copy"
+    gone.mkdir()
+    user.own(gone)
+    for folder in (user.project, gone):
+        user.hivepipe("init", cwd=folder)
+    shutil.copytree(user.project, copy)
+    user.own(copy)
+    shutil.rmtree(gone)
+    said = user.hivepipe("up", "-d", cwd=copy, expect=1)
+    assert "If it is a copy: `hivepipe uninstall`, then `hivepipe init`" in said
+    user.hivepipe("uninstall", cwd=copy)
+    user.hivepipe("init", cwd=copy)
+
+
 def test_adopt_takes_the_data_of_a_copy_although_a_project_is_missing(user: User) -> None:
     user.hivepipe("init", "--in-tree")
     record(user, "before")
