@@ -24,7 +24,7 @@ from hivepipe.stack.listening import listens
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import folders_aside, install_command, version_of
-from hivepipe.stack.stack_processes import SUPERVISOR, value_or
+from hivepipe.stack.stack_processes import SUPERVISOR, had_supervisor
 from hivepipe.stack.starter import read_starting
 from hivepipe.text.plurals import counted
 
@@ -80,19 +80,9 @@ def supervised(facts: Facts) -> Iterator[Finding]:
         why := supervisor.why_silent(facts.stack, found.get(SUPERVISOR, []))
     ):
         yield Finding(why, facts.up)
-    if SUPERVISOR not in found and _had_supervisor(facts):
+    if SUPERVISOR not in found and had_supervisor(facts.stack, found):
         names = ", ".join(sorted(found))
         yield Finding(f"these processes run without their supervisor: {names}", facts.up)
-
-
-def _had_supervisor(facts: Facts) -> bool:
-    """Tell whether hivepipe's supervisor started these processes, not another manager."""
-    ours = f"unix://{facts.stack.supervisor_socket}"
-    return any(
-        value_or(process.environ, {}).get("SUPERVISOR_SERVER_URL") == ours
-        for processes in facts.processes.values()
-        for process in processes
-    )
 
 
 def autostart(facts: Facts) -> Iterator[Finding]:
@@ -119,7 +109,7 @@ def answering(facts: Facts) -> Iterator[Finding]:
 def _unsupervised(facts: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes that its manager does not detect."""
     found = facts.processes
-    if facts.stack.url or SUPERVISOR in found or _had_supervisor(facts):
+    if facts.stack.url or SUPERVISOR in found or had_supervisor(facts.stack, found):
         return  # the check `supervised` reports these processes
     if "redis" in found:
         pid = found["redis"][0].pid

@@ -13,6 +13,7 @@ from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import (
     SUPERVISOR,
     ProcessTable,
+    had_supervisor,
     home_of,
     process_tree,
     value_or,
@@ -22,7 +23,7 @@ from hivepipe.stack.stack_processes import (
 class KnownStack(NamedTuple):
     """A stack and its state.
 
-    `state` is `running` or, if processes run without a supervisor, `broken`. Without processes it
+    `state` is `running` or, if processes have lost their supervisor, `broken`. Without processes it
     is `stopped`, `off`, `resting` (recorded as on) or `gone` (the home was deleted).
     """
 
@@ -78,10 +79,9 @@ def _look_at(stack: Stack, recorded: str, table: ProcessTable) -> KnownStack:
     for member in chain(found.get(SUPERVISOR, ()), *found.values()):
         if member not in processes:  # nearly all descend from the supervisor
             processes.update(process_tree(member))
-    if SUPERVISOR in found:
-        state = "running"
-    elif processes:
-        state = "broken"
+    if processes:
+        is_broken = SUPERVISOR not in found and had_supervisor(stack, found)
+        state = "broken" if is_broken else "running"
     elif not os.path.isdir(stack.home):
         state = "gone"
     else:

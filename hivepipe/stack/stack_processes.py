@@ -11,6 +11,7 @@ import select
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import psutil
@@ -137,6 +138,15 @@ def _visible() -> list[psutil.Process]:
         return list(psutil.process_iter())
     except (OSError, IndexError):
         raise StackError("processes cannot be seen here: mount /proc") from None
+
+
+def had_supervisor(stack: Stack, found: dict[str, list[psutil.Process]]) -> bool:
+    """Tell whether hivepipe's supervisor started these processes, not another manager."""
+    ours = f"unix://{stack.supervisor_socket}"
+    return any(
+        value_or(process.environ, {}).get("SUPERVISOR_SERVER_URL") == ours
+        for process in chain(*found.values())
+    )
 
 
 def home_of(process: psutil.Process) -> str:

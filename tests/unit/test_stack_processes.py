@@ -22,6 +22,7 @@ from hivepipe.errors import StackError
 from hivepipe.home import Place, locate, record_path
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack import lifecycle, registration
+from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.project_records import record_files, records
 from hivepipe.stack.runtime_folder import Stack, make_private
@@ -133,10 +134,10 @@ def test_a_program_that_starts_after_the_processes_were_read_is_stopped_too(
 
 
 def test_the_processes_of_another_supervisord_miss_no_supervisor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    six_homes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = str(tmp_path)
-    stack = Stack(home, str(tmp_path / "run"))
+    home = six_homes[0]
+    stack = Stack(home, f"{home}/run")
     missed = ["these processes run without their supervisor: redis"]
     urls = {"unix:///theirs.sock": [], f"unix://{stack.supervisor_socket}": missed}
     monkeypatch.setenv("SUPERVISOR_ENABLED", "1")
@@ -145,6 +146,8 @@ def test_the_processes_of_another_supervisord_miss_no_supervisor(
         with started(stack, "redis"):
             found = supervised(Facts(Place(home, home, {}), stack))
             assert [finding.text for finding in found] == expected
+            listed = {each.stack.home: each.state for each in known_stacks(ProcessTable())}
+            assert listed[home] == ("broken" if expected else "running")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the form of the attribute is Linux's")
