@@ -12,7 +12,6 @@ from pathlib import Path
 import orjson
 
 from hivepipe.files.folders import Folder
-from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.guard.client import NOTE_FIELDS
 from hivepipe.queue.spool import NOTES
 
@@ -29,15 +28,20 @@ def move_notes(source: str, target: str, sessions: Collection[str]) -> None:
 
     After a kill a note may be in both homes.
     """
+    if not sessions:  # the size of files that are set aside has no limit
+        return
     for path in set_aside_notes(Path(source)):
-        lines = read_bytes(path, ANY_SIZE).splitlines(keepends=True)
-        theirs = [line for line in lines if _session_of(line) in sessions]
-        if not theirs:
-            continue
-        others = [line for line in lines if _session_of(line) not in sessions]
-        for folder, name, some in ((target, _new_name(), theirs), (source, path.name, others)):
-            with Folder(folder) as opened:
-                opened.replace(name, b"".join(some))
+        with Folder(source) as opened, Folder(target) as new_home:
+            lines = (opened.read(path.name) or b"").splitlines(keepends=True)
+            theirs = [line for line in lines if _session_of(line) in sessions]
+            if not theirs:
+                continue
+            new_home.replace(_new_name(), b"".join(theirs))
+            others = b"".join(line for line in lines if _session_of(line) not in sessions)
+            if others.strip():
+                opened.replace(path.name, others)
+            else:
+                opened.remove(path.name)
 
 
 def _new_name() -> str:

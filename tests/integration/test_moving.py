@@ -270,6 +270,11 @@ def test_events_from_before_a_registration_are_stored_unless_the_default_home_do
     until(lambda: [each["calls"] for each in user.sessions()] == [1], "an event is lost")
     (notes,) = waiting.parent.glob("call-notes.*")
     assert b'"theirs"' in notes.read_bytes(), "a call of another folder was taken"
+    growing = waiting.parent / "call-notes"
+    growing.write_bytes(notes.read_bytes())
+    user.own(growing)
+    user.hivepipe("up", "-d")
+    assert growing.exists(), "each `up` sets notes aside, so their size has no limit"
     user.hivepipe("init", "--user")
     user.hivepipe("init", cwd=other)
     assert len(list(waiting.iterdir())) == 1, "the default home's event was taken"
