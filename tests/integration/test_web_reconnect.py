@@ -116,6 +116,8 @@ def test_a_page_does_not_call_a_hung_server_live(
     page.evaluate("silent = 20000")
     serving.send_signal(signal.SIGCONT)
     is_live(page)
+    page.evaluate("hear('connection lost'), hear('changed')")  # many changes: no `alive` follows
+    assert page.locator("#live").inner_text() == "live"
     serving.terminate()
     serving.communicate(timeout=30)
 

@@ -132,10 +132,9 @@ let stream = null; // shared by all pages (stream.js), or its own without Shared
 function hear(message) { // "changed", or the state of the connection
   clearTimeout(silence);
   silence = setTimeout(() => hear("connection lost"), silent); // the server sends `alive` every 10 s
-  if (message === "changed") return later();
   // There may have been a change before the stream was open, and a lost connection may be refused.
-  if (message === "live" ? connection !== "live" : message === "connection lost") later();
-  connection = message;
+  if (message === "live" ? connection !== "live" : message !== "connecting") later();
+  connection = message === "changed" ? "live" : message; // beside many changes there is no `alive`
   show();
 }
 
