@@ -1,7 +1,7 @@
 """Output formats of commands: tables, entries, times, JSON."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,8 +20,8 @@ Entry = dict[str, Any]
 Column = str | Callable[[Entry], object]  # a key of the entries, or a function of one
 
 _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-WIDTH = 200  # columns of output to a pipe: ids are not cut there
-MOST_ROWS = 5000  # of a listing, because rich needs a millisecond a row
+PADDED = 100  # columns; in a pipe, a longer text moves the rest of its row to the right
+MOST_ROWS = 5000  # of a listing in a terminal, because rich needs a millisecond a row
 FOLDED = 20  # columns; longer texts are folded to this width, times are not
 
 utc_option = shared_option("--utc", is_flag=True, help="Show times in UTC instead of local time.")
@@ -60,29 +60,37 @@ def show_table(
     """Print a table, or the text `without` if it has no rows.
 
     The first column is never cut, because people copy it. In a terminal that is too narrow, each
-    row is a paragraph.
+    row is a paragraph. In a pipe, each row is one line.
     """
     if not rows:
         say(without)
         return
     texts = [tuple(printable(value) for value in row) for row in rows]
+    if not is_terminal():
+        for line in _plain_rows([columns, *texts]):
+            say(line)
+        return
     widths = [_least_width(*column) for column in zip(columns, *texts, strict=True)]
     widths[0] = max(map(cell_len, (columns[0], *(row[0] for row in texts))))  # never folded
-    needed = sum(widths) + 3 * len(widths) + 1
-    # A long first column widens the output: a text folded in a narrow column could look like a row.
-    piped = WIDTH if needed <= WIDTH else max(WIDTH + widths[0], needed)
-    screen = console(width=None if is_terminal() else piped)
-    if needed > screen.width:
+    screen = console()
+    if sum(widths) + 3 * len(widths) + 1 > screen.width:
         for row in texts:
             screen.print(Text(_paragraph(columns, row, screen.width)))
         return
-    # No box in a pipe: `awk` and models read plain columns.
-    table = Table(box=HEAVY_HEAD if is_terminal() else None, pad_edge=is_terminal())
+    table = Table(box=HEAVY_HEAD)
     for number, (column, width) in enumerate(zip(columns, widths, strict=True)):
         table.add_column(column, no_wrap=number == 0, overflow="fold", min_width=width)
     for row in texts:
         table.add_row(*map(Text, row))
     screen.print(table)
+
+
+def _plain_rows(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Yield a line for each row, with aligned columns, for `grep`, `awk` and models."""
+    widths = [min(max(map(cell_len, column)), PADDED) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        yield "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells).rstrip()
 
 
 def _least_width(heading: str, first: str, *others: str) -> int:
@@ -115,19 +123,20 @@ def show_entries(
 ) -> bool:
     """Print entries as a table, or with --json as one object: `beside`, and the list under `name`.
 
-    `columns` maps each column title to a value of the entries. A table has at most MOST_ROWS rows,
-    with a note if there are more. Returns True if JSON was printed.
+    `columns` maps each column title to a value of the entries. In a terminal, a table has at most
+    MOST_ROWS rows, with a note if there are more. Returns True if JSON was printed.
     """
     found = list(entries)
     if show_json(**(beside or {}), **{name: found}):
         return True
+    shown = found[:MOST_ROWS] if is_terminal() else found
     rows = [
         tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
-        for entry in found[:MOST_ROWS]
+        for entry in shown
     ]
     show_table(tuple(columns), rows, without)
-    if len(found) > MOST_ROWS:
-        say(f"only {MOST_ROWS:,} of {len(found):,} rows are shown: --json shows all", err=True)
+    if len(shown) < len(found):
+        say(f"only {len(shown):,} of {len(found):,} rows are shown: a pipe gets all", err=True)
     return False
 
 

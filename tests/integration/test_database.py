@@ -43,7 +43,7 @@ def test_many_processes_create_one_database_at_once(tmp_path: Path) -> None:
 
 
 def test_past_steps_of_the_schema_stay_the_same() -> None:
-    """A changed step would reach new databases only. A change belongs into a new step."""
+    """A changed step would reach new databases only. A change belongs in a new step."""
     steps = migrations.MIGRATIONS
     text = "\n".join(f"{name}\n{script}" for name, script in steps if name <= FROZEN_TO)
     without_comments = re.sub(r"^--.*|\s", "", text, flags=re.MULTILINE)

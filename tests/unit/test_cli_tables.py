@@ -69,26 +69,35 @@ def test_a_stored_time_is_shown_as_local_time_under_any_name(
     assert json.loads(document) == {"schema": 1, "reads": entries}
 
 
-def test_a_long_listing_is_shown_whole_as_json_only(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_the_beginning_of_a_long_listing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
 ) -> None:
     monkeypatch.setattr(tables, "MOST_ROWS", 2)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
     entries = [{"at": f"row{number}"} for number in range(3)]
-    for options in ((), ("--json",)):
-        with given(*options):
-            show_entries("reads", entries, {"time": "at"})
+    with given("--json"):
+        show_entries("reads", entries, {"time": "at"})
+    assert json.loads(capsys.readouterr().out)["reads"] == entries
+    with given():
+        show_entries("reads", entries, {"time": "at"})
     out, errors = capsys.readouterr()
-    _, *rows, document = out.splitlines()
-    assert [row.strip() for row in rows] == ["row0", "row1"]
-    assert errors == "only 2 of 3 rows are shown: --json shows all\n"
-    assert json.loads(document)["reads"] == entries
+    assert [entry["at"] in out for entry in entries] == [True, True, not is_terminal]
+    assert (errors == "only 2 of 3 rows are shown: a pipe gets all\n") == is_terminal
 
 
-def test_in_a_pipe_the_first_column_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_a_pipe_each_row_is_one_line_of_aligned_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     path = "/home" + "/a-long-name" * 25
-    show_table(("home", "state", "age"), [(path, "running", "5 min 3 s"), ("/h", "stopped", "")])
-    words = capsys.readouterr().out.splitlines()[1].split()
-    assert words == [path, "running", "5", "min", "3", "s"]
+    rows = [("/h", "漢字", "", ""), (path, "on\n", 5, "word " * 90), ("/k", "on", "5 s", "word")]
+    show_table(("home", "state", "age", "text"), rows)
+    assert capsys.readouterr().out.splitlines() == [
+        f"{'home':<100}  state  age  text",
+        f"{'/h':<100}  漢字",
+        f"{path}  on\\n   5    {'word ' * 90}".rstrip(),
+        f"{'/k':<100}  on     5 s  word",
+    ]
 
 
 def test_a_worker_with_a_wide_note_takes_one_line(
