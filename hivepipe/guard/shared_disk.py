@@ -39,6 +39,9 @@ class SharedDisk:
         if event.tool != "Bash":
             return None
         writes = writes_of(event.command, event.cwd)
+        for folder, path in writes.trees:
+            if f"{self._root}/".startswith(f"{self._place(folder, path)}/"):
+                return Verdict(SHARED_DISK, 0, True, self._advice(""))
         for folder, path in writes.paths:
             denied = self._denial(folder, path)
             if denied:
@@ -59,8 +62,7 @@ class SharedDisk:
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
     def _denial(self, folder: str, path: str) -> Verdict | None:
-        whole = absolute(path) if path.startswith(("/", "~")) else f"{folder}/{path}"
-        place = self._resolved(whole)
+        place = self._place(folder, path)
         if place != self._root and not place.startswith(f"{self._root}/"):
             return None
         category, _, rest = place[len(self._root) + 1 :].partition("/")
@@ -76,6 +78,10 @@ class SharedDisk:
         # profile's own folder.
         name = name or ("" if is_folder else owner)
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
+
+    def _place(self, folder: str, path: str) -> str:
+        whole = absolute(path) if path.startswith(("/", "~")) else f"{folder}/{path}"
+        return self._resolved(whole)
 
     def _is_folder(self, place: str) -> bool:
         if self._is_silent:

@@ -21,6 +21,7 @@ _ALL = (
     *("mv", "sed", "mkfifo"),
 )
 _LAST = ("cp", "ln", "install", "rsync", "scp")
+_RECURSIVE = {"rm": "rR", "chmod": "R", "chown": "R"}  # the letters of the option
 # Commands whose output file is named by an option.
 _OUTPUT = {
     "curl": ("o", "--output"),
@@ -39,12 +40,16 @@ _READING = (
 
 
 class Writes:
-    """The paths that a command writes. `is_readable` is False if it may write other paths, too."""
+    """The paths that a command writes. `is_readable` is False if it may write other paths, too.
 
-    __slots__ = ("is_readable", "paths")
+    `trees` lists those that are deleted, moved or changed with all that they contain.
+    """
+
+    __slots__ = ("is_readable", "paths", "trees")
 
     def __init__(self) -> None:
         self.paths: list[tuple[str, str]] = []  # the folder that it is relative to, the path
+        self.trees: list[tuple[str, str]] = []
         self.is_readable = True
 
 
@@ -75,6 +80,7 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
             _add_command(found, cwd, _command_given(program, arguments), depth)
         else:
             _add_arguments(found, cwd, program, arguments, depth)
+            found.trees += [(cwd, path) for path in _trees(program, arguments)]
     return found
 
 
@@ -85,6 +91,7 @@ def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
         return
     inner = writes_of(command, cwd, depth + 1)
     found.paths += inner.paths
+    found.trees += inner.trees
     found.is_readable = found.is_readable and inner.is_readable
 
 
@@ -126,7 +133,8 @@ def _add_arguments(
     elif program not in (*_ALL, "install"):
         writes = (
             (program == "awk" and any(">" in word.text for word in files[:1]))
-            or (program in ("uniq", "xxd") and len(files) > 1)  # the second one is written
+            # The second one is written; a number is the value of an option.
+            or (program in ("uniq", "xxd") and sum(not w.text.isdigit() for w in files) > 1)
             or (program in ("less", "tree") and "-o" in options)
         )
         found.is_readable = found.is_readable and program in _READING and not writes
@@ -135,11 +143,31 @@ def _add_arguments(
         _add(found, cwd, word)
 
 
+def _trees(program: str, arguments: list[Word]) -> list[str]:
+    """Return the paths that `rm -r`, `mv`, `chmod -R` or `chown -R` changes as a whole.
+
+    A pattern `a*` is returned as `a`, which it matches, and `a/*` as `a/`.
+    """
+    files = [word for word in arguments if not word.text.startswith("-")]
+    options = [word.text for word in arguments if word.text.startswith("-")]
+    if program == "mv":
+        target = _value_of("t", "--target-directory", arguments)
+        files = [word for word in files if word not in target] if target else files[:-1]
+    elif program not in _RECURSIVE or not any(
+        text == "--recursive" or (text[1:2] != "-" and set(text) & set(_RECURSIVE[program]))
+        for text in options
+    ):
+        return []
+    paths = [w.text if w.literal else w.text.rstrip("/").removesuffix("*") for w in files]
+    return [path for path in paths if not set(path) & set("$`*?[")]
+
+
 def _of_w_command(script: Word) -> list[Word]:
     """Return the absolute path that the last `w` of a script of `sed` writes."""
-    _, command, path = script.text.rpartition("w ")
+    before, command, path = script.text.rpartition("w ")
     path = path.strip(" }")
-    return [Word(path, script.literal)] if command and path.startswith("/") else []
+    is_text = before.rstrip("gpeIMm0123456789")[-1:].isalpha()  # `s/now /x/`, but not `s/a/b/gw f`
+    return [Word(path, script.literal)] if command and not is_text and path.startswith("/") else []
 
 
 def _in_place(options: list[str]) -> bool:

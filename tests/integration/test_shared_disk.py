@@ -116,6 +116,44 @@ def test_writes_to_the_own_folder_and_off_the_disk_are_allowed(
     assert fire_as_ana(event) == {}
 
 
+ABOVE = [
+    *("rm -rf {above}", "rm -fr {above}/", "rm --recursive {above}/*", "rm -r /", "sudo rm -rf /*"),
+    *(
+        "rm -rf ..",
+        "cd {above} && rm -rf *",
+        "cd {root}; rm -rf *",
+        "rm -rf {root}*",
+        "rm -r ../*/",
+    ),
+    *("sh -c 'rm -rf {above}'", "mv {above} /x", "mv -t /x {above}", "mv {above}/* /x"),
+    *("chmod -R 777 {above}", "chown -R ana: ../..", "rm -rf '{above}'", "rm -r a {above}/./b/.."),
+]
+BESIDE = [
+    *("ls {above}", "mkdir {above}/x", "rm {above}/file", "rm -rf {above}/other", "rmdir {above}"),
+    *("rm -rf {above}/other/*", "rm -rf '{above}/*'", "rm -rf {above}/*.log", "rm -f {above}/*"),
+    *(
+        "mv a {above}",
+        "mv -t {above} a",
+        "mv a b {above}/",
+        "chmod 755 {above}",
+        "chmod -r {above}",
+    ),
+    *("cp -r a {above}", "rm -rf $X/*", "rm -rf {root}2", "rm -rf {root}/thoughts/ana/old"),
+    "echo 'rm -rf {above}'",
+]
+
+
+def test_a_deletion_of_a_folder_above_the_root_is_denied(root: Path) -> None:
+    for command in ABOVE:
+        verdict = judged(root, shell(command.format(root=root, above=root.parent), root))
+        assert verdict, command
+        assert verdict.deny
+        assert verdict.subject.endswith(f"{root}/<category>/ana/")
+    for command in BESIDE:
+        event = shell(command.format(root=root, above=root.parent), root.parent)
+        assert judged(root, event) is None, command
+
+
 def test_the_reason_names_the_place_in_the_own_folder(private_home: Home, root: Path) -> None:
     for command, advice in {
         "cp a.md {root}/thoughts/bob/": "thoughts/ana/",

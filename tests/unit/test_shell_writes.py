@@ -67,6 +67,8 @@ def written(command: str) -> list[str]:
         ("sed s/a/b/ /s/a", []),
         ("sed -n '1s/.*/x/w /s/a' b", ["/s/a"]),
         ("sed -n '/x/{w /s/a}' b", ["/s/a"]),
+        ("sed -n 's/a/b/gw /s/a' b", ["/s/a"]),
+        ("sed 's|now /s/a|/s/b|' b", []),
         ("sudo -u root rm /s/a", ["/s/a"]),
         ("env -u HOME timeout -k 5 10s nice -n 19 busybox rm /s/a", ["/s/a"]),
         ("dd if=/s/b of=/s/a bs=1M", ["/s/a"]),
@@ -157,7 +159,7 @@ def test_a_command_with_unknown_paths_is_unreadable(command: str) -> None:
     "command",
     [
         *("cat /s/a", "ls -l /s", "grep -rn x /s | head -5", "cd /s && ls", "echo 'a $F'"),
-        *("xxd /s/a | tr a b", "uniq -c /s/a", "if [ -f /s/a ]; then cat /s/a; fi"),
+        *("xxd /s/a | tr a b", "uniq -f 1 /s/a", "if [ -f /s/a ]; then cat /s/a; fi"),
         'for f in /s/*; do read -r x < "$f"; echo "$x"; done',
     ],
 )
