@@ -13,7 +13,8 @@ from hivepipe.home import short_hash
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 from hivepipe.reading.session_work import work_of
 from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
-from hivepipe.web.templates import time_of_day
+from hivepipe.web.folders import PAGES
+from hivepipe.web.templates import templates
 from tests.web_scene import AGENT as EXPLORER
 from tests.web_scene import SESSION
 
@@ -114,7 +115,11 @@ def test_the_axis_names_days_if_a_time_of_day_occurs_twice() -> None:
         drawing = drawing_of(work_of(pieces))
         assert drawing
         assert drawing.has_days == is_long, last
-    assert re.fullmatch(r"01-\d\d \d\d:\d\d", time_of_day(at(0), with_day=True))
+        module: Any = templates(PAGES).get_template("drawing.html").module
+        shown = module.drawn(drawing, {}, [])
+        on_axis = re.findall(r'dx="4">([^<]+)</text>', shown)
+        form = r"01-\d\d \d\d:\d\d" if is_long else r"\d\d:\d\d:\d\d"
+        assert [bool(re.fullmatch(form, time)) for time in on_axis] == [True] * 4
 
 
 @pytest.mark.parametrize("time", ["", "0099-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])
