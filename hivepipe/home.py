@@ -93,7 +93,7 @@ def locate_for_hook(project: str) -> Place:
 
 
 def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
-    """Tell whether a clone may contain this home: the home is in a work tree and not registered."""
+    """Tell whether a clone may have brought this home: it is in a work tree and not registered."""
     if is_in_project(home) or read_record(home):
         return False
     for path in (home, f"{real_path(named.rpartition('/')[0])}/"):

@@ -73,7 +73,7 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
 
 
 def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
-    """Return the text of a warning, with advice, or with the count that is denied."""
+    """Return the text of a warning: what the guard found, and what the session can do."""
     if verdict.rule == rules.SHARED_DISK:
         return (
             f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. "

@@ -85,7 +85,7 @@ def _is_due(text: str) -> bool:
 def _wins(path: str) -> bool:
     """Move the time of the next start ahead, under the lock.
 
-    Return True in only one of many hooks.
+    Return True in only one of many concurrent hooks.
     """
     descriptor = open_or_make(path, posix.O_RDWR)
     try:

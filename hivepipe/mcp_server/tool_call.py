@@ -54,7 +54,7 @@ class ToolCall:
 
 
 def parse_call(values: Values, here: Place) -> ToolCall:
-    """Parse a call of a tool. Raise RegistrationError unless one project has the given name."""
+    """Choose a call's homes. Raise RegistrationError if a name fits no or several projects."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:

@@ -34,7 +34,7 @@ def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) ->
 
 
 def _is_over(db: Database, job: Origin) -> bool:
-    """Tell whether this job may do the follow-up work: the session has ended or is deleted."""
+    """Return True if the session is deleted, or if this job is the one to follow up its end."""
     mark_applied(db, job)
     if not session_exists(db, job.session):
         if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):

@@ -27,7 +27,7 @@ def has_room(client: redis.Redis) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Ignore an error of the block because the memory of Redis is full: finished jobs free it."""
+    """Ignore the error that the memory of Redis is full: only jobs that finish will free memory."""
     try:
         yield
     except (redis.ResponseError, RefusedError) as error:

@@ -54,7 +54,7 @@ def _has(home: str, start: str) -> bool:
 
 
 def session_named(home: str, start: str) -> str:
-    """Return the session whose id starts with `start`; `last` is the session with the newest line.
+    """Return the session whose id starts with `start`, or for `last`, the one with the newest line.
 
     Raise StoreError if no session or several sessions match.
     """

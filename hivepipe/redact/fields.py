@@ -80,7 +80,7 @@ def _is_clean(text: str) -> bool:
 
 
 def _string_by_string(text: str) -> str:
-    """Redact JSON like a line of a transcript, except its keys. Return "" for other text."""
+    """Redact JSON, except its keys, like a line of a transcript. Return "" for other text."""
     if not is_json(text):
         return ""
     line, _ = redact_line(text.encode("utf-8", "surrogatepass"))

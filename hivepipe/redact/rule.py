@@ -26,7 +26,7 @@ class Rule:
     may_be_glued: bool = False  # the secret is also found directly after a letter, digit or _
     replacement: str = REDACTED
     unless: str = ""  # a value that this pattern matches as a whole is not a secret
-    not_in: str = ""  # a match that starts inside a match of this pattern is ignored
+    not_in: str = ""  # a match that starts inside a match of this (<= 256 bytes) is ignored
     least_entropy: float = 0.0  # required entropy in bits per character
     must_look_random: bool = False  # the value must look more random than a name or word
     examples: tuple[str, ...] = ()

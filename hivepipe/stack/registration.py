@@ -62,7 +62,7 @@ def register(
     """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree has the data, or "". Raise RegistrationError if a path
-    cannot be recorded, or if the project has such folders or a home and `adopt` is not set.
+    cannot be recorded, or if, without `adopt`, the project already has such folders or a home.
     """
     home = stack.home
     refuse_broken_line(project)

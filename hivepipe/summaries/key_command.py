@@ -12,7 +12,7 @@ LONGEST_KEY = 16_000
 
 
 def key_printed_by(command: str) -> str:
-    """Return the key that a command prints. Raise CredentialsError without the command's output."""
+    """Return the key that a command prints. The text of a CredentialsError has no output of it."""
     deadline = time.monotonic() + LIMIT_SECS
     try:
         with running(shlex.split(command), env=inherited()) as child:

@@ -26,7 +26,7 @@ def step_names() -> list[str]:
 
 
 def apply(connection: Connection, attempts: int = 5) -> list[str]:
-    """Apply the missing steps to the server; return their names, or raise TeamError if it is newer.
+    """Apply the missing steps; return their names. Raise TeamError if the server's schema is newer.
 
     Readers may cause a deadlock, because each query locks the tables in its own order. After a
     deadlock the steps are applied again.

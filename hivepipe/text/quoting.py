@@ -44,5 +44,5 @@ def _opening(rest: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, or if it exceeds `most` characters, its beginning followed by CUT."""
+    """Return the text, or if it is too long, at most `most` characters that end with CUT."""
     return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT
