@@ -19,6 +19,7 @@ DISGUISE = (
     r"|[0-9A-Za-z]\xef\xb8|\\u[fF][eE]0[0-9A-Fa-f][0-9A-Za-z]|\x00|\x08"
     r"|\\u00[0-7][0-9A-Fa-f]|\\u20[026]|\\u009[bB]|\\u[fF][eE][fF][fF]|\\u00[aA][dD]|\\u034[fF]|\\u\{"
     r"|\\u061[cC]|\\u11[56]|\\u17[bB]|\\u180|\\u3164|\\u[fF][fF][aA]0|\\u[dD][bB]4|\\U000|\\_"
+    r"|[0-9A-Za-z+]\\+/[0-9A-Za-z+]{4}"  # in a key, as PHP writes JSON
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
@@ -26,11 +27,6 @@ DISGUISE = (
 # right before a word: its hexadecimal digits hide where the word starts.
 IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\u[0-9A-Fa-f]{4}[0-9A-Za-z_]|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
-# A slash of a key, as PHP writes JSON. The word before or after it has a capital or `+`, which is
-# rare in links. The sieve of raw lines does not look for it: more states of it would cost more.
-_OF_KEY = r"[0-9A-Za-z+]"
-IN_JSON += rf"|{_OF_KEY}\\+/{_OF_KEY}{{4}}"
-IN_TEXT += rf"|{_OF_KEY}\\+/{_OF_KEY}*[A-Z+]|[A-Z+]{_OF_KEY}*\\+/{_OF_KEY}{{4}}"
 
 _END = rb"[0-?]*+[ -/]*+[@-~]"  # end of an escape sequence
 _BRACKET = rb"(?:\[|%5[bB])"
