@@ -57,9 +57,14 @@ class Stack(NamedTuple):
     def supervisor_socket(self) -> str:
         return f"{self.folder}/supervisor.sock"
 
+    @property
+    def server_url(self) -> str:
+        """Return the value of SUPERVISOR_SERVER_URL in the processes that supervisord starts."""
+        return f"unix://{self.supervisor_socket}"
+
     def supervises_this_process(self) -> bool:
         """Tell whether the stack's own supervisord, which may have ended, started this process."""
-        return environment("SUPERVISOR_SERVER_URL") == f"unix://{self.supervisor_socket}"
+        return environment("SUPERVISOR_SERVER_URL") == self.server_url
 
     @property
     def config(self) -> str:

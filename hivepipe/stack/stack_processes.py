@@ -142,9 +142,8 @@ def _visible() -> list[psutil.Process]:
 
 def had_supervisor(stack: Stack, found: dict[str, list[psutil.Process]]) -> bool:
     """Tell whether hivepipe's supervisor started these processes, not another manager."""
-    ours = f"unix://{stack.supervisor_socket}"
     return any(
-        value_or(process.environ, {}).get("SUPERVISOR_SERVER_URL") == ours
+        value_or(process.environ, {}).get("SUPERVISOR_SERVER_URL") == stack.server_url
         for process in chain(*found.values())
     )
 

@@ -302,8 +302,8 @@ def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]
         stdout=subprocess.DEVNULL,
         stderr=errors,
         cwd=stack.home,
-        # supervisord sets SUPERVISOR_ENABLED for its programs; forks show this environment instead.
-        env=environment_of(stack.home) | {b"SUPERVISOR_ENABLED": b"1"},
+        # supervisord sets this variable for its programs; forks show this environment instead.
+        env=environment_of(stack.home) | {b"SUPERVISOR_SERVER_URL": os.fsencode(stack.server_url)},
         pass_fds=(lock,),
         start_new_session=True,
         umask=0o077,  # supervisord applies its own setting only when it daemonizes

@@ -10,12 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.runtime_folder import Stack
+from hivepipe.stack.stack_processes import had_supervisor
 from hivepipe.stack.supervisor import STOP_SECS, is_stopping
 from tests.sandbox import ONE_OF_EACH, ROOT, Sandbox, eventually
 
@@ -40,6 +42,9 @@ def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: San
 def test_processes_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     old = sandbox.pids()
+    stack = Stack(str(sandbox.home), os.path.dirname(sandbox.socket))
+    for name in old.keys() - {"supervisord", "redis"}:  # Redis overwrites its environment
+        assert had_supervisor(stack, {name: [psutil.Process(old[name])]})
     os.kill(old["supervisord"], signal.SIGKILL)
     assert sandbox.status(expect=1)["healthy"] is False
     sandbox.run("up", "-d")
