@@ -18,6 +18,7 @@ the later edits are kept, and only hivepipe's part is removed.
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -264,6 +265,14 @@ def _remember(manifest: Manifest, original: str) -> None:
     _replace(folder / "manifest.json", text, mode=0o600)
 
 
+def _chown(path: Path, descriptor: int, before: os.stat_result) -> None:
+    try:
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    except PermissionError:
+        command = f'sudo chown "$(id -u):$(id -g)" {shlex.quote(str(path))}'
+        raise SettingsError(f"{path} belongs to another user or group: run `{command}`") from None
+
+
 def _replace(path: Path, text: str, mode: int = 0o664) -> None:
     """Replace a file atomically and keep its owner and permissions. A new file gets `mode`.
 
@@ -282,7 +291,7 @@ def _replace(path: Path, text: str, mode: int = 0o664) -> None:
             if before:
                 now = os.fstat(descriptor)  # a new file may get the group of its folder
                 if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-                    os.fchown(descriptor, before.st_uid, before.st_gid)
+                    _chown(path, descriptor, before)
                 shutil.copystat(path, temporary)  # copies mode, access lists and other attributes
                 os.utime(temporary)
             os.fsync(descriptor)

@@ -1,5 +1,6 @@
 """An edited settings file keeps its owner, its permissions and its attributes."""
 
+import errno
 import os
 import stat
 import struct
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.errors import SettingsError
 from hivepipe.install.edits import Edit, make
 
 _ACL = "system.posix_acl_access"
@@ -67,3 +69,20 @@ def test_the_group_stays_in_a_folder_that_sets_another(settings: Path, group: in
     assert new.stat().st_gid == 23456, "the folder gives its group to new files"
     after = edit(settings)
     assert (after.st_gid, stat.S_IMODE(after.st_mode)) == (group, 0o640)
+
+
+def test_a_file_of_another_user_is_named_with_the_command(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    try:
+        os.chown(settings, 12345, -1)
+    except PermissionError:
+        pytest.skip("only root can give files to another user")
+    monkeypatch.setattr("os.fchown", refused)
+    with pytest.raises(SettingsError, match=f"belongs to another user .*sudo chown .* {settings}"):
+        edit(settings)
+    assert settings.read_text() == "{}"
+    assert os.listdir(settings.parent) == [settings.name]
