@@ -1,6 +1,7 @@
 """`hivepipe team page`: who may use it, and what each person sees."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -308,11 +309,33 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
         assert "bob," not in shown.text
         cookie = dict(browser.cookies)
         answer = browser.post("/logout", headers={"Origin": str(browser.base_url).rstrip("/")})
-        assert answer.text == "signed out\n"
+        assert "Your session at the identity provider may still be open" in answer.text
+        assert re.findall('<a href="([^"]+)', answer.text) == ["/login"]
         again = fetched(browser.base_url.join("/now"), cookie)
         assert again.status_code == 401
         assert browser.get("/now.json", headers={"Accept": "*/*"}).status_code == 401
         assert not provider.refused
+
+
+@pytest.mark.parametrize(
+    ("end", "link"),
+    [
+        ("https://id.example/end", "https://id.example/end?client_id=the-page"),
+        ("https://id.example/end?of=a", "https://id.example/end?of=a&amp;client_id=the-page"),
+        ("http://id.example/end", ""),
+        ("javascript:alert(1)", ""),
+        (7, ""),
+    ],
+)
+def test_who_signs_out_can_end_the_providers_session(
+    provider: Provider, end: object, link: str
+) -> None:
+    provider.metadata = {"end_session_endpoint": end}
+    with signing_in(provider) as browser:
+        origin = {"Origin": str(browser.base_url).rstrip("/")}
+        text = browser.post("/logout?to=https://evil.example", headers=origin).text
+        assert re.findall('<a href="([^"]+)', text) == [*filter(None, [link]), "/login"]
+        assert browser.post("/logout").status_code == 403
 
 
 @pytest.mark.usefixtures("page")

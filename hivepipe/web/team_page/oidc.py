@@ -12,13 +12,15 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from authlib.integrations.starlette_client import OAuth
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from hivepipe.text.urls import is_local
 from hivepipe.text.visible import printable
+from hivepipe.web.folders import TEAM_PAGES
 from hivepipe.web.team_page.browser_sessions import BrowserSessions, signed_in, signing_in
 from hivepipe.web.team_page.identity import IdentityError
+from hivepipe.web.templates import templates
 
 LOGIN, CALLBACK, LOGOUT = "/login", "/callback", "/logout"
 DEFAULT_CLAIM = "email"
@@ -54,6 +56,7 @@ class SignIn:
         self._url = url.rstrip("/")
         self._sessions = BrowserSessions(is_secure=url.startswith("https://"))
         self._client = _client_at(provider)
+        self._signed_out = templates(TEAM_PAGES).get_template("signed_out.html")
         self.routes = (
             Route(LOGIN, self._login),
             Route(CALLBACK, self._callback),
@@ -111,8 +114,22 @@ class SignIn:
         return answer
 
     async def _logout(self, request: Request) -> Response:
+        """End the session here; the page links to the provider, whose session is still open.
+
+        A link, because the page's policy blocks a form that another site redirects.
+        """
         self._sessions.end(request)
-        return PlainTextResponse("signed out\n")
+        try:
+            client = await self._checked_client()
+            end = str(client.server_metadata.get("end_session_endpoint") or "")
+            if end:
+                demand_https(end)
+                between = "&" if urlsplit(end).query else "?"
+                end += between + urlencode({"client_id": self._provider.client_id})
+        except Exception as error:  # noqa: BLE001  as above
+            logger.warning("no sign-out at the provider: %s", printable(error))
+            end = ""
+        return HTMLResponse(self._signed_out.render(end=end, login=LOGIN))
 
     async def _signed(self, request: Request) -> str:
         """Return the member's name in the provider's ID token, or else in its user info."""
