@@ -19,6 +19,8 @@ from hivepipe.reading.team.costs import TEAM_GROUPS, team_bills
 from hivepipe.reading.team.source import Choice as Wanted
 from hivepipe.reading.team.source import opened
 from hivepipe.text.plurals import counted
+from hivepipe.text.quoting import cut
+from hivepipe.text.visible import printable
 
 
 @click.command()
@@ -63,7 +65,7 @@ def costs(by: str, since: datetime | None) -> None:
     show_table((*columns, *heads), [*rows, ("total", *empty, *_cells(total))])
     say(f"List prices of {prices.date}, {prices.source}")
     if total.cost.without_price:
-        say(f"No price is known for: {', '.join(total.cost.without_price)}")
+        say(f"No price is known for: {_listed(total.cost.without_price)}")
     if "own_problem" in own:
         raise StoreError(own["own_problem"])
     if own:
@@ -89,6 +91,13 @@ def _show_own(own: dict[str, Any]) -> None:
         f"{today['tokens']:,} of {most['tokens']:,} tokens, "
         f"{today['cost_usd']:.4f} of {most['cost_usd']:.2f} USD"
     )
+
+
+def _listed(models: list[str]) -> str:
+    """Return the names of models as the page shows them: at most 20, each cut."""
+    names = [cut(printable(each), 60) or "no name" for each in models[:20]]
+    more = f" and {len(models) - 20} more" if len(models) > 20 else ""
+    return ", ".join(names) + more
 
 
 def _entry(each: GroupCost) -> dict[str, Any]:

@@ -117,6 +117,10 @@ def test_models_without_a_price_are_named_beside_the_total(client: TestClient, h
     assert "new-18 and 3 more." in shown
     assert "x" * 61 not in shown.partition("<table>")[0]
     assert len(client.get("/costs.json").json()["models_without_price"]) == 23
+    said = CliRunner().invoke(main, ["costs"]).stdout.partition("No price is known for: ")[2]
+    assert said.startswith("<b>xxx")
+    assert "x" * 61 not in said
+    assert "new-18 and 3 more\n" in said
 
 
 def test_a_sum_of_a_team_without_any_price_is_not_zero() -> None:
