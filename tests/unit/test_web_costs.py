@@ -15,7 +15,9 @@ from hivepipe.db.database import Database
 from hivepipe.db.spending import spending_path
 from hivepipe.home import short_hash
 from hivepipe.reading.costs import GroupCost
+from hivepipe.web.folders import PAGES
 from hivepipe.web.team_views import _sums as sums
+from hivepipe.web.templates import templates
 from hivepipe.web.trend import DAYS, trend_of
 from tests.web_scene import SESSION, insert_usage
 
@@ -74,6 +76,11 @@ def test_numbers_of_messages_have_separators(client: TestClient, home: Path) -> 
     session = client.get(path).text
     assert cell in session
     assert f"tokens in {messages:,} messages" in session
+
+
+def test_dollars_have_separators() -> None:
+    usd = templates(PAGES).get_template("macros.html").module.usd  # type: ignore[attr-defined]
+    assert [usd(each) for each in (1234567.5, 0, None)] == ["1,234,567.5000", "0.0000", "no price"]
 
 
 def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, home: Path) -> None:
