@@ -219,6 +219,16 @@ def test_a_project_whose_name_is_not_utf8_is_shown(
     assert client.get("/costs.json").json()["costs"][0]["project"] == project
 
 
+def test_the_choice_of_a_project_begins_with_its_name(
+    client: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = "/srv/clients/a-long-name/work/shop"
+    monkeypatch.setattr("hivepipe.reading.homes.project_of", lambda _home: project)
+    shown = client.get(f"/now?home={short_hash(str(home))}").text
+    assert f'<select id="home" name="home" title="{project}">' in shown
+    assert f'title="{project}" selected>shop in /srv/clients/a-long-name/work</option>' in shown
+
+
 def test_a_proxy_is_asked_not_to_hold_the_changes_back(client: TestClient) -> None:
     answer = client.head("/events")  # opens no stream
     assert answer.headers["Content-Type"].startswith("text/event-stream")
