@@ -127,6 +127,7 @@ def test_a_search_leads_to_the_turn_and_back(address: str, browser: Browser) -> 
     page.keyboard.press("Enter")
     link = page.locator(".hits h3 a").first  # a link within a text is also underlined
     expect(link).to_have_css("text-decoration-line", "underline")
+    expect(page.locator(".facets a").first).to_have_css("text-decoration-line", "underline")
     page.locator("a.found").first.click()
     shows(page, "#open .hit")("no such cart")
     page.get_by_role("link", name="The whole session").click()
