@@ -1,7 +1,7 @@
 """The process that enqueues periodic jobs:
 `python -I workers/scheduler.py` with HIVEPIPE_HOME set.
 
-The exit code is 0 after SIGTERM, SIGINT or SIGHUP. Several schedulers may run, but only one is
+The exit code is 0 after SIGTERM, SIGINT or SIGHUP. Several schedulers can run, but only one is
 active. A scheduler ends with its supervisor; the next stack starts another one.
 """
 

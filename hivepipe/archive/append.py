@@ -57,7 +57,7 @@ def chunks(
     """Append new lines to the archive. Yield a result at least every 32 MB.
 
     `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before lines
-    are appended. `redact` may also know secrets of earlier lines; `redact_alone` uses rules only.
+    are appended. `redact` can also know secrets of earlier lines; `redact_alone` uses rules only.
 
     Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
     the archive.

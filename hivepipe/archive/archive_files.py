@@ -136,7 +136,7 @@ class ArchiveFiles:
 
     @property
     def is_packed(self) -> bool:
-        """Tell whether only the compressed file of the lines exists, and not the plain one."""
+        """Tell whether the lines are compressed. If both files exist, the plain one is used."""
         return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
 
     @property

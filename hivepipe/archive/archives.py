@@ -170,7 +170,7 @@ class Archives(Catalog):
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
-        """Return the name of the archive, or a new name. Return None while no line has a time."""
+        """Return the archive's name, or make one. Return None while no line has a time."""
         entry = self.index.entries().get(source.key)
         if entry:
             return ArchiveName.of_path(entry["path"])
@@ -183,7 +183,7 @@ class Archives(Catalog):
         return next(each for each in name.choices(source.session) if self._is_free(each, source))
 
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
-        """Tell whether an archive may have this name.
+        """Tell whether this name is free for an archive.
 
         A name is taken if another program wrote a file with this name. The name is also taken if
         the file belongs to a subagent with the same id in another session.

@@ -19,7 +19,7 @@ POLL_SECS = 0.02
 def locked(root: str, key: str, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock of the archive with this key, or of the index if the key is "".
 
-    `wait` is called while another process holds the lock, and may raise.
+    `wait` is called while another process holds the lock. An exception by `wait` ends the wait.
     """
     with _held(root, short_hash(key)[:2] if key else "index", wait):
         yield

@@ -1,4 +1,4 @@
-"""Decide which transcripts a home may archive without an event from a hook.
+"""Decide which transcripts a home archives without an event from a hook.
 
 The first line of a transcript names a folder. The transcript belongs to the home of the registered
 project that contains this folder, or of its main checkout. A transcript without a home is archived
@@ -18,7 +18,7 @@ CLAUDE_FOLDERS = "claude-folders"
 
 
 def may_take(home: str, cwd: str, followed: list[str]) -> bool:
-    """Tell whether this home may archive a transcript of a session that worked in this folder."""
+    """Tell whether this home archives the transcripts of sessions that worked in this folder."""
     folder = os.path.realpath(cwd)
     _, record = nearest_record(folder)
     if record.get("state") == "off":

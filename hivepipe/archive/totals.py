@@ -87,7 +87,7 @@ class TotalsCache:
 
 
 def _saved(kept: ArchiveFiles) -> Counted:
-    """Return an archive's saved totals, or empty ones if none or another version's are saved."""
+    """Return an archive's saved totals; empty totals if this version has saved none."""
     data = kept.hidden(TOTALS)
     first, _, dumped = data.partition(b"\n")
     try:

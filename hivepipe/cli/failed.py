@@ -161,7 +161,7 @@ def _act(verb: Verb, job_id: str | None, operation: str | None) -> tuple[int, in
 
 @contextmanager
 def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
-    """Yield the failed jobs of a home, or None without Redis data. The stack may be down."""
+    """Yield the failed jobs of a home, or None without Redis data. The stack need not run."""
     with available_redis(Stack.of(place)) as address:
         if not address:
             yield None

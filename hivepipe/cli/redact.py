@@ -20,7 +20,7 @@ LINES_SHOWN = 20
 
 @dataclass
 class Report:
-    """Number and lines of the redacted secrets, by rule. It contains no secret."""
+    """The number and the line numbers of redacted secrets, by rule; contains no secret itself."""
 
     lines: int = 0
     changed: int = 0

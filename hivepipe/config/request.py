@@ -44,7 +44,7 @@ class Request:
         self.problems = [*problems, *self._take(found, home)]
 
     def _take(self, found: dict[str, Any], home: str) -> Iterator[str]:
-        """Store the values that a repository may request. Yield a message about any other value."""
+        """Store the values that a repository can request. Yield a message about any other value."""
         for name, value in found.items():
             setting = BY_NAME.get(name)
             if setting is None and name not in SECTIONS:

@@ -6,7 +6,7 @@
     spool_mb = 200     the oldest events beyond that size are deleted
     workers = 365      days since a hive worker was archived or deleted: folder, rows, costs
 
-The user's file may set any value. A home's file can come with a repository, so it can only prolong
+The user's file can set any value. A home's file can come with a repository, so it can only prolong
 retention. A `git pull` must not delete anything.
 """
 

@@ -1,4 +1,4 @@
-"""The table of settings: the valid values of each, its default, and the files that may set it."""
+"""The table of settings: the valid values of each, its default, and the files that can set it."""
 
 import re
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def _names(value: Any) -> str | None:
 class Setting(NamedTuple):
     """One setting; `kind` describes valid values in error messages.
 
-    If `is_the_users`, only the user's own file may set it. A home can be in a repository, and other
+    If `is_the_users`, only the user's own file can set it. A home can be in a repository, and other
     authors of the repository must not be able to name a program.
     """
 

@@ -140,7 +140,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return a tuple for each stored state, run and status of a worker, to detect changes.
+    """Return tuples for the stored state, runs and statuses of a worker; none if it is unknown.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """
@@ -157,8 +157,8 @@ def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
-    The cost of a run that still runs or was killed is unknown. It is estimated by the most
-    expensive run of its worker or of the worker that its worker replaced, else by
+    The cost of a run that still runs or was killed is unknown. It counts as much as the most
+    expensive run of its worker or of the worker that its worker replaced, else as
     `unknown_micro_usd`.
     """
     sql = """

@@ -106,7 +106,7 @@ def in_utc(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
-    """Return the rows that imported SQL statements may refer to: all rows except log lines."""
+    """Return the rows that imported SQL statements can refer to: all rows except log lines."""
     return {
         table: [dict(row) for row in db.rows(f"SELECT {', '.join(columns)} FROM {table}")]
         for table, columns in TABLES.items()

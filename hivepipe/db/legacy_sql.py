@@ -28,7 +28,7 @@ Touched = tuple[str, int]  # a table, and the number of one of its rows
 
 
 class RefusedError(StoreError):
-    """The statement may not be imported."""
+    """The statement must not be imported."""
 
 
 class LegacySql:
@@ -68,7 +68,7 @@ class LegacySql:
     def run(self, sql: str, created_at: str) -> int:
         """Run one statement with `created_at` as its time; return the number of changed rows.
 
-        Raise RefusedError if the statement may not be imported.
+        Raise RefusedError if the statement must not be imported.
         """
         word = sql.split(None, 1)[0].upper() if sql.strip() else ""
         if word.startswith("."):

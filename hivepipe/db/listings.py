@@ -337,7 +337,7 @@ class Listings:
         return not any(rows for table, rows in self.counts().items() if table not in _UPKEEP_TABLES)
 
     def effectless(self) -> dict[str, int]:
-        """Return the counters of jobs without effect: <reason>:<operation>, dropped:<kind>."""
+        """Return <reason>:<operation> or dropped:<kind> -> number of jobs without effect."""
         sql = "SELECT name, value FROM counters ORDER BY name"
         return {row["name"]: row["value"] for row in self.rows(sql, {})}
 

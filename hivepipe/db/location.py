@@ -68,12 +68,12 @@ def file_system_without_modes(path: str) -> str:
 
 
 def is_on_shared_file_system(home: str) -> bool:
-    """Tell whether another machine may use a home's files; return False if mounts are unknown."""
+    """Tell whether another machine can use a home's files; return False if mounts are unknown."""
     return is_shared(file_system_of(home, _mounts()))
 
 
 def is_shared(file_system: str) -> bool:
-    """Tell whether another machine may use files of this file system type."""
+    """Tell whether another machine can use files of this file system type."""
     return file_system.startswith((*_SHARED, "fuse."))
 
 

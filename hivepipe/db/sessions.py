@@ -99,9 +99,9 @@ def _object_in(column: object) -> dict[str, Any]:
 def describe_session(db: Database, session: str, said: Mapping[str, str], order: int) -> None:
     """Set columns of a session to the values in `said`, except where a newer value is known.
 
-    `order` is the event's time, or 0 for a start that was derived from another event. For a title
-    that Claude generated, it is less than any time. The oldest source stays, because it says how
-    the session began. Nothing is done if the session has no row.
+    `order` is the event's time, 0 for a start that was derived from another event, or less than any
+    time for a title that Claude generated. The oldest source stays, because it says how the session
+    began. Nothing is done if the session has no row.
     """
     found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session}) if said else None
     if found is None:

@@ -1,7 +1,7 @@
 """Check that the data of a home in a project's work tree was not replaced.
 
-Git overwrites and deletes files that it ignores, and a branch may contain such folders. So no file
-that is trusted or executed is in the tree. The database and the manifest of the home, which is
+Git overwrites and deletes files that it ignores, and a branch can contain files of these names. So
+no file that is trusted or executed is in the tree. The database and the home's manifest, which is
 outside the tree, contain the same number (SQLite's application_id).
 """
 

@@ -81,7 +81,7 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return a key that a session shares with its forks: the start time, or the id without one."""
+    """Return a key that a session shares with its forks: its start time, or its id if unknown."""
     return started_ms or session
 
 

@@ -68,7 +68,7 @@ def _in_force(name: str, facts: Facts) -> list[ManagedFile]:
 
 
 def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
-    """Tell whether a setting disables all of hivepipe's hooks, even those of a plugin."""
+    """Tell whether a setting disables hivepipe's hooks. Some settings spare a plugin's hooks."""
     if name == _ALL_OFF:
         return value is True
     if name == _MANAGED_ONLY:

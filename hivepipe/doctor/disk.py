@@ -198,7 +198,7 @@ def _better_home() -> str:
 
 
 def file_system(facts: Facts) -> Iterator[Finding]:
-    """Report a home on a file system that several machines may mount."""
+    """Report a home on a file system that several machines can mount."""
     if is_on_shared_file_system(facts.place.home):
         where = database_path(facts.place.home)
         text = f"{facts.home} is on a network file system: the database is {where}"

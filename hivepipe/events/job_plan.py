@@ -175,7 +175,7 @@ class Message:
 
 
 def is_operation(event: Event) -> bool:
-    """Tell whether the event counts as an operation and may cause a checkpoint."""
+    """Tell whether the event counts as an operation and can cause a checkpoint."""
     return isinstance(event, PostToolUse) and event.tool in claude_code.CHECKPOINT_TOOLS
 
 

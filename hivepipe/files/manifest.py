@@ -101,12 +101,12 @@ class Manifest:
 
     @property
     def adopts(self) -> bool:
-        """Tell whether archives of hivepipe that are missing from the manifest may be added."""
+        """Tell whether archives of hivepipe that the manifest lacks are to be added to it."""
         self.begin()
         return bool(self.fact("adopts"))
 
     def set_adopts(self, adopts: bool) -> None:
-        """Set whether archives of hivepipe that are missing from the manifest may be added."""
+        """Set whether archives of hivepipe that the manifest lacks are to be added to it."""
         self._write("REPLACE INTO facts VALUES ('adopts', ?)", "1" if adopts else "")
 
     def remember(self, name: str, value: str) -> None:
@@ -205,7 +205,7 @@ class Manifest:
     # ---- the file
 
     def stamp(self) -> tuple[int, ...]:
-        """Return inode and SQLite's change counter of the manifest; each transaction changes it."""
+        """Return the manifest's inode and SQLite change counter, which each transaction changes."""
         try:
             with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
                 return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])

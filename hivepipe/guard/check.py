@@ -1,6 +1,6 @@
 """Apply the rules to a tool call, to a prompt, or to a failed write.
 
-Hooks import this module for events that may get an answer.
+Hooks import this module for events that can get an answer.
 """
 
 import posix

@@ -102,7 +102,7 @@ class Watch:
                 self.kind = _kind_of_result(event)
 
     def may_be_answered(self, note_result: str = "") -> bool:
-        """Tell whether this event may get an answer; `hivepipe.guard.check` decides.
+        """Tell whether this event can get an answer; `hivepipe.guard.check` decides.
 
         `note_result` is the result of the script of `note`.
         """

@@ -40,9 +40,9 @@ _READING = (
 
 
 class Writes:
-    """The paths that a command writes. `is_readable` is False if it may write other paths, too.
+    """The paths that a command writes; `is_readable` is False if it can write other paths, too.
 
-    `trees` lists those that are deleted, moved or changed with all that they contain.
+    `trees` lists the paths that are deleted, moved or changed with all that they contain.
     """
 
     __slots__ = ("is_readable", "paths", "trees")

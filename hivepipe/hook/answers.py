@@ -10,7 +10,7 @@ MOST_CHARS = 10_000  # Claude Code truncates longer texts
 
 
 def denial(reason: str) -> bytes:
-    """Return the answer that denies a tool call. Only PreToolUse may give it."""
+    """Return the answer that denies a tool call. Only hooks on PreToolUse can deny."""
     decision = {"permissionDecision": "deny", "permissionDecisionReason": reason[:MOST_CHARS]}
     return _line(_specific("PreToolUse", decision))
 

@@ -147,7 +147,7 @@ def _notes_wait(place: home.Place) -> bool:
 
 
 def _may_connect(place: home.Place) -> bool:
-    """Tell whether this home may have a Redis, and a hook may connect to it.
+    """Tell whether this home can have a Redis to which a hook is allowed to connect.
 
     This check comes first, because importing the client takes 2 % of a hook's time.
     """

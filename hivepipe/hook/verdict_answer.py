@@ -30,7 +30,7 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     """Return the answer to calls with this verdict, or b"" if the warning was shown before.
 
-    A denial is returned each time. After it is printed, `store_denial` records it in Redis.
+    A denial is returned each time. `store_denial` records the denial in Redis.
     """
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):

@@ -67,7 +67,7 @@ def exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
 
 
 def missing_line(path: str) -> tuple[str, str] | None:
-    """Return an exclude file and the line that makes git ignore this file, or None if it does.
+    """Return the exclude file and the line to add to it, or None if git already ignores this file.
 
     `init` writes this line, unless the exclude file belongs to another user, is a link, or was
     found only by GIT_DIR. Without GIT_DIR, `uninstall` would not find the file. In a clone GIT_DIR

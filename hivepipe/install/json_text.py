@@ -23,7 +23,7 @@ _MOST_DIGITS = 4300
 
 
 class _Item(NamedTuple):
-    """One member of an object or element of an array, by its positions in the text."""
+    """A member of a JSON object, or an element of an array, by its positions in the text."""
 
     key: str | int
     start: int

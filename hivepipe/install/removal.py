@@ -77,7 +77,7 @@ class Removal:
 
 
 def plan(user: bool, *, purge: bool = False) -> Removal:
-    """Plan to remove hivepipe from the current folder's project, or the hooks of `init --user`.
+    """Plan how to remove hivepipe from the current folder's project, or undo `init --user`.
 
     With `purge`, every file that would be deleted is examined, too.
     """

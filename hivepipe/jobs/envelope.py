@@ -143,7 +143,7 @@ def _id_or_empty(value: object) -> str:
 
 
 def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that any operation's payload may have, if their values are valid."""
+    """Return the fields that are allowed for every operation, if their values are valid."""
     wanted = (("tier", str), ("slot", int))
     found = ((name, payload.get(name), kind) for name, kind in wanted)
     valid = {name: value for name, value, kind in found if type(value) is kind}

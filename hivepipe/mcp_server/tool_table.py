@@ -97,7 +97,7 @@ TOOLS = {
 
 
 def declared() -> list[dict[str, Any]]:
-    """Return the tools as the protocol lists them."""
+    """Return the tools in the form of MCP's response to `tools/list`."""
     return [
         {
             "name": name,

@@ -99,7 +99,7 @@ def hive_states(home: str) -> dict[str, int]:
 
 
 def full_disk(home: str) -> str:
-    """Return the folder (of the home or its sockets) whose disk is full, or ""."""
+    """Return the home or the runtime folder, whichever is on a full disk, or ""."""
     folders = (home, Place("", home, read_record(home)).runtime)
     return next((folder for folder in folders if is_full(folder)), "")
 

@@ -172,13 +172,13 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 @lru_cache(maxsize=4)
 def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> "Redactor":
-    """Return the redactor of a home, made again when `_stamps`, those of the rule files, change."""
+    """Return a home's redactor; make a new one if `_stamps`, those of the rule files, changed."""
     return load_redactor(home)
 
 
 @lru_cache(maxsize=4)
 def _prices(home: str, _period: float) -> PriceTable:
-    """Return the price table. Its file is read once for each value of `_period` only."""
+    """Return the price table. Its file is read once per `_period`, not for each archived turn."""
     try:
         return prices_in_force(home)
     except PricesError as error:  # wrong prices are no reason to skip a transcript

@@ -1,4 +1,4 @@
-"""Decide when outdated data may be deleted: not on the first day, and not after a long gap."""
+"""Decide when outdated data is deleted: not on the first day, and not after a long gap."""
 
 import logging
 
@@ -18,7 +18,7 @@ def first_deletion(home: str) -> float:
 
 
 def may_delete(home: str, job: Origin) -> bool:
-    """Tell whether a run may delete outdated data: not within a day after the installation.
+    """Tell whether a run deletes outdated data: not within a day after the installation.
 
     If no run took place for a month, the clock may be wrong. So the next run deletes nothing
     either.

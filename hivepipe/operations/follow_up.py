@@ -1,7 +1,7 @@
 """Follow-up jobs: results are stored at once, and work is enqueued.
 
-A result is an operation that writes to the store. Results are applied in the process that made
-them, each once, by its id. If the store cannot be written, the result goes to the writer with the
+A result is an operation that writes to the store. Each result is applied once, by its id, in the
+process that made the result. If the store cannot be written, the result goes to the writer with the
 same id, through Redis or else the spool. So a result is neither lost nor applied twice. All other
 operations are work.
 """

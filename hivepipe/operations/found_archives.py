@@ -53,7 +53,7 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[Row]:
     """Copy the archives below a predecessor's logs folder to the home; yield a row per archive.
 
-    The folder may be the home's own logs folder or another folder; hivepipe's own archives in it
+    The folder can be the home's own logs folder or another folder; hivepipe's own archives in it
     are skipped. The originals are only read. A copy is redacted, listed, searched and pruned like
     any archive of hivepipe; its retention period starts now. Its metadata have the predecessor's
     keys, and the unchanged originals under `found`. If hivepipe archives the session too, the lines

@@ -1,6 +1,6 @@
 """Move the guard's notes of tool calls from the spool to Redis, each once.
 
-    <folder>/call-notes.<time>    set aside (hivepipe.queue.spooled_notes); removed at the end
+    <folder>/call-notes.<time>    renamed (hivepipe.queue.spooled_notes); removed at the end
     hivepipe:notes:<time>         offset in bytes of the processed part, set in the same transaction
 
 If the file is renamed while a hook appends a note, the hook appends the note again. A duplicate

@@ -114,7 +114,7 @@ def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | 
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:
-    """Tell whether any process of a session lives; None if one is unknown or elsewhere."""
+    """Tell whether any process of a session lives; None if one is unknown or on another host."""
     here = os.uname().nodename
     known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
     if not known or len(known) < len(processes):

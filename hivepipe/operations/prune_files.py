@@ -1,7 +1,7 @@
 """prune_files: delete outdated archives, logs, spooled events and archived hive workers.
 
 Dropped events are counted before they are deleted. `hivepipe status` shows their number among the
-jobs without effect. A kill between the two steps may count an event twice, but every dropped event
+jobs without effect. A kill between the two steps can count an event twice, but every dropped event
 is counted.
 """
 

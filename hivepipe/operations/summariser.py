@@ -89,7 +89,7 @@ class Summariser:
             return result
 
     def _refuse(self, summary_input: SummaryInput) -> None:
-        """Raise SummaryError if no model may be asked about this input."""
+        """Raise SummaryError if it is not allowed to ask a model about this input."""
         if not is_enabled(self._home):
             raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:

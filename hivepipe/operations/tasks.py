@@ -96,7 +96,7 @@ class TaskBoard:
         return task
 
     def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
-        """Cancel a task and stop its sessions; with `unknown`, the task may have no row yet.
+        """Cancel a task and stop its sessions; with `unknown`, the task needs no row in the store.
 
         The file of cancelled tasks is written first, so that sessions stop even if the database is
         locked.

@@ -1,6 +1,6 @@
 """Open files in a worker's folder safely.
 
-A worker may create any kind of file in its folder. A pipe would block the reader, and a symbolic
+A worker can create any kind of file in its folder. A pipe would block the reader, and a symbolic
 link would redirect a write to another file.
 """
 

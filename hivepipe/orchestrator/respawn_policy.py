@@ -38,7 +38,7 @@ _ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
 
 
 class Policy(NamedTuple):
-    """The steps that may be taken automatically; `grace_secs` is the time to wait for an answer."""
+    """The steps that are taken automatically; `grace_secs` is the time to wait for an answer."""
 
     mode: str  # one of _MODES
     grace_secs: float

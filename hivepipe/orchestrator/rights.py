@@ -68,7 +68,7 @@ def default_flags() -> tuple[str, ...]:
 
 
 def config_lines() -> str:
-    """Return the lines of config.toml that choose each of the rights."""
+    """Return a text with each line of config.toml that chooses rights, and its meaning."""
     return "; ".join(f'hive_rights = "{it.name}" ({it.meaning})' for it in CHOICES.values())
 
 

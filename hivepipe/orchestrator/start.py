@@ -96,7 +96,7 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
 
 
 def refuse_living(home: str, worker: Worker) -> None:
-    """Raise HiveError if a process uses, or may use, a worker's session. Call this under the lock.
+    """Raise HiveError if a process uses or might use a worker's session. Call this under the lock.
 
     The lock is not enough. The runner may have been killed while its Claude Code continues. A
     Claude Code that a person started takes no lock.

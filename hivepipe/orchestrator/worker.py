@@ -1,6 +1,6 @@
 """One worker: its files, and the program that writes each file.
 
-    workers/<project>-<uuid>/   folder of the protocol; the worker may write here
+    workers/<project>-<uuid>/   folder of the protocol; the worker can write here
       status.json        by the worker: its state
       run-report.md      by the worker: a summary of the run
       task.md            by hivepipe: its task
@@ -83,7 +83,7 @@ class Worker:
     def status(self) -> Status:
         """Return the worker's status.
 
-        A missing commit is no problem if the worker may not commit.
+        A missing commit is no problem if the worker must not commit.
         """
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):

@@ -79,7 +79,7 @@ class Claims:
         self._run = {name: connection.register_script(text) for name, text in SCRIPTS.items()}
 
     def serve(self, queues: Sequence[str]) -> None:
-        """Claim from `queues` from now on. No other worker may serve these queues."""
+        """Claim from `queues` from now on. Only this worker is allowed to serve them."""
         self._queues = queues
 
     def claim(self, places: int) -> Claim:

@@ -58,7 +58,7 @@ def push(
 
     `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of the
     counter to increment instead of `hivepipe:accepted`. Raise RefusedError on failure. Even then
-    the messages may arrive: a suspended Redis runs the script when it continues. A second push is
+    the messages can arrive: a suspended Redis runs the script when it continues. A second push is
     harmless, because it has the same ids.
     """
     reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")

@@ -52,7 +52,7 @@ def parse(url: str) -> Endpoint:
 
 
 def is_local(url: str) -> bool:
-    """Tell whether a hook may connect to the URL: a socket or loopback address, without TLS."""
+    """Tell whether hooks can connect to the URL: a socket or a loopback address, without TLS."""
     if url.startswith(("/", "unix://")):
         return True
     if not url.startswith("redis://"):

@@ -37,7 +37,7 @@ def session_of(data: bytes) -> str:
 
 
 def convert_all(home: str) -> None:
-    """Convert the raw events of a home into spool files. Events that cannot be converted stay."""
+    """Convert a home's raw events into spool files, trying each once; those that fail stay."""
     tried: set[Path] = set()
     while some := convert_raw_events(home, tried):
         tried.update(some)

@@ -28,7 +28,7 @@ GROUPS = {
 
 
 def readers(day_of: Callable[[str], str]) -> dict[str, Callable[[Charge], str]]:
-    """Return column -> function from a charge to its value; `day_of` returns the day of a time."""
+    """Return column -> function from a charge to the column's value; `day_of` maps time to day."""
     return {
         "day": lambda charge: day_of(charge.time),
         "session": attrgetter("session"),

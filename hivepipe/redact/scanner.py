@@ -223,7 +223,7 @@ class _Exact:
 
 
 def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
-    """Tell whether a match inside a word is a token: it is random, and no part of base64."""
+    """Tell whether a match inside a word is a token: random, and no part of words or base64."""
     is_blob = _BLOB.search(text[max(0, start - _BLOB_BYTES) : start]) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 

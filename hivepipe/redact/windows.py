@@ -43,7 +43,7 @@ class Windows:
             yield from self._redact(is_end=False)
 
     def end(self) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-        """Yield the remaining lines, redacted. After that, lines of another text may be added."""
+        """Yield the remaining lines, redacted. After that, lines of another text can be added."""
         if self._lines:
             yield from self._redact(is_end=True)
         self._written = b""

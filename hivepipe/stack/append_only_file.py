@@ -3,8 +3,8 @@
 Redis 7 and later, and Valkey, do not use O_APPEND for the file that follows a rewrite. When the
 disk is full, the server cuts off a command that was written only in part. But its next write begins
 at the old end of that part. So the file gets a gap of zeros, and no server loads it. The server
-does not count the gap. So when the disk is full again, it cuts off too much, and loses the end of
-earlier commands.
+does not count the gap. So when the disk is full again, the server cuts off too much, and loses the
+end of earlier commands.
 """
 
 import mmap
@@ -34,7 +34,7 @@ def close_gaps(home: str) -> None:
 
 
 def _may_have_gap(path: Path) -> bool:
-    """Tell whether a command comes right after a zero byte, as at the end of a gap."""
+    """Tell whether a command follows a zero byte. The file is mapped, because it may be large."""
     with open(path, "rb", buffering=0, opener=regular) as file:
         if not os.fstat(file.fileno()).st_size:  # nothing to map
             return False

@@ -8,7 +8,7 @@ ANSWER_SECS = 2
 
 
 def listens(path: str) -> bool:
-    """Tell whether a process listens at the socket. Return True even if it hangs."""
+    """Tell whether a process, even a hung one, listens at the socket. Nothing is sent to it."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False

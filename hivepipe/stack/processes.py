@@ -172,7 +172,7 @@ def _section(entry: Process) -> str:
 
 
 def _command(entry: Process) -> str:
-    """Return a process's command line as supervisord reads it: quoted, no part is a comment."""
+    """Return a process's command line, quoted so that supervisord takes no part as a comment."""
     words = (sys.executable, *entry.options.split(), str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")

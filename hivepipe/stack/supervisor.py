@@ -115,13 +115,13 @@ def runs_without(stack: Stack) -> bool:
 
     Return True right after the start of Redis or the writer, False if a supervisor's socket exists.
     """
-    if stack.url or os.path.lexists(stack.supervisor_socket):
+    if stack.url or os.path.lexists(stack.supervisor_socket):  # a killed supervisor leaves it
         return False
     found = stack_processes(stack)
     if SUPERVISOR in found:
         return False
-    started = [*found.get("redis", []), *found.get("writer", [])]
-    return listens(stack.socket) or any(map(_is_new, started))
+    started = [*found.get("redis", []), *found.get("writer", [])]  # the writer may start first
+    return listens(stack.socket) or any(map(_is_new, started))  # Redis may be busy
 
 
 def _is_new(process: psutil.Process) -> bool:

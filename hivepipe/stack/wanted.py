@@ -1,6 +1,6 @@
 """The files in the runtime folder that tell the supervisor which on-demand programs to run.
 
-<name>.wanted    exists while the program should run; it may contain the path of a lock: then the
+<name>.wanted    exists while the program should run; it can contain the path of a lock: then the
                  program is started only while no process holds the lock
 """
 

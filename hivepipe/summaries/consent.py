@@ -20,7 +20,7 @@ OFF = "summaries by a language model are off: `hivepipe summaries enable`"
 
 @dataclass(frozen=True)
 class Consent:
-    """The provider, model and address that may receive the text of sessions."""
+    """The provider, model and address to which the user allows sending the text of sessions."""
 
     kind: str
     model: str
@@ -51,7 +51,7 @@ def withdraw_consent(home: str) -> None:
 
 
 def is_enabled(home: str, *, with_environment: bool = True) -> bool:
-    """Tell whether a model may be asked; a setting that is neither yes nor no means no.
+    """Tell whether the user allows asking a model; a setting that is neither yes nor no means no.
 
     `with_environment=False` ignores this shell's variables, as processes of the stack do.
     """
@@ -65,7 +65,7 @@ def _word(with_environment: bool) -> str:
 
 
 def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
-    """Return why a provider's offer may not be used, or "" if the user allows its use."""
+    """Return why a provider's offer must not be used, or "" if the user allows its use."""
     if not is_enabled(home, with_environment=with_environment):
         return OFF
     refused = offer.trouble or terms.trouble()

@@ -23,7 +23,7 @@ def file_path() -> str:
 def chosen_address(url: str | None) -> Address:
     """Return the given or the stored address.
 
-    Raise TeamError without one, or for one with password.
+    Raise TeamError if none is stored, or if the address has a password.
     """
     found = address.parse(url or _kept())
     if found.secret:

@@ -72,7 +72,7 @@ def invite(
 
 
 def add_machine(connection: Connection, server: Address, member: str, team: str | None) -> Address:
-    """Create a machine without an invite, for CI; many short-lived homes may share it."""
+    """Create a machine without an invite, for CI; many short-lived homes can share it."""
     login = new_login(connection, "machine")
     one(
         connection,

@@ -62,7 +62,7 @@ def stamp() -> tuple[int, int]:
 
 
 def read() -> Membership:
-    """Return this user's membership. Raise TeamError without one, or if team.json is damaged."""
+    """Return this user's membership. Raise TeamError if none exists or team.json is damaged."""
     if not is_joined():
         raise TeamError("no team is joined: hivepipe team join")
     try:
@@ -75,7 +75,7 @@ def read() -> Membership:
 
 
 def known() -> Membership | None:
-    """Return this user's membership, or None without one or if team.json is damaged."""
+    """Return this user's membership, or None if none exists or team.json is damaged."""
     try:
         return read()
     except TeamError:

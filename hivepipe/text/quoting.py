@@ -44,5 +44,5 @@ def _opening(rest: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, or if it is too long, at most `most` characters that end with CUT."""
+    """Return a text, or the beginning of a longer one and CUT: at most `most` characters."""
     return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT

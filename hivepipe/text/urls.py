@@ -1,4 +1,4 @@
-"""Validation of web addresses that data may be sent to."""
+"""Validation of web addresses to which data is sent."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit

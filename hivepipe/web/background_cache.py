@@ -31,8 +31,8 @@ class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests for a key share one computation.
 
     The value requested last is computed first, so that its page does not wait for other values.
-    Expired values are computed next, in the order of their requests. Until then, callers get the
-    expired value.
+    Expired values are computed next, in the order of their requests, so that none waits for ever.
+    Until then, callers get the expired value.
     """
 
     def __init__(self) -> None:

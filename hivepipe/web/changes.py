@@ -47,7 +47,7 @@ class Changes:
         self._notifications = 0
 
     def notify(self) -> None:
-        """Notify all followers at the next poll. Any thread may call this."""
+        """Notify all followers at the next poll. Any thread can call this."""
         self._notifications += 1
 
     async def follow(self) -> AsyncIterator[str]:

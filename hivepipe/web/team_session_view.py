@@ -21,7 +21,7 @@ from hivepipe.web.view_query import Content, ViewQuery
 
 
 def session(query: ViewQuery) -> Content:
-    """Return one session of a team. Raise StoreError if the reader may not see the session."""
+    """Return one session of a team. Raise StoreError if the reader has no right to see it."""
     window, error = window_of(query)
     home = query.here
     with opened(query.reader) as source:

@@ -64,7 +64,7 @@ def costs(query: ViewQuery) -> Content:
 
 
 def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float | None]]:
-    """Return the sum of dollars for each value of a column, highest first; None: no price."""
+    """Return (value of a column, dollars), highest first; a sum without any price is None."""
     sums: dict[str, float | None] = {}
     for each in found:
         key = each.key[name] if name != "machine" else f"{each.key['person']}/{each.key[name]}"

@@ -12,7 +12,7 @@ MOST_BYTES = 2 << 20
 
 @dataclass(frozen=True)
 class Answer:
-    """A rendered view; with `is_cacheable`, it may be cached until something changes."""
+    """A rendered view; with `is_cacheable`, it can be cached until something changes."""
 
     text: bytes
     status: int = 200

@@ -3,7 +3,7 @@
     cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
     between   sleep until the next tick, at most five seconds
 
-Several schedulers may run. Only the holder of `rq:scheduler_lock` acts, and it renews the lock.
+Several schedulers can run. Only the holder of `rq:scheduler_lock` acts, and it renews the lock.
 After a kill -9 the lock expires, and another scheduler acts.
 """
 

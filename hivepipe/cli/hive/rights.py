@@ -21,7 +21,7 @@ _NAME = Choice(list(CHOICES))
 def rights(name: str | None) -> None:
     """Show or choose what workers may do without asking.
 
-    They can be chosen in a terminal only, so that neither a worker nor a project changes them.
+    Rights can be chosen in a terminal only, so that neither a worker nor a project changes them.
     """
     if name or not chosen_rights():
         choose(name)

@@ -1,4 +1,4 @@
-"""The operation of hives. Its class is in `jobs`, because senders may not import `operations`."""
+"""The operation of hives. Its class is in `jobs`, because senders must not import `operations`."""
 
 from hivepipe.jobs.worker_status import RecordStatus
 

@@ -1,4 +1,4 @@
-"""Operations of summaries. `RecordSummary` is declared in `jobs`, which `db` may import."""
+"""Operations of summaries. `RecordSummary` is declared in `jobs`, which `db` can import."""
 
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.summary import RecordSummary

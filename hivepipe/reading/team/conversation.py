@@ -95,7 +95,8 @@ class _Shared:
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
         """Yield an archive's redacted lines.
 
-        Raise DamagedArchiveError if the archive is damaged.
+        An error of one archive is raised as DamagedArchiveError, so that others are still read.
+        Other errors pass: the server or store does not answer, refuses, or rejects a value.
         """
         try:
             for offset, raw in self._source.lines(self._archives[entry["path"]], begin):

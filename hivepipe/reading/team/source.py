@@ -73,7 +73,7 @@ def local_day(text: str) -> str:
 
 
 class Source:
-    """A team's server for a reader, or for a page that reads for the member `person`."""
+    """Reads a team's server for this machine's user or, on a page, for the member `person`."""
 
     def __init__(self, connection: Connection, person: str = "") -> None:
         self._connection = connection

@@ -36,14 +36,11 @@ class Cipher:
         self.name = f"aes-siv:{hashlib.sha256(b'hivepipe archive key' + key).hexdigest()[:12]}"
 
     def encrypt(self, content: bytes, place: str) -> bytes:
-        """Encrypt a segment's bytes; only the same `place` can decrypt them."""
+        """Encrypt a segment's bytes. To decrypt them, the same `place` is needed."""
         return self._cipher.encrypt(content, [place.encode()])
 
     def decrypt(self, content: bytes, place: str) -> bytes:
-        """Decrypt a segment's bytes.
-
-        Raise TeamError if the bytes, the place or the key are wrong.
-        """
+        """Decrypt a segment's bytes. Raise TeamError if bytes, place or key are wrong."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415  an extra
 
         try:

@@ -53,7 +53,7 @@ def _waiting(connection: Connection) -> dict[str, int]:
 
 
 def purge(connection: Connection) -> dict[str, int]:
-    """Delete all archives of a leaving machine, which still has rights on the list of segments."""
+    """Delete a leaving machine's archives. Call this before it loses its rights on the list."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 

@@ -35,7 +35,7 @@ class TeamArchive(NamedTuple):
 def archives_of_session(connection: Connection, home: int, session: str) -> list[TeamArchive]:
     """Return the archives of a session, the session's own first.
 
-    Raise TeamRefusedError if the reader may not see the session.
+    Raise TeamRefusedError if the reader has no right to see the session.
     """
     _note(connection, home, session)
     sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"

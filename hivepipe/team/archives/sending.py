@@ -233,10 +233,7 @@ class Pass:
 
     @cached_property
     def _bucket(self) -> Bucket:
-        """Return the team's bucket.
-
-        It is opened at first use, because only sending needs its key.
-        """
+        """Return the team's bucket, opened at first use, because only sending needs its key."""
         return bucket_of(self._connection, self._place)
 
     def _drop(self, names: list[str]) -> None:

@@ -186,7 +186,7 @@ class SignIn:
 
 
 def _basic(client: Any, _method: str, uri: str, headers: Any, body: Any) -> tuple[Any, ...]:
-    """Send id and secret in the encoding of RFC 6749 2.3.1, which authlib does not apply."""
+    """Send client id and secret in the encoding of RFC 6749 2.3.1, which authlib does not apply."""
     words = ":".join(map(quote_plus, (client.client_id, client.client_secret)))
     headers["Authorization"] = f"Basic {b64encode(words.encode()).decode()}"
     return uri, headers, body
