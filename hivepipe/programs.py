@@ -198,7 +198,7 @@ def running(
     )
     assert process.stdin is not None
     try:
-        with suppress(BrokenPipeError), process.stdin as stdin:  # the program may not read it
+        with suppress(BrokenPipeError), process.stdin as stdin:  # some programs do not read it
             stdin.write(data)
         with selectors.DefaultSelector() as selector:
             yield Child(process, selector)

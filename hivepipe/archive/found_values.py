@@ -25,7 +25,7 @@ class Learning:
     """The learned secrets of one archive; damaged data are treated as empty."""
 
     known: tuple[str, ...] = ()  # the lines of `Redactor.known`
-    cleared: int = 0  # checksum of the secrets that were removed from its lines, or 0
+    cleared: int = 0  # checksum of the secrets that were removed from the archive, or 0
     edition: int = 0  # how often the archive's lines were replaced
 
     @classmethod

@@ -69,6 +69,6 @@ def show(agent_id: str) -> None:
     """Show one agent; ID may be a prefix."""
     with store_here() as store:
         found = store.agent(store.full_id("agent", agent_id))
-    if found is None:  # it was deleted between the two queries
+    if found is None:  # the agent was deleted between the two queries
         raise StoreError(unknown_id("agent", agent_id))
     show_entry(found)

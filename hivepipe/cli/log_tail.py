@@ -45,7 +45,7 @@ class Tail:
         lines = []
         for log, (inode, offset) in self._seen.items():
             rest, now = b"", _look(log, offset)
-            if now.inode != inode or now.size < offset:  # it was rotated, or a user emptied it
+            if now.inode != inode or now.size < offset:  # the log was rotated, or a user emptied it
                 old = _look(_rotated(log), offset)
                 rest = old.data if old.inode == inode else b""
                 offset, now = 0, _look(log, 0)

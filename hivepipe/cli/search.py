@@ -115,7 +115,7 @@ def _indexing() -> Iterator[Callable[[int, int], None]]:
     try:
         yield advance
     finally:
-        if bar.live.is_started:  # else it would print an empty line
+        if bar.live.is_started:  # else the bar would print an empty line
             bar.stop()
 
 

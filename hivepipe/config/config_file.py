@@ -191,7 +191,7 @@ def _compiled(config: Config, *, with_texts: bool = True) -> str:
     if not any([*compiled.values()][1:]):
         return ""
     text = json.dumps(compiled, ensure_ascii=False) + "\n"
-    return text.encode("utf-8", "backslashreplace").decode()  # a path may not be UTF-8
+    return text.encode("utf-8", "backslashreplace").decode()  # some paths are not UTF-8
 
 
 def _put(path: str, text: str) -> None:

@@ -74,7 +74,7 @@ class Database:
             try:
                 (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
                 if not pages:  # later the pragma takes a lock, and has no effect before a VACUUM
-                    # Without it the file never shrinks.
+                    # Without this pragma the file never shrinks.
                     self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                     if number:
                         self._connection.execute(f"PRAGMA application_id = {number:d}")

@@ -35,7 +35,7 @@ def is_own(path: Path) -> bool:
 
 
 def _made_by_hivepipe(path: Path) -> bool | None:
-    # `os.path` returns False in a folder that the user may not enter, where `Path` raises.
+    # `os.path` returns False in a folder that the user cannot enter, where `Path` raises.
     if os.path.islink(path) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
     if _is_own_at_first_sight(path):

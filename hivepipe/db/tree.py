@@ -114,7 +114,7 @@ def mark(home: str, path: Path) -> None:
         make_folders(str(path.parent))
         with closing(open_to_write(path, MARK_SECS)) as db:
             if db.execute("PRAGMA application_id").fetchone()[0] != number:
-                db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # it only affects an empty database
+                db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # this only affects an empty database
                 db.execute(f"PRAGMA application_id = {number}")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # `_number_of` reads the file itself
     except (OSError, sqlite3.Error) as error:

@@ -224,7 +224,7 @@ def tracked(facts: Facts) -> Iterator[Finding]:
         return
     found = [
         name for name in tracked if not name.endswith("/.gitignore")
-    ]  # hivepipe does not rely on it
+    ]  # hivepipe does not rely on a .gitignore
     if found:
         yield Finding(*refusal(folder, found))
 

@@ -189,7 +189,7 @@ def doubled(facts: Facts) -> Iterator[Finding]:
         file for file in facts.with_own_hooks if file.scope is not Scope.CODEX and not _gone(file)
     ]
     if plugin and plugin.is_usable and files:
-        is_of_team = files[0].scope is Scope.PROJECT  # other members may not have the plugin
+        is_of_team = files[0].scope is Scope.PROJECT  # other members may lack the plugin
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
         yield Finding(text, "" if is_of_team else _init(files[0]), is_note=is_of_team)
     elif len({str(sorted(file.entries, key=str)) for file in files}) > 1:

@@ -122,10 +122,10 @@ class Event:
         *("_digest", "agent_id", "agent_type", "cwd", "data", "folder_variable", "host", "name"),
         *("problems", "prompt_id", "session_id", "transcript_path"),
     )
-    is_activity = False  # True if it begins or ends a call or a turn, or waits in one
+    is_activity = False  # True if the event begins or ends a call or a turn, or waits in one
     waits_for = ""  # the question that a person must answer, or ""
     calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # the calls of a batch
-    about: tuple[str, ...] = ()  # its fields that describe the session itself
+    about: tuple[str, ...] = ()  # the event's fields that describe the session itself
 
     def __init__(self, name: str, fields: Fields, data: bytes, problems: list[str]) -> None:
         """Read the common fields; `data` is the original text of the event."""

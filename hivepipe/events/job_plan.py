@@ -478,7 +478,7 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "PreToolUse": lambda *_: [],
 }
 
-# Checkpoint jobs may only name the session of their instance. With three instances on one project,
+# Checkpoint jobs can name only the session of their instance. With three instances on one project,
 # a guess could choose the session of another instance.
 _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 

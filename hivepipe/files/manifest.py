@@ -52,7 +52,7 @@ class Found(NamedTuple):
     kind: str
     path: str
     stamp: str
-    key: str  # key of the archive that holds its lines
+    key: str  # key of the archive that holds the file's lines
     at: float
 
 

@@ -138,7 +138,7 @@ def _become_with_stdin(command: str, data: bytes) -> None:
     """Replace this process by a shell command that gets `data` on stdin."""
     try:
         reading, writing = posix.pipe()
-        if posix.fork() == 0:  # a child writes, because the command may not read
+        if posix.fork() == 0:  # a child writes, because some commands do not read
             posix.close(reading)
             posix.write(writing, data)
             posix._exit(0)

@@ -41,7 +41,7 @@ class Status(NamedTuple):
     fields: Mapping[str, Any]
     problems: tuple[str, ...]
     changed_ns: int  # modification time of the file, or 0 without a file
-    digest: str  # SHA-256 of its bytes
+    digest: str  # SHA-256 of the file's bytes
 
     def text(self, name: str) -> str:
         """Return a text field of status.json, or "" without it."""

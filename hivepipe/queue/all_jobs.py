@@ -68,7 +68,7 @@ def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
             text = envelope_text(data)
             try:
                 job = read_envelope(text)
-            except NewerEnvelopeError:  # it waits in the spool until hivepipe is upgraded
+            except NewerEnvelopeError:  # the job waits in the spool until hivepipe is upgraded
                 yield time.time_ns(), Message(id.decode(), "", "medium", "", "", text)
                 continue
             message = Message(job.id, "", queue_of(job.priority), job.operation, "", text)

@@ -52,7 +52,7 @@ class FailedJob:
 
     id: str
     queue: str  # the queue whose failed registry holds it
-    target: str  # the queue of its original priority
+    target: str  # the queue of the job's original priority
     operation: str
     description: str
     reason: str

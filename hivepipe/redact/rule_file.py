@@ -17,7 +17,7 @@ r"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml
     unless = '0{6}|1{6}'                # a value that fully matches this is not a secret
     not_in = 'HR-form'                  # a match that starts inside a match of this is ignored
     entropy = 2.0                       # minimum, in bits per character
-    random = true                       # it must look more random than a word
+    random = true                       # a secret must look more random than a word
     token = true                        # a match needs no name before it, but begins a word
     glued = false                       # without this, a random token may begin inside a word
     examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret

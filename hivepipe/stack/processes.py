@@ -73,7 +73,7 @@ class Process(NamedTuple):
     priority: int = 10  # processes start in ascending and stop in descending order
     if_redis: Literal["any", "own", "remote"] = "any"
     worker: str = ""  # class and queues of an RQ worker, for RQ's command line
-    is_on_demand: bool = False  # it is not started with the stack (see hivepipe.stack.wanted)
+    is_on_demand: bool = False  # True: not started with the stack (see hivepipe.stack.wanted)
     is_extra: bool = False  # True for a process that is not in the Procfile
     is_in_containers: bool = True  # False: hooks outside a container could not reach its socket
     options: str = "-I"  # options of Python

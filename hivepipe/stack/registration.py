@@ -298,7 +298,7 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
         own = read_record(old)
         _write(stack.home, text_of({**own, **now, "project": project, "was": old}))
         _change_locked({old}, now)
-        _write(old, text_of({**own, **now, "alias": "yes"}))  # for commands that name it
+        _write(old, text_of({**own, **now, "alias": "yes"}))  # for commands that name the old home
 
 
 def change_records(of_homes: Collection[str], /, **now: str) -> None:
