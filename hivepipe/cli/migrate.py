@@ -71,8 +71,8 @@ def migrate(dry_run: bool, folders: tuple[str, ...], undo: bool, no_probe: bool)
     probed = None if no_probe else probe_here()
     probes = None if probed is None else entries(probed)
     if not show_json(changed=True, plan=planned, result=result_entry(plan, result), probe=probes):
-        _show_end(probed)
-    sys.exit(0 if is_good(probed or []) else 1)
+        _show_end(probed, result)
+    sys.exit(0 if is_good(probed or []) and result.rows.is_read else 1)
 
 
 def _rehearsed(plan: Plan) -> ImportResult:
@@ -226,10 +226,11 @@ def _show_result(plan: Plan, result: Result) -> None:
     _show_rows(result.rows, "were")
     _show_files(result.files)
     record = records.read(plan.project)
-    say_prose(f"the migration is complete; {old_home_location(record)}" if record else "done", 2)
+    done = "complete" if result.rows.is_read else "not complete"
+    say_prose(f"the migration is {done}; {old_home_location(record)}" if record else "done", 2)
 
 
-def _show_end(probed: list[Probe] | None) -> None:
+def _show_end(probed: list[Probe] | None, result: Result) -> None:
     if probed is not None:
         show_probe(probed)
     say_prose("restart the open Claude Code sessions, because they still run the old hooks", 2)
@@ -238,3 +239,5 @@ def _show_end(probed: list[Probe] | None) -> None:
         "migration",
         2,
     )
+    if not result.rows.is_read:
+        say_prose("a part of the old database could not be read; it is named above", 2)

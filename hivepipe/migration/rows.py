@@ -18,6 +18,12 @@ class ImportResult(NamedTuple):
     imported: Imported
     left_out: list[LeftOut]
 
+    @property
+    def is_read(self) -> bool:
+        """Tell whether every database and each of its known tables could be read."""
+        is_of_table = [each.name == f"table {each.kind}" for each in self.imported.outcomes]
+        return not any(is_of_table) and all(each.name != "database" for each in self.left_out)
+
 
 NOTHING = ImportResult(Imported([], 0), [])
 
@@ -55,4 +61,5 @@ def _rows(importer: Importer, home: OldHome, left_out: list[LeftOut]) -> Iterato
             yield from importer.database(legacy)
             left_out.extend(legacy.left_out())
     except StoreError as error:
-        left_out.append(LeftOut("database", None, str(error)))
+        name = "link" if home.database.is_symlink() else "database"
+        left_out.append(LeftOut(name, None, str(error)))

@@ -286,8 +286,9 @@ def test_an_invalid_database_is_named_and_kept(user: User, old: OldProject, cont
     old.entries()
     (old.home / "hive.db").write_bytes(content)
     user.own(user.project)
-    output = user.hivepipe("migrate", "--yes")
+    output = user.hivepipe("migrate", "--yes", expect=1 if content else 0)
     assert not content or "file is not a database" in output
+    assert ("the migration is complete" in output) == (not content)
     assert (user.project / ASIDE / "hive.db").read_bytes() == content
     assert "no problem found" in user.hivepipe("doctor")
 
@@ -300,9 +301,10 @@ def test_a_damaged_table_does_not_affect_others(user: User, old: OldProject) -> 
     data[(page - 1) * 4096 : (page - 1) * 4096 + 100] = b"\xff" * 100
     path.write_bytes(data)
     user.own(user.project)
-    output = user.hivepipe("migrate", "--yes")
+    output = user.hivepipe("migrate", "--yes", expect=1)
     assert "table agents" in output
     assert "cannot be read" in output
+    assert "a part of the old database could not be read" in output.splitlines()[-1]
     assert counts(user)["sessions"] == 1
 
 
@@ -485,7 +487,7 @@ def test_foreign_files_are_named_and_moved(user: User, whole: OldProject) -> Non
         os.chown(path, 0, 0)
         path.chmod(0o600)
         assert user.do("cat", path).returncode != 0
-    output = user.hivepipe("migrate", "--yes")
+    output = user.hivepipe("migrate", "--yes", expect=1)
     assert "Permission denied" in output
     assert torn.name in output
     assert (user.project / ASIDE / "hive.db").stat().st_uid == 0
