@@ -23,7 +23,7 @@ from hivepipe.cli.terminal import (
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.files.file_size import raise_limit, with_limit_if_hit
-from hivepipe.home import locate, state_folder
+from hivepipe.home import locate, state_folder, user_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
 from hivepipe.stack.root_user import refuse_root
 from hivepipe.text.visible import printable
@@ -122,7 +122,9 @@ def _imported(name: str) -> ModuleType:
 def _reason(error: OSError) -> str:
     """Return the error text with its file name, or name the folder of hivepipe on a full disk."""
     if error.filename:
-        return f"{error.filename}: {error.strerror}"
+        reason = f"{error.filename}: {error.strerror}"
+        is_closed = isinstance(error, PermissionError) and not os.access(user_folder(), os.X_OK)
+        return f"{reason}; set HOME to a folder of your own" if is_closed else reason
     from hivepipe.files.disk_room import FULL, free_bytes  # noqa: PLC0415  of a fault only
 
     if error.errno in FULL:  # the error of a write has no file name

@@ -92,7 +92,7 @@ class Facts:
         paths = {
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
         }
-        return [_settings_file(scope, path) for path, scope in paths.items() if Path(path).exists()]
+        return list(filter(None, [_settings_file(scope, path) for path, scope in paths.items()]))
 
     @property
     def managed_files(self) -> list[ManagedFile]:
@@ -183,11 +183,13 @@ class Facts:
         return f"HIVEPIPE_HOME={shlex.quote(self.place.home)} hivepipe up -d"
 
 
-def _settings_file(scope: Scope, path: str) -> SettingsFile:
+def _settings_file(scope: Scope, path: str) -> SettingsFile | None:
     try:
         text = read_text(path)
         entries = settings_text.entries(text)
         settings = json_text.parse(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (OSError, UnicodeDecodeError, SettingsError) as error:
         return SettingsFile(path, {}, str(error), scope)
     return SettingsFile(path, settings, "", scope, entries)

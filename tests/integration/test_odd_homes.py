@@ -1,4 +1,4 @@
-"""doctor names the cause of an unusual HOME, a small `ulimit -f`, open modes or a Procfile."""
+"""doctor names the cause of an unusual HOME, a small limit, open modes or a Procfile."""
 
 import json
 import resource
@@ -21,18 +21,20 @@ HOMES = {
     "not writable": "{closed}",
     "below one that is not writable": "{closed}/ana",
     "a file": "/etc/passwd",
+    "not readable": "{dark}",
 }
 
 
 def set_home(user: User, home: str | None) -> None:
     """Set the user's HOME to another value."""
-    closed = user.project.parent / "closed"
-    closed.mkdir(exist_ok=True)
-    closed.chmod(0o555)
+    closed, dark = (user.project.parent / name for name in ("closed", "dark"))
+    for folder, mode in ((closed, 0o555), (dark, 0)):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(mode)
     assert user.do("sh", "-c", f"echo x > '{closed}/probe'").returncode, "the folder is writable"
     user.env.pop("HOME", None)
     if home is not None:
-        user.env["HOME"] = home.format(closed=closed)
+        user.env["HOME"] = home.format(closed=closed, dark=dark)
 
 
 # ---- HOME
@@ -56,6 +58,13 @@ def test_init_and_doctor_name_an_unusable_home(user: User) -> None:
     known = len(events_of(None))
     assert f"{known} of {known} hooks recorded" in user.hivepipe("init", "--probe")
     assert "state-folder" not in findings_of(user)
+
+
+def test_a_command_names_a_home_that_cannot_be_read(user: User) -> None:
+    set_home(user, HOMES["not readable"])
+    for words in (("status",), ("up", "-d")):
+        output = user.hivepipe(*words, expect=1)
+        assert output.endswith("Permission denied; set HOME to a folder of your own\n")
 
 
 def test_a_hook_spools_its_event_with_any_home(user: User) -> None:
