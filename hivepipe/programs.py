@@ -47,12 +47,16 @@ def module(name: str, *arguments: object) -> list[str]:
 
 
 def run_to_end(
-    words: Sequence[str | os.PathLike[str]], secs: float, env: Mapping[Any, Any] | None = None
+    words: Sequence[str | os.PathLike[str]],
+    secs: float,
+    env: Mapping[Any, Any] | None = None,
+    *,
+    raises: tuple[type[OSError], ...] = (),
 ) -> "subprocess.CompletedProcess[bytes] | None":
     """Run a program without input; return None if it cannot be started or takes longer than `secs`.
 
     The exit code is not checked. `env` is the program's environment, by default that of this
-    process.
+    process. `raises` are errors that the caller handles.
     """
     try:
         return subprocess.run(
@@ -63,6 +67,8 @@ def run_to_end(
             timeout=secs,
             check=False,
         )
+    except raises:
+        raise
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 

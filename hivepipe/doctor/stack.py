@@ -18,7 +18,6 @@ from hivepipe.queue.names import QUEUES
 from hivepipe.queue.reductions import reductions_of
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import scheduler_runs
-from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
 from hivepipe.stack.ping import ping
@@ -37,8 +36,8 @@ def server(facts: Facts) -> Iterator[Finding]:
     """Report that no Redis or Valkey server is installed, or that the configured one is missing."""
     _, trouble = facts.redis_server
     if trouble:
-        named = of_files("HIVEPIPE_REDIS_SERVER")
-        yield Finding(trouble, "" if named else install_command())
+        command = install_command()
+        yield Finding(trouble, command if command in trouble else "")
     for folder in folders_aside(str(facts.home)):
         yield Finding(
             f"events may wait in {folder}, which Redis could not load when it started: install "

