@@ -56,6 +56,7 @@ class Writes:
 def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
     """Return the writes of a command that is run in `cwd`."""
     found = Writes()
+    is_lost = False  # True after `cd $VAR`
     for words, targets in simple_commands(command):
         for word in [*words, *targets]:
             for inner in word.inner:
@@ -73,14 +74,18 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
         if program in ("cd", "pushd"):
             if arguments and arguments[-1].literal:
                 path = arguments[-1].text
-                cwd = path if path.startswith(("/", "~")) else f"{cwd}/{path}"
+                is_whole = path.startswith(("/", "~"))
+                cwd = path if is_whole else f"{cwd}/{path}"
+                is_lost = is_lost and not is_whole
             else:
                 found.is_readable = False
+                is_lost = True
         elif (program in _SHELLS or program == "eval") and all(word.literal for word in arguments):
             _add_command(found, cwd, _command_given(program, arguments), depth)
         else:
             _add_arguments(found, cwd, program, arguments, depth)
-            found.trees += [(cwd, path) for path in _trees(program, arguments)]
+            trees = _trees(program, arguments)
+            found.trees += [(cwd, path) for path in trees if not is_lost or path[:1] in ("/", "~")]
     return found
 
 

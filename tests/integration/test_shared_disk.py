@@ -127,6 +127,7 @@ ABOVE = [
     ),
     *("sh -c 'rm -rf {above}'", "mv {above} /x", "mv -t /x {above}", "mv {above}/* /x"),
     *("chmod -R 777 {above}", "chown -R ana: ../..", "rm -rf '{above}'", "rm -r a {above}/./b/.."),
+    *("cd $X; rm -rf {above}", "cd $X; cd {above}; rm -rf *"),
 ]
 BESIDE = [
     *("ls {above}", "mkdir {above}/x", "rm {above}/file", "rm -rf {above}/other", "rmdir {above}"),
@@ -139,7 +140,7 @@ BESIDE = [
         "chmod -r {above}",
     ),
     *("cp -r a {above}", "rm -rf $X/*", "rm -rf {root}2", "rm -rf {root}/thoughts/ana/old"),
-    "echo 'rm -rf {above}'",
+    *("echo 'rm -rf {above}'", 'cd "$X" && rm -rf *', "(cd $(mktemp -d); chmod -R u+w .)"),
 ]
 
 
