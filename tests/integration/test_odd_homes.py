@@ -198,8 +198,8 @@ def test_a_supervisor_that_ends_at_once_is_reported_with_its_error(user: User) -
     create_database(user)
     done = user.do("bash", "-c", "ulimit -n 16; exec hivepipe up -d")
     assert done.returncode == 1
-    # Either supervisord or Redis meets the limit first.
-    reasons = ("ended at once: OSError: [Errno 24] Too many open files", "Redis does not stay up")
+    # Either supervisord or Redis meets the limit first; Redis may be starting again just then.
+    reasons = ("ended at once: OSError: [Errno 24] Too many open files", "Redis does not ")
     assert any(reason in done.stderr for reason in reasons), done.stderr
     assert "no more than 16 files (ulimit -n)" in done.stderr
 
