@@ -41,6 +41,6 @@ class _Stream:
         return getattr(raw_stream(self._err), name)
 
 
-def console(*, err: bool = False, width: int | None = None) -> Console:
+def console(*, err: bool = False) -> Console:
     """Return a rich console for tables, colours and bars."""
-    return _Console(file=cast(IO[str], _Stream(err)), width=width, highlight=False)
+    return _Console(file=cast(IO[str], _Stream(err)), highlight=False)
