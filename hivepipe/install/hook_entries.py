@@ -33,7 +33,7 @@ class Form(Enum):
 class Event(NamedTuple):
     """An event of Claude Code that has a hook; `since` is a version that supports the event.
 
-    Older versions may support it, too. () means every version that has hooks of this form.
+    Older versions may support it, too. () means every 2.1 version.
     """
 
     name: str
@@ -61,7 +61,7 @@ EVENTS = (
     Event("SubagentStop"),
     Event("PreCompact"),
     Event("Stop"),
-    Event("StopFailure"),
+    Event("StopFailure", since=(2, 1, 78)),
     Event("SessionEnd"),
 )
 
