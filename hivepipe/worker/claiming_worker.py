@@ -38,7 +38,7 @@ from hivepipe.stack.parent_death import is_child_of_supervisor
 from hivepipe.stack.runtime_folder import Stack, runtime_for
 from hivepipe.text.plurals import counted
 from hivepipe.worker.crash_marker import CrashMarker
-from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin, starting_thread
+from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin, stop_signals_blocked
 
 LONGEST_WAIT_SECS = 1.0
 HEARTBEAT_SECS = 5.0
@@ -197,7 +197,7 @@ class ClaimingWorker(SimpleWorker):
 
     def subscribe(self) -> None:
         """Start RQ's thread for commands to this worker."""
-        with starting_thread():
+        with stop_signals_blocked():
             super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:

@@ -63,8 +63,8 @@ class SoleProcess:
 
 
 @contextmanager
-def starting_thread() -> Iterator[None]:
-    """Block the stop signals for a thread that is started in the `with` block.
+def stop_signals_blocked() -> Iterator[None]:
+    """Block the stop signals, as for a thread that is started in the `with` block.
 
     Otherwise the kernel might deliver a signal to the new thread, and the main thread would
     continue to wait.

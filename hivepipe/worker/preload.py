@@ -24,6 +24,7 @@ from hivepipe import redact
 from hivepipe.home import read_small
 from hivepipe.stack.installed import installed
 from hivepipe.stack.processes import PROCESSES, script_path
+from hivepipe.worker.own_process import stop_signals_blocked
 
 USUAL_OPTIONS = "-I"  # a program with other options is small, and would be larger as a fork
 _UNUSED = "opentelemetry"
@@ -35,6 +36,7 @@ def make(supervisord: Any, **_config: str) -> object:
     """Import the workers; supervisord then runs hivepipe's scripts in the processes it forks."""
     if sys.platform == "linux" and _imported():
         options = supervisord.options
+        options.fork = fork
         options.execve = Runner(options.execve).execute
     return object()  # the plugin has no methods to call
 
@@ -59,6 +61,15 @@ def _imported() -> bool:
     return True
 
 
+def fork() -> int:
+    """Fork without the parent's signal handlers. In a child, supervisord's would drop a signal."""
+    with stop_signals_blocked():
+        pid = os.fork()
+        if not pid:
+            _reset_signals()
+    return pid
+
+
 class Runner:
     """The replacement of supervisord's `execve`."""
 
@@ -81,7 +92,6 @@ def run_script(words: list[str], environ: dict[str, str]) -> NoReturn:
     # supervisord has closed the parent's files. Without this, the collection of one of the parent's
     # objects could close a descriptor that is now in use for another file.
     gc.freeze()
-    _reset_signals()
     os.environ.clear()  # noqa: TID251  the environment becomes the one that `execve` would set
     os.environ.update(environ)  # noqa: TID251
     _set_command_line(words)

@@ -51,7 +51,7 @@ from hivepipe.team import capture, membership
 from hivepipe.team.connection import is_installed
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
 from hivepipe.worker.llm_queue import LlmQueue
-from hivepipe.worker.own_process import starting_thread
+from hivepipe.worker.own_process import stop_signals_blocked
 from hivepipe.worker.status_line_file import StatusLineFile
 
 UPLINK = "uplink"
@@ -180,7 +180,7 @@ class SlowWorker(ClaimingWorker):
                     self.heartbeat()
 
         thread = threading.Thread(target=renew, daemon=True)
-        with starting_thread():
+        with stop_signals_blocked():
             thread.start()
         self._crash_marker.record(job.id)
         try:

@@ -63,7 +63,7 @@ from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
 from hivepipe.worker.custom_jobs import enqueue_custom
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
-from hivepipe.worker.own_process import starting_thread
+from hivepipe.worker.own_process import stop_signals_blocked
 
 LAST_PLACES = 100  # maximum number of jobs in the last claim, after SIGTERM
 SHRINK_EVERY_SECS = 60.0
@@ -102,7 +102,7 @@ class Writer(ClaimingWorker):
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
         self._job_context = JobContext(self._home, self._address, follow_up)
         self._aof_sync = AofSync(Path(self._home))
-        with starting_thread():
+        with stop_signals_blocked():
             self._aof_sync.start()
 
     def _loop(self, burst: bool) -> None:

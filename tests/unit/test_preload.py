@@ -20,7 +20,7 @@ import os, signal, sys
 from hivepipe.worker import preload
 signal.signal(signal.SIGTERM, lambda *_: None)
 os.environ["OF_THE_PARENT"] = "yes"
-pid = os.fork()
+pid = preload.fork()
 if not pid:
     preload.run_script([sys.executable, "-I", sys.argv[1]], {"OF_THE_PROGRAM": "yes"})
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
@@ -65,6 +65,13 @@ def test_the_script_has_environment_signals_and_command_line_of_its_own(tmp_path
     assert found["argv"] == [str(script)]
     assert [word for word in found["line"] if word] == [sys.executable, "-I", "workers/writer.py"]
     assert code == "75"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems execute")
+def test_a_signal_ends_a_child_that_has_not_started_its_program() -> None:
+    before, begin, after = PARENT.partition("    preload.run_script")
+    parent = f"{before}    os.kill(os.getpid(), signal.SIGTERM)\n{begin}{after}"
+    assert subprocess.check_output([sys.executable, "-I", "-c", parent, "/nowhere"]) == b"-15\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems execute")
