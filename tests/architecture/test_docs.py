@@ -18,7 +18,6 @@ from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
 from hivepipe.mcp_server.tool_table import TOOLS
 from hivepipe.settings import ALIASES
-from hivepipe.stack.hook_bundle import MODULES
 from hivepipe.summaries.providers import KEPT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,16 +280,6 @@ def test_the_packages_are_those_that_the_linter_knows() -> None:
     assert [re.findall(r"`(\w+)`", row[0]) for row in rows] == layers
 
 
-def test_the_hook_path_is_the_one_of_the_bundle() -> None:
-    paragraph = ARCHITECTURE.split("\nOn the hook path:", 1)[1].split("\n\n", 1)[0]
-    named = set(re.findall(r"`([\w.]+)`", paragraph))
-    for module in MODULES:
-        inner = module.removeprefix("hivepipe.")
-        is_package = inner in ("hivepipe", "files", "guard", "queue")
-        assert is_package or {inner, inner.partition(".")[0]} & named, module
-    assert all(f"hivepipe.{name}" in MODULES for name in named)
-
-
 def test_the_envelope_is_described_key_by_key() -> None:
     source = (ROOT / "hivepipe" / "events" / "job_plan.py").read_text()
     body = source.split("def envelope_fields(", 1)[1].split("\n    }\n", 1)[0]
@@ -372,6 +361,6 @@ def test_the_numbers_of_decisions_ascend() -> None:
     """Removed decisions leave gaps in the numbers."""
     text = (ROOT / "docs" / "decisions.md").read_text()
     numbers = [int(number) for number in re.findall(r"^\*\*(\d+)\. ", text, re.MULTILINE)]
-    assert len(numbers) > 100
+    assert len(numbers) > 50
     assert numbers == sorted(set(numbers))
     assert len(numbers) == len(re.split(r"\n\n", text.strip())) - 2
