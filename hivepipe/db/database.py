@@ -187,7 +187,7 @@ class Database:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Database]:
+def opened_file(path: Path) -> Iterator[Database]:
     """Open a database and close it after the block. Raise StoreError if SQLite fails."""
     try:
         with Database(path, BUSY_TIMEOUT_SECS) as db:

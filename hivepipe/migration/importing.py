@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.applied import is_imported, mark_imported
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database, opened_file
 from hivepipe.db.legacy_database import LegacyDatabase
 from hivepipe.db.legacy_rows import TIMES, import_row, in_utc, is_local, known_rows
 from hivepipe.db.legacy_sql import LegacySql, RefusedError, Touched
@@ -51,7 +51,7 @@ def import_into(
     if is_dry and not path.exists():
         importer = Importer(None, is_dry=True)
         return Imported(list(take(importer)), importer.local_times)
-    with opened(path) as db, db.transaction():
+    with opened_file(path) as db, db.transaction():
         importer = Importer(db, is_dry=is_dry)
         return Imported(list(take(importer)), importer.local_times)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hivepipe
-from hivepipe.db.database import opened
+from hivepipe.db.database import opened_file
 from tests.store_scene import apply
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text()
@@ -50,7 +50,7 @@ def test_the_example_of_the_page_runs(
     monkeypatch.setenv("HIVEPIPE_HOME", str(home))
     with pytest.raises(hivepipe.HivepipeError, match="nothing is recorded yet"):
         exec(example, {})
-    with opened(hivepipe.database_path(str(home))) as db:
+    with opened_file(hivepipe.database_path(str(home))) as db:
         apply(db, "start_session")
     exec(example, {})
     assert capsys.readouterr().out == "s-1 active 0\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db import forget, migrations
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database, opened_file
 from hivepipe.db.forget import clean_pages
 from hivepipe.errors import StoreError
 from tests import payloads
@@ -23,7 +23,7 @@ from tests.rounds import rounds
 OPEN = """
 import sys
 from pathlib import Path
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database, opened_file
 Database(Path(sys.argv[1]), 5).close()
 """
 
@@ -276,7 +276,7 @@ def test_a_damaged_database_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "hive.db").write_bytes(b"torn" * 5_000)
     with (
         pytest.raises(StoreError, match="cannot be used: file is not a database"),
-        opened(tmp_path / "hive.db"),
+        opened_file(tmp_path / "hive.db"),
     ):
         pass
 
