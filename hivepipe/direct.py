@@ -18,8 +18,7 @@ from pathlib import Path
 from hivepipe import settings
 from hivepipe.config.config_file import load
 from hivepipe.db.applied import is_applied
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import Database, open_database
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
 from hivepipe.files import core_dumps
 from hivepipe.files.regular_file import read_text

@@ -17,8 +17,7 @@ from rq.job import Job as RqJob
 
 from hivepipe import settings
 from hivepipe.config.config_file import Config
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import Database, open_database
 from hivepipe.errors import OperationFailedError, StoreError, TryLaterError
 from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate

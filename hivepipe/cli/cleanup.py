@@ -9,8 +9,7 @@ import click
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.db.cleanups import verdicts
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import Database, opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.home import locate

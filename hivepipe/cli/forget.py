@@ -14,7 +14,7 @@ import click
 from hivepipe.cli.parameters import DAY, CheckedCommand, given
 from hivepipe.cli.tables import as_json, json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.jobs.forget_query import ForgetQuery

@@ -12,7 +12,7 @@ import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.cli.terminal import say, short
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.db.location import database_path
 from hivepipe.errors import MigrationError, StoreError

@@ -14,7 +14,7 @@ from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, limit_option, show_entries, show_json
 from hivepipe.cli.terminal import say, short
 from hivepipe.db.briefing import memory_folders
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.memory_ratings import forget_retrievals, record_retrieval

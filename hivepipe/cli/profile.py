@@ -9,7 +9,7 @@ from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, output_options, show_entries, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.db import profiles
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.errors import ProfileError, os_error_as
 from hivepipe.events.claude_code import IDENTITY_FILES

@@ -24,7 +24,7 @@ from hivepipe.config.config_file import unseen
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db import summaries as stored
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.db.memory_ratings import record_retrieval
 from hivepipe.errors import SummaryError, os_error_as
 from hivepipe.events.claude_code import valid_id

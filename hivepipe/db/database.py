@@ -15,8 +15,10 @@ from tempfile import TemporaryFile
 from typing import Self
 
 from hivepipe.db.git_tracked import refuse_tracked
+from hivepipe.db.location import database_path
 from hivepipe.db.migrations import WORDS, migrate
-from hivepipe.errors import StoreError, os_error_as
+from hivepipe.db.tree import prepare
+from hivepipe.errors import StoreError, TreeError, os_error_as
 from hivepipe.files.sqlite_file import open_to_write, transaction
 from hivepipe.redact.fields import redact_column
 
@@ -26,6 +28,8 @@ Row = sqlite3.Row
 _NAMED = {"slots", "alerts", "counters", "identity_versions", "identity_baselines"}
 
 BUSY_TIMEOUT_SECS = 5.0
+# For workers, which try again later: they must not wait for a lock while they have other jobs.
+SHORT_TIMEOUT_SECS = 0.1
 PAGES_AT_ONCE = 2000  # 8 MB
 
 
@@ -228,3 +232,26 @@ def _try_to_write_in(folder: Path) -> None:
     """Raise StoreError with the reason if no file can be created. SQLite gives no reason."""
     with os_error_as(StoreError, f"cannot write in {folder}"):
         TemporaryFile(dir=folder).close()
+
+
+def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Database:
+    """Open a home's database, and create or migrate it if needed.
+
+    Raise StoreError or sqlite3.Error if it cannot be used, StoreError also if git may have replaced
+    it (hivepipe.db.tree).
+    """
+    try:
+        number = prepare(home)
+    except (OSError, TreeError) as error:
+        raise StoreError(str(error)) from error
+    return Database(database_path(home), busy_timeout_secs, number)
+
+
+@contextmanager
+def opened(home: str) -> Iterator[Database]:
+    """Open a home's database and close it after the block. Raise StoreError if SQLite fails."""
+    try:
+        with open_database(home) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise StoreError(f"{database_path(home)} cannot be used: {error}") from error

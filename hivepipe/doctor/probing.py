@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import Any
 
 from hivepipe import direct
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import open_database
 from hivepipe.db.listings import read_store
 from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts, SettingsFile

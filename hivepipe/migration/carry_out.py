@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.errors import HivepipeError, MigrationError, os_error_as
 from hivepipe.home import KEPT_IN_PROJECT, Place, read_record
 from hivepipe.install import (

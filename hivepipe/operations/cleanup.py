@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from hivepipe.db import cleanups
 from hivepipe.db.applied import mark_applied
-from hivepipe.db.database import Database, Row
-from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, Database, Row, open_database
 from hivepipe.files.export_folder import ExportFolder, locked
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder

@@ -10,7 +10,7 @@ import logging
 
 from redis import Redis, ResponseError
 
-from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import Job, Message

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from hivepipe.db.applied import is_imported, mark_imported
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.db.imported_skills import add_skill, counts_as_own
 from hivepipe.db.legacy_rows import utc_time
 from hivepipe.db.listings import listings

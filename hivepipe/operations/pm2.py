@@ -10,7 +10,7 @@ import subprocess
 from typing import NamedTuple
 
 from hivepipe import settings
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import open_database
 from hivepipe.db.sessions import is_ended
 from hivepipe.programs import find_program
 

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.db import profiles
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import Database, open_database
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders

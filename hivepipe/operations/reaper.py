@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.assignments import lose_instance
-from hivepipe.db.database import Row
-from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, Row, open_database
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
 from hivepipe.db.short_writes import write_shortly
 from hivepipe.events import parse_event

@@ -6,9 +6,8 @@ instances may arrive in any order. The session has ended when the last of these 
 
 from hivepipe.db.applied import mark_applied
 from hivepipe.db.assignments import end_is_stored
-from hivepipe.db.database import Database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, Database, open_database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.session_state import claim_end, process_ended
 from hivepipe.db.sessions import is_deleted, session_exists
 from hivepipe.errors import MissingParentError

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from hivepipe.db import slots
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, Database, open_database
 from hivepipe.errors import LockHeldError, StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.jobs.envelope import Envelope

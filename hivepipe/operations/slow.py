@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import Database, opened
 from hivepipe.errors import UnknownOperationError
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope

@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hivepipe.db import tasks
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import Database, opened
 from hivepipe.db.location import database_path
 from hivepipe.db.sessions import session_ids
 from hivepipe.errors import StoreError, TaskError

@@ -7,7 +7,7 @@ while that process is missing, except `drop_dead_workers`, which it always enque
 import logging
 from pathlib import Path
 
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import open_database
 from hivepipe.db.location import database_path
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.origin import Origin

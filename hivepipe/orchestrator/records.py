@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
+from hivepipe.db import database, tasks
 from hivepipe.db import hive as store
-from hivepipe.db import home_database, tasks
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.location import database_path
@@ -35,7 +35,7 @@ _LONGEST_TEXT = 2000
 def opened(home: str) -> Iterator[Database]:
     """Open the database of a home. An OSError in the block is raised as StoreError, too."""
     try:
-        with home_database.opened(home) as db:
+        with database.opened(home) as db:
             yield db
     except OSError as error:
         raise StoreError(f"cannot write {database_path(home)}: {error}") from error

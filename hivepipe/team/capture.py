@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 
 from hivepipe.db.changes import is_captured, stop_capture
-from hivepipe.db.home_database import opened
+from hivepipe.db.database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.team import membership, uplink_status

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.db import changes as captured
 from hivepipe.db.changes import Change
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import Database, open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.migrations import MIGRATIONS

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from hivepipe.db.changes import has_changes_after, is_captured, stop_capture
-from hivepipe.db.home_database import open_database
+from hivepipe.db.database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError, TeamRefusedError

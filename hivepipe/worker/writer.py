@@ -25,8 +25,7 @@ import redis
 
 from hivepipe import settings
 from hivepipe.db.clock_set_back import ClockSteps
-from hivepipe.db.database import Database
-from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, Database, open_database
 from hivepipe.db.tree import refuse_replaced
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
 from hivepipe.events.job_plan import queue_of, utc

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hivepipe.db import home_database
-from hivepipe.db.home_database import open_database
+from hivepipe.db import database
+from hivepipe.db.database import open_database
 from hivepipe.team import shipment
 from hivepipe.team.address import Address
 from hivepipe.team.shipment import Shipment
@@ -41,7 +41,7 @@ def test_a_new_database_after_a_deleted_one_has_the_number_of_the_home(
 ) -> None:
     folder = tmp_path / ".hive-mind"
     folder.mkdir()
-    prepare = home_database.prepare
+    prepare = database.prepare
 
     def prepare_and_delete(home: str) -> int:
         number = prepare(home)
@@ -53,6 +53,6 @@ def test_a_new_database_after_a_deleted_one_has_the_number_of_the_home(
         delete_files(folder)
     else:
         with monkeypatch.context() as patch:
-            patch.setattr(home_database, "prepare", prepare_and_delete)
+            patch.setattr(database, "prepare", prepare_and_delete)
             open_database(str(folder)).close()
     open_database(str(folder)).close()
