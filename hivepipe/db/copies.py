@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.listings import listings
+from hivepipe.db.tree import refuse_tracked
 from hivepipe.errors import StoreError
 
 

@@ -14,10 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Self
 
-from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.location import database_path
 from hivepipe.db.migrations import WORDS, migrate
-from hivepipe.db.tree import prepare
+from hivepipe.db.tree import prepare, refuse_tracked
 from hivepipe.errors import StoreError, TreeError, os_error_as
 from hivepipe.files.sqlite_file import open_to_write, transaction
 from hivepipe.redact.fields import redact_column

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.location import database_path
 from hivepipe.db.migrations import made_by_newer, made_by_older
+from hivepipe.db.tree import refuse_tracked
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
 from hivepipe.jobs.about_session import COLUMNS

@@ -3,9 +3,14 @@
 Git overwrites and deletes files that it ignores, and a branch can contain files of these names. So
 no file that is trusted or executed is in the tree. The database and the home's manifest, which is
 outside the tree, contain the same number (SQLite's application_id).
+
+A database is also refused if git tracks it or its logs. SQLite writes the content of any
+`hive.db-wal` or `hive.db-journal` into the database beside it, and the header still identifies the
+database as hivepipe's.
 """
 
 import os
+import shlex
 import sqlite3
 import stat
 from contextlib import closing
@@ -13,8 +18,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from hivepipe import git
-from hivepipe.db.git_tracked import refusal
-from hivepipe.db.location import database_in, database_path
+from hivepipe.db.location import SUFFIXES, database_in, database_path
 from hivepipe.errors import StoreError, TreeError
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import regular
@@ -23,6 +27,7 @@ from hivepipe.home import IN_PROJECT, KEPT_IN_PROJECT, make_folders, tree_of
 from hivepipe.settings import variable
 
 MARK_SECS = 10.0
+_LOGS = SUFFIXES[1:]
 _NUMBER = "database"  # name of the number in the manifest
 _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
 
@@ -135,3 +140,30 @@ def _number_of(path: Path) -> int:
     if file not in _opened:
         _opened[file] = regular(str(path), os.O_RDONLY | os.O_CLOEXEC)
     return int.from_bytes(os.pread(_opened[file], 4, 68), "big")
+
+
+def refuse_tracked(path: Path) -> None:
+    """Raise StoreError if git tracks the database or its logs, or if git cannot be asked."""
+    tree, found, name = str(path).rpartition(f"{IN_PROJECT}/")
+    if not tree or not found or "/" in name:
+        return
+    try:
+        tracked = git.tracked_files(tree, *(f".{found}{name}{suffix}" for suffix in SUFFIXES))
+    except TreeError as error:
+        raise StoreError(str(error)) from error
+    if tracked:
+        text, command = refusal(tree, tracked)
+        raise StoreError(f"{text}. Look at it, then: {command}")
+
+
+def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
+    """Return the error text for tracked files, and the command that fixes it."""
+    remove = f"git -C {shlex.quote(tree)} rm"
+    for name in tracked:
+        if name.endswith(_LOGS):
+            text = (
+                f"git tracks {name}: SQLite would apply what others commit there to your database"
+            )
+            return f"{text} (your own stays there by `rm --cached`)", f"{remove} -f {name}"
+    text = f"git tracks {tracked[0]}: commits of others there would count as your data"
+    return text, f"{remove} -r --cached --ignore-unmatch .hive-mind .claude-state/logs"

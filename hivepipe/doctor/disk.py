@@ -14,7 +14,6 @@ from hivepipe import git
 from hivepipe.alerts.rules import ROOM_BYTES
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.foreign import is_foreign
-from hivepipe.db.git_tracked import refusal
 from hivepipe.db.listings import listings
 from hivepipe.db.location import (
     SUFFIXES,
@@ -22,7 +21,7 @@ from hivepipe.db.location import (
     file_system_without_modes,
     is_on_shared_file_system,
 )
-from hivepipe.db.tree import replaced
+from hivepipe.db.tree import refusal, replaced
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import StoreError, TreeError
 from hivepipe.files.disk_room import free_bytes, is_full
