@@ -4,6 +4,8 @@ Each step is one script that changes all keys, so that a job is always in a queu
 stock worker on several queues pops with BLPOP. Between the pop and the worker's first write the job
 is in no list, and a crash at that moment loses the job. In hivepipe, the script that takes a job
 from its queue also adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
+
+The keys are described in docs/architecture.md (Redis).
 """
 
 import base64
@@ -16,12 +18,46 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION, dumps, utc
-from hivepipe.queue.claim_scripts import SCRIPTS
 from hivepipe.queue.client import RESULT_TTL_SECS, job_data
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
-from hivepipe.queue.stock_jobs import COUNT
+from hivepipe.queue.stock_jobs import COUNT, EXECUTED_KEY
 from hivepipe.redact import redact_text
+
+EXECUTION = "hivepipe"  # RQ's execution id; a constant, because each queue has one claiming worker
+# Newest envelope version seen in a queue that this worker cannot decode
+NEWER_KEY = "hivepipe:newer"
+NEWER_SECS = 60
+OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
+RETRIED_KEY = "hivepipe:retried"  # number of retries ever scheduled
+# No retry has a longer delay; a later due time means that the clock was set back
+LONGEST_SECS = 4000
+CLOCK_KEY = "hivepipe:clock"
+CLOCK_EVERY_SECS = 5
+
+SCRIPTS = {
+    "claim": script(
+        "claim",
+        CLOCK_EVERY_SECS=CLOCK_EVERY_SECS,
+        CLOCK_KEY=CLOCK_KEY,
+        EXECUTION=EXECUTION,
+        NEWER_KEY=NEWER_KEY,
+        NEWER_SECS=NEWER_SECS,
+    ),
+    "acknowledge": script(
+        "acknowledge",
+        EXECUTED_KEY=EXECUTED_KEY,
+        EXECUTION=EXECUTION,
+        OPERATIONS_KEY=OPERATIONS_KEY,
+    ),
+    "retry": script("retry", EXECUTION=EXECUTION, RETRIED_KEY=RETRIED_KEY),
+    "hurry": script("hurry"),
+    "bury": script("bury", EXECUTION=EXECUTION),
+    "hand_on": script("hand_on", EXECUTION=EXECUTION),
+    "put_back": script("put_back", EXECUTION=EXECUTION),
+    "renew": script("renew", EXECUTION=EXECUTION),
+    "recover": script("recover", EXECUTION=EXECUTION, LONGEST_SECS=LONGEST_SECS),
+}
 
 LEASE_SECS = 60
 DEATHS = 3

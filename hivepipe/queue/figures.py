@@ -8,7 +8,7 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION
-from hivepipe.queue import claim_scripts, claims, connection, ticks
+from hivepipe.queue import claims, connection, ticks
 from hivepipe.queue.hook_times import HookTime, hook_times
 from hivepipe.queue.latencies import Latencies, entries, latencies
 from hivepipe.queue.names import ALL_QUEUES
@@ -39,15 +39,15 @@ class Figures:
 
 
 def figures(client: Redis) -> Figures:
-    operations: Any = client.hgetall(claim_scripts.OPERATIONS_KEY)
+    operations: Any = client.hgetall(claims.OPERATIONS_KEY)
     return Figures(
         queues={name: _length(client, name) for name in ALL_QUEUES},
-        retried=_number(client, claim_scripts.RETRIED_KEY),
+        retried=_number(client, claims.RETRIED_KEY),
         periodic=_number(client, connection.PERIODIC_KEY),
         accounts=claims.accounts(client),
         oldest_waiting_secs=_oldest_secs(client),
         store_trouble=_trouble(client.hgetall(claims.TROUBLE_KEY)),
-        newer_version=_newer(client.get(claim_scripts.NEWER_KEY)),
+        newer_version=_newer(client.get(claims.NEWER_KEY)),
         operations={name.decode(): int(count) for name, count in sorted(operations.items())},
         workers=rq_workers(client),
         scheduler=ticks.scheduler_runs(client),

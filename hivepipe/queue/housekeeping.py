@@ -14,7 +14,7 @@ from hivepipe.files.logs import HOOK_LOG, name_to_rotate_to
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import logs_folder
 from hivepipe.jobs.schedule_table import is_periodic_id
-from hivepipe.queue.claim_scripts import NEWER_KEY, NEWER_SECS
+from hivepipe.queue.claims import NEWER_KEY, NEWER_SECS
 from hivepipe.queue.connection import ACCEPTED_KEY
 from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.names import ALL_QUEUES

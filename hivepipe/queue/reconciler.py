@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.jobs.envelope import read_envelope, redacted
-from hivepipe.queue.claim_scripts import EXECUTION
+from hivepipe.queue.claims import EXECUTION
 from hivepipe.queue.client import job_data
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES

@@ -26,7 +26,7 @@ from hivepipe.jobs.schedule_table import (
     tick_id,
     tick_of,
 )
-from hivepipe.queue.claim_scripts import EXECUTION
+from hivepipe.queue.claims import EXECUTION
 from hivepipe.queue.client import RETRY_SECS, job_data
 from hivepipe.queue.connection import PERIODIC_KEY
 from hivepipe.queue.enqueue import enqueue_over

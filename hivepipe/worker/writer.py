@@ -47,8 +47,7 @@ from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import execute_slow
 from hivepipe.queue import client, endpoint, lost_events, ticks
 from hivepipe.queue.aof_sync import AofSync
-from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
-from hivepipe.queue.claims import TROUBLE_KEY, Claimed
+from hivepipe.queue.claims import CLOCK_EVERY_SECS, TROUBLE_KEY, Claimed
 from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.full_memory import is_full, unless_full
 from hivepipe.queue.housekeeping import Housekeeper
