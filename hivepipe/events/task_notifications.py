@@ -14,8 +14,9 @@ def finished_agent(prompt: str) -> dict[str, object] | None:
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
     failed = _element(head, "status").lower() in FAILED_OUTCOMES
     summary = clean(_element(head, "summary")[:CAP_TEXT])
-    # Without tokens only the summary tells a stopped agent from a command in the background.
-    if not agent or (tokens is None and not (failed and summary.startswith('Agent "'))):
+    # Commands in the background and workflows have notifications, too, and a workflow has tokens.
+    is_agents = bool(agent) and summary.startswith('Agent "')
+    if not is_agents or (tokens is None and not failed):
         return None
     return {
         "agent_id": agent,

@@ -620,6 +620,14 @@ def test_another_task_that_was_stopped_is_no_agent(said: str) -> None:
     assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
 
 
+def test_a_workflow_that_ended_is_no_agent() -> None:
+    """Its notification has the tokens of all its agents."""
+    notice = payloads.TASK_NOTIFICATION["prompt"]
+    prompt = notice.replace('Agent "Back" finished', 'Dynamic workflow "Back" completed')
+    payload = changed(payloads.TASK_NOTIFICATION, prompt=prompt)
+    assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
+
+
 def test_an_agent_that_another_agent_resumed_has_not_ended() -> None:
     prompt = STOPPED_TASK.format('Agent "Look" was resumed by another agent')
     prompt = prompt.replace("<status>killed</status>\n", "")
