@@ -5,7 +5,18 @@ stock worker on several queues pops with BLPOP. Between the pop and the worker's
 is in no list, and a crash at that moment loses the job. In hivepipe, the script that takes a job
 from its queue also adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
 
-The keys are described in docs/architecture.md (Redis).
+rq:queue:<q>         list   waiting
+rq:wip:<q>           zset   running; member <job>:<execution>, score = end of the lease
+rq:scheduled:<q>     zset   retrying; score = due time (fractions of a second, unlike RQ's own)
+rq:finished:<q>, rq:failed:<q>   zset   finished, failed
+hivepipe:bell        list   a hook pushes to it after an enqueue; the writer blocks on it
+hivepipe:bell:<q>    list   the same for the workers of slow and llm; the writer pushes to it
+hivepipe:held_up:<q> zset   retrying because the environment failed; due when it works again
+hivepipe:clock       hash   first queue of a worker -> Redis' time of one of its last claims
+hivepipe:set_aside   list   ids from a queue whose key is not a job hash
+hivepipe:newer       int    envelope version of jobs that need a newer hivepipe
+hivepipe:accepted, :periodic           int   counters of enqueued jobs: of events, of the schedule
+hivepipe:done, :discarded, :retried    int   counters of finished, discarded and retried jobs
 """
 
 import base64
