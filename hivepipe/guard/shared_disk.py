@@ -16,6 +16,10 @@ from hivepipe.guard.rules import SHARED_DISK, Verdict
 from hivepipe.guard.shell_writes import writes_of
 from hivepipe.home import absolute
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.guard.shell_words import Word
+
 READ_ONLY = ("erofs", "read-only file system")  # the error code of Node, and the system's message
 _LINKS_AT_MOST = 40
 _FILE_KIND, _IS_FOLDER = 0o170000, 0o040000
@@ -39,11 +43,11 @@ class SharedDisk:
         if event.tool != "Bash":
             return None
         writes = writes_of(event.command, event.cwd)
-        for folder, path in writes.trees:
-            if f"{self._root}/".startswith(f"{self._place(folder, path)}/"):
+        for folder, tree, is_entry in writes.trees:
+            if self._is_in(folder, tree, is_entry):
                 return Verdict(SHARED_DISK, 0, True, self._advice(""))
-        for folder, path in writes.paths:
-            denied = self._denial(folder, path)
+        for folder, path, is_entry in writes.paths:
+            denied = self._denial(folder, path, is_entry)
             if denied:
                 return denied
         if not writes.is_readable and self._named in event.command:
@@ -61,8 +65,27 @@ class SharedDisk:
         words = " ".join(text.lower().split())  # the text may be wrapped
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
-    def _denial(self, folder: str, path: str) -> Verdict | None:
-        place = self._place(folder, path)
+    def _is_in(self, folder: str, tree: "Word", is_entry: bool) -> bool:
+        """Tell whether the root is in this folder, or in one that a pattern matches."""
+        if tree.literal:
+            return f"{self._root}/".startswith(f"{self._place(folder, tree.text, is_entry)}/")
+        from fnmatch import fnmatchcase  # noqa: PLC0415  few commands have a pattern
+
+        names = tree.text.rstrip("/").split("/")
+        first = next(at for at, name in enumerate(names) if set(name) & set("*?["))
+        above = f"{self._place(folder, '/'.join([*names[:first], '']))}/"
+        below = f"{self._root}/".removeprefix(above).split("/")[:-1]
+        return (
+            f"{self._root}/".startswith(above)
+            and len(names) - first <= len(below) + (names[-1] == "*")  # or all categories
+            and all(
+                fnmatchcase(part, name) and (part[0] != "." or name[0] == ".")
+                for part, name in zip(below, names[first:], strict=False)
+            )
+        )
+
+    def _denial(self, folder: str, path: str, is_entry: bool = False) -> Verdict | None:
+        place = self._place(folder, path, is_entry)
         if place != self._root and not place.startswith(f"{self._root}/"):
             return None
         category, _, rest = place[len(self._root) + 1 :].partition("/")
@@ -79,8 +102,12 @@ class SharedDisk:
         name = name or ("" if is_folder else owner)
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
 
-    def _place(self, folder: str, path: str) -> str:
-        whole = absolute(path) if path.startswith(("/", "~")) else f"{folder}/{path}"
+    def _place(self, folder: str, path: str, is_entry: bool = False) -> str:
+        """Return the resolved path; `is_entry` means that a link is itself the path."""
+        whole = absolute(path if path.startswith(("/", "~")) else f"{folder}/{path}")
+        parent, _, name = whole.rpartition("/")
+        if is_entry and name not in ("", ".", ".."):
+            return f"{self._resolved(parent)}/{name}"
         return self._resolved(whole)
 
     def _is_folder(self, place: str) -> bool:

@@ -26,16 +26,17 @@ class Word:
         self.inner = inner
 
 
-Command = tuple[list[Word], list[Word]]  # words, and targets of redirections
+Command = tuple[list[Word], list[Word], int]  # words, targets of redirections, open subshells
 
 
 def simple_commands(command: str) -> list[Command]:
     """Split a command line into simple commands."""
-    found: list[Command] = [([], [])]
+    found: list[Command] = [([], [], 0)]
     operator = ""
     for token in _tokens(command):
-        if token is None:
-            found.append(([], []))
+        if isinstance(token, str) and token in _SEPARATORS:
+            level = found[-1][2] + (token == "(") - (token == ")")
+            found.append(([], [], max(level, 0)))  # in `case`, a `)` ends a pattern
         elif isinstance(token, str):
             operator = token
             continue
@@ -49,8 +50,8 @@ def simple_commands(command: str) -> list[Command]:
     return found
 
 
-def _tokens(command: str) -> "Iterator[Word | str | None]":
-    """Yield words, redirection operators, and None at the end of each simple command."""
+def _tokens(command: str) -> "Iterator[Word | str]":
+    """Yield words, redirection operators, and the separators of simple commands."""
     here_documents: list[str] = []
     operator = ""
     at = 0
@@ -65,7 +66,7 @@ def _tokens(command: str) -> "Iterator[Word | str | None]":
             yield operator
             at += len(operator)
         elif command[at] in _SEPARATORS:
-            yield None
+            yield command[at]
             at += 1
             if command[at - 1] == "\n":
                 at = _skip_here_documents(command, at, here_documents)
@@ -79,6 +80,7 @@ def _tokens(command: str) -> "Iterator[Word | str | None]":
 
 def _word(command: str, at: int) -> tuple[Word, int]:
     """Read one word; return the word and the position after it."""
+    begin = at
     text = ""
     literal = True
     quote = ""
@@ -111,7 +113,8 @@ def _word(command: str, at: int) -> tuple[Word, int]:
             literal = literal and character not in "*?["
             text += character
         at += 1
-    return Word(text, literal or text in ("[", "[["), inner), at
+    is_file = text[:1] == "~" != command[begin]  # as in '~'
+    return Word("./" * is_file + text, literal or text in ("[", "[["), inner), at
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:

@@ -7,20 +7,31 @@ marked. Hooks import this module if a shared root is set.
 
 from hivepipe.guard.shell_words import Word, simple_commands
 
-_WRAPPERS = (
-    *("sudo", "doas", "env", "command", "builtin", "nohup", "time", "exec", "busybox"),
-    *("nice", "ionice", "setsid", "stdbuf", "timeout"),
-    *("if", "elif", "while", "until", "then", "else", "do", "!", "{"),
+# Wrappers, with the letters of their options that take a value.
+_WRAPPERS = {
+    **dict.fromkeys(("if", "elif", "while", "until", "then", "else", "do", "!", "{"), ""),
+    **dict.fromkeys(("command", "builtin", "nohup", "setsid", "busybox"), ""),
+    **dict(sudo="CDgpRrTtUu", doas="Cu", env="Cu", exec="a", time="fo", timeout="ks"),
+    **dict(nice="n", ionice="cnPpu", stdbuf="eio"),
+}
+_LONG_WITH_VALUE = (
+    *("--user", "--group", "--prompt", "--host", "--role", "--type", "--other-user", "--chroot"),
+    *("--close-from", "--command-timeout", "--chdir", "--unset", "--adjustment", "--class"),
+    *("--classdata", "--input", "--output", "--error", "--signal", "--kill-after", "--format"),
 )
+# Options of `find` after which `rm -r {}` and `rm {}` delete all that the start points contain.
+_FOR_FOLDERS = {"-depth", "-print", "-print0", "-mindepth", "-maxdepth"}
+_FOR_FILES = {"-depth", "-print", "-print0", "-mindepth", "-type"}
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _DEEPEST = 5  # levels of nested commands that are parsed
 
 # Commands that write all of their arguments, or the last one.
 _ALL = (
     *("touch", "mkdir", "rm", "rmdir", "unlink", "truncate", "shred", "tee", "chmod", "chown"),
-    *("mv", "sed", "mkfifo"),
+    *("sed", "mkfifo"),
 )
-_LAST = ("cp", "ln", "install", "rsync", "scp")
+_LAST = ("cp", "mv", "ln", "install", "rsync", "scp")
+_OF_ENTRIES = ("rm", "rmdir", "unlink")  # they change a link, not what it points to
 _RECURSIVE = {"rm": "rR", "chmod": "R", "chown": "R"}  # the letters of the option
 # Commands whose output file is named by an option.
 _OUTPUT = {
@@ -42,51 +53,60 @@ _READING = (
 class Writes:
     """The paths that a command writes; `is_readable` is False if it can write other paths, too.
 
-    `trees` lists the paths that are deleted, moved or changed with all that they contain.
+    `trees` lists the paths that are deleted, moved or changed with all that they contain. A path
+    that is no literal is a pattern. "" is the folder after `cd $VAR`.
     """
 
     __slots__ = ("is_readable", "paths", "trees")
 
     def __init__(self) -> None:
-        self.paths: list[tuple[str, str]] = []  # the folder that it is relative to, the path
-        self.trees: list[tuple[str, str]] = []
+        # The folder that it is relative to, the path, and whether a link is itself the path.
+        self.paths: list[tuple[str, str, bool]] = []
+        self.trees: list[tuple[str, Word, bool]] = []
         self.is_readable = True
 
 
 def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
     """Return the writes of a command that is run in `cwd`."""
     found = Writes()
-    is_lost = False  # True after `cd $VAR`
-    for words, targets in simple_commands(command):
+    folders = [cwd]  # of the open subshells
+    for words, targets, level in simple_commands(command):
+        del folders[level + 1 :]
+        folders += folders[-1:] * (level + 1 - len(folders))
         for word in [*words, *targets]:
             for inner in word.inner:
-                _add_command(found, cwd, inner, depth)
+                _add_command(found, folders[-1], inner, depth)
         for target in targets:
-            _add(found, cwd, target)
-        words = _without_wrappers(words)
-        if not words:
-            continue
-        name, arguments = words[0], words[1:]
-        if not name.literal:
-            found.is_readable = False
-            continue
-        program = name.text.rsplit("/", 1)[-1]
-        if program in ("cd", "pushd"):
-            if arguments and arguments[-1].literal:
-                path = arguments[-1].text
-                is_whole = path.startswith(("/", "~"))
-                cwd = path if is_whole else f"{cwd}/{path}"
-                is_lost = is_lost and not is_whole
-            else:
-                found.is_readable = False
-                is_lost = True
-        elif (program in _SHELLS or program == "eval") and all(word.literal for word in arguments):
-            _add_command(found, cwd, _command_given(program, arguments), depth)
-        else:
-            _add_arguments(found, cwd, program, arguments, depth)
-            trees = _trees(program, arguments)
-            found.trees += [(cwd, path) for path in trees if not is_lost or path[:1] in ("/", "~")]
+            _add(found, folders[-1], target)
+        folders[-1] = _add_program(found, folders[-1], words, depth)
     return found
+
+
+def _add_program(found: Writes, cwd: str, words: list[Word], depth: int) -> str:
+    """Add the writes of a simple command; return the folder after it."""
+    words = _without_wrappers(words)
+    if not words:
+        return cwd
+    name, arguments = words[0], words[1:]
+    if not name.literal:
+        found.is_readable = False
+        return cwd
+    program = name.text.rsplit("/", 1)[-1]
+    if program in ("cd", "pushd"):
+        if arguments and arguments[-1].literal:
+            path = arguments[-1].text
+            return path if path.startswith(("/", "~")) else cwd and f"{cwd}/{path}"
+        found.is_readable = False
+        return ""
+    if (program in _SHELLS or program == "eval") and all(word.literal for word in arguments):
+        _add_command(found, cwd, _command_given(program, arguments), depth)
+    else:
+        _add_arguments(found, cwd, program, arguments, depth)
+        is_entry = program in (*_OF_ENTRIES, "mv")
+        for tree in _trees(program, arguments):
+            if _is_known(cwd, tree):
+                found.trees.append((cwd, tree, is_entry))
+    return cwd
 
 
 def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
@@ -94,7 +114,10 @@ def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
     if not command or depth == _DEEPEST:
         found.is_readable = False
         return
-    inner = writes_of(command, cwd, depth + 1)
+    _merge(found, writes_of(command, cwd, depth + 1))
+
+
+def _merge(found: Writes, inner: Writes) -> None:
     found.paths += inner.paths
     found.trees += inner.trees
     found.is_readable = found.is_readable and inner.is_readable
@@ -125,13 +148,12 @@ def _add_arguments(
     elif program == "sed":
         files = [word for text in files for word in _of_w_command(text)]
     elif program == "find":
-        files = _found_and_deleted(found, cwd, arguments, depth)
+        files = []
+        _add_find(found, cwd, arguments, depth)
     elif program in _LAST and not (program == "install" and "-d" in options):
-        has_target = program not in ("rsync", "scp")  # -t has another meaning in these programs
-        target = _value_of("t", "--target-directory", arguments) if has_target else []
-        files = target or files[-1:]
-        if not has_target:
-            files = [word for word in files if ":" not in word.text.partition("/")[0]]  # remote
+        sources, files = _sources_and_target(program, arguments)
+        for word in sources if program == "mv" else ():
+            _add(found, cwd, word, is_entry=True)
     elif program in _OUTPUT:
         found.is_readable = found.is_readable and program in _READING
         files = [word for word in _value_of(*_OUTPUT[program], arguments) if word.text != "-"]
@@ -145,26 +167,43 @@ def _add_arguments(
         found.is_readable = found.is_readable and program in _READING and not writes
         files = []
     for word in files:
-        _add(found, cwd, word)
+        _add(found, cwd, word, program in _OF_ENTRIES)
 
 
-def _trees(program: str, arguments: list[Word]) -> list[str]:
-    """Return the paths that `rm -r`, `mv`, `chmod -R` or `chown -R` changes as a whole.
+def _trees(program: str, arguments: list[Word]) -> list[Word]:
+    """Return the paths that these commands change as a whole:
 
-    A pattern `a*` is returned as `a`, which it matches, and `a/*` as `a/`.
+    `rm -r`, `mv`, `chmod -R`, `chown -R`, `rsync --delete`.
     """
     files = [word for word in arguments if not word.text.startswith("-")]
     options = [word.text for word in arguments if word.text.startswith("-")]
+    sources, target = _sources_and_target(program, arguments)
     if program == "mv":
-        target = _value_of("t", "--target-directory", arguments)
-        files = [word for word in files if word not in target] if target else files[:-1]
-    elif program not in _RECURSIVE or not any(
+        return sources
+    if program == "rsync" and any(text.startswith("--del") for text in options):
+        # The contents of `a/` and `.` replace those of the target, and `a` its folder `a`.
+        return [
+            Word(f"{into.text}/{source.text.rpartition('/')[2]}", into.literal)
+            for into in target
+            for source in sources
+            if source.literal
+        ]
+    if program in _RECURSIVE and any(
         text == "--recursive" or (text[1:2] != "-" and set(text) & set(_RECURSIVE[program]))
         for text in options
     ):
-        return []
-    paths = [w.text if w.literal else w.text.rstrip("/").removesuffix("*") for w in files]
-    return [path for path in paths if not set(path) & set("$`*?[")]
+        return files
+    return []
+
+
+def _sources_and_target(program: str, arguments: list[Word]) -> tuple[list[Word], list[Word]]:
+    """Return the arguments of `cp` and similar programs; a target on another host is left out."""
+    files = [word for word in arguments if not word.text.startswith("-")]
+    if program in ("rsync", "scp"):  # -t has another meaning in these programs
+        is_remote = any(":" in word.text.partition("/")[0] for word in files[-1:])
+        return files[:-1], [] if is_remote else files[-1:]
+    target = _value_of("t", "--target-directory", arguments) or files[-1:]
+    return [word for word in files if word not in target], target
 
 
 def _of_w_command(script: Word) -> list[Word]:
@@ -185,28 +224,41 @@ def _in_place(options: list[str]) -> bool:
     return False
 
 
-def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: int) -> list[Word]:
-    """Return the start points of a `find -delete`. Add the writes of commands after -exec.
+def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> None:
+    """Add the writes of `-delete`, and of commands after -exec.
 
-    In these commands `{}` stands for the start points.
+    In these commands `{}` stands for the start points, with all that they contain unless another
+    option selects files.
     """
-    arguments = [word for word in arguments if word.text not in ("-H", "-L", "-P")]
-    texts = [word.text for word in arguments]
-    begins = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
-    starts = arguments[:begins] or [Word(".", literal=True)]
-    for at, text in enumerate(texts):
-        if text in ("-exec", "-execdir", "-ok", "-okdir"):
-            words = arguments[at + 1 :]
-            end = next((n for n, word in enumerate(words) if word.text in (";", "+")), len(words))
-            if words[:end]:
-                program = words[0].text.rsplit("/", 1)[-1]
-                given = [
-                    w for word in words[1:end] for w in (starts if "{}" in word.text else [word])
-                ]
-                _add_arguments(found, cwd, program, given, depth)
-        elif text.startswith(("-fprint", "-fls")):
-            found.is_readable = False
-    return starts if "-delete" in texts else []
+    given = [word for word in arguments if word.text not in ("-H", "-L", "-P")]
+    texts = [word.text for word in given]
+    at = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
+    starts = given[:at] or [Word(".", literal=True)]
+    if {"-H", "-L"} & {word.text for word in arguments}:
+        starts = [Word(f"{word.text}/", word.literal) for word in starts]  # a link is followed
+    options: set[str] = set()
+    while at < len(texts):
+        option = texts[at]
+        at += 1
+        words: list[Word] = []
+        if option == "-delete":
+            words = [Word("rm", literal=True), *starts]
+        elif option in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = next((n for n in range(at, len(texts)) if texts[n] in (";", "+")), len(texts))
+            words = [w for word in given[at:end] for w in (starts if "{}" in word.text else [word])]
+            at = end + 1
+        elif option.startswith(("-", "(", "!")):
+            options.add(option)
+        inner = Writes()
+        inner.is_readable = depth < _DEEPEST and not option.startswith(("-fprint", "-fls"))
+        if inner.is_readable:
+            _add_program(inner, cwd, words, depth + 1)
+        if options - _FOR_FOLDERS:
+            inner.trees = [tree for tree in inner.trees if tree[1] not in starts]
+        if not options - _FOR_FILES:
+            below = [path for path in inner.paths if path[1] in (word.text for word in starts)]
+            inner.trees += [(cwd, Word(path, literal=True), entry) for _, path, entry in below]
+        _merge(found, inner)
 
 
 def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
@@ -223,23 +275,38 @@ def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
     return []
 
 
-def _add(found: Writes, cwd: str, word: Word) -> None:
-    if word.literal:
-        found.paths.append((cwd, word.text))
-    else:
+def _add(found: Writes, cwd: str, word: Word, is_entry: bool = False) -> None:
+    if not word.literal:
         found.is_readable = False
+    elif _is_known(cwd, word):
+        found.paths.append((cwd, word.text, is_entry))
+
+
+def _is_known(cwd: str, word: Word) -> bool:
+    """Tell whether a path or pattern has no variable and is not below an unknown folder."""
+    is_plain = word.literal or not set(word.text) & set("$`")
+    return is_plain and bool(cwd or word.text.startswith(("/", "~")))
 
 
 def _without_wrappers(words: list[Word]) -> list[Word]:
     """Remove assignments and wrappers such as `sudo`, with their options and numbers."""
     at = 0
+    with_value = ""
     while at < len(words):
         text = words[at].text
-        is_assignment = "=" in text and text.partition("=")[0].isidentifier()
-        is_option = at and (
-            text.startswith("-") or text[:1].isdigit() or words[at - 1].text == "-u"
-        )
-        if not is_assignment and text not in _WRAPPERS and not is_option:
+        program = text.rsplit("/", 1)[-1]
+        if program in _WRAPPERS:
+            with_value = _WRAPPERS[program]
+        elif at and text.startswith("-"):
+            letters = text[1:] if text[1:2] != "-" else ""
+            value_at = next((n for n, letter in enumerate(letters) if letter in with_value), -1)
+            at += text in _LONG_WITH_VALUE or 0 <= value_at == len(letters) - 1
+        elif not (at and text[:1].isdigit()) and not _is_assignment(text):
             break
         at += 1
     return words[at:]
+
+
+def _is_assignment(text: str) -> bool:
+    name, equals, _ = text.partition("=")
+    return bool(equals) and name.isidentifier()

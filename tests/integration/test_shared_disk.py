@@ -33,6 +33,7 @@ def root(private_home: Home) -> Path:
     (root / "thoughts/bob/to-ana").symlink_to(root / "thoughts/ana")
     (private_home.project / "link").symlink_to(root / "thoughts/bob")
     (private_home.root / "alias").symlink_to(root)
+    (private_home.root / "to-above").symlink_to(private_home.root)
     return root
 
 
@@ -127,6 +128,11 @@ ABOVE = [
     ),
     *("sh -c 'rm -rf {above}'", "mv {above} /x", "mv -t /x {above}", "mv {above}/* /x"),
     *("chmod -R 777 {above}", "chown -R ana: ../..", "rm -rf '{above}'", "rm -r a {above}/./b/.."),
+    *("rm -rf {above}/sh*", "rm -rf {above}/[s]h?red", "rm -rf {root}/*", "cd {above}; rm -r s*d"),
+    *("find {above} -exec rm -rf {{}} +", "find {above} -mindepth 1 -delete", "find .. -delete"),
+    *("find {above} -type f -exec rm {{}} \\;", "find {above} -exec sudo -g x rm -rf {{}} +"),
+    *("rsync -a --delete a/ {above}", "rsync -a --del . ..", "rsync -a --delete b/shared {above}"),
+    *("rm -rf {above}/to-above/", "chmod -R u+w ../to-above", "cd ~; rm -rf ../../*"),
     *("cd $X; rm -rf {above}", "cd $X; cd {above}; rm -rf *"),
 ]
 BESIDE = [
@@ -140,6 +146,16 @@ BESIDE = [
         "chmod -r {above}",
     ),
     *("cp -r a {above}", "rm -rf $X/*", "rm -rf {root}2", "rm -rf {root}/thoughts/ana/old"),
+    *("(cd / && ls); rm -rf ./other", "rm -rf '~'", "rm -rf {above}/to-above", "mv to-above x"),
+    *(
+        "rm -rf {above}/x*",
+        "rm -rf {above}/*/ana",
+        "rm -r */*.log",
+        "rm -rf {above}/.*",
+        "rm {above}/alias",
+    ),
+    *("find . -name x -delete", "find . -name x -exec rm -rf {{}} +", "find . -maxdepth 1 -delete"),
+    *("rsync -a a/ {above}", "rsync -a --delete a {above}", "rsync --delete -a a/ x:{above}"),
     *("echo 'rm -rf {above}'", 'cd "$X" && rm -rf *', "(cd $(mktemp -d); chmod -R u+w .)"),
 ]
 

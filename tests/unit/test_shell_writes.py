@@ -14,7 +14,7 @@ from hivepipe.guard.shell_writes import writes_of
 def written(command: str) -> list[str]:
     return [
         path if path.startswith(("/", "~")) else posixpath.normpath(f"{folder}/{path}")
-        for folder, path in writes_of(command, "/home/ana").paths
+        for folder, path, _ in writes_of(command, "/home/ana").paths
     ]
 
 
@@ -71,9 +71,19 @@ def written(command: str) -> list[str]:
         ("sed 's|now /s/a|/s/b|' b", []),
         ("sudo -u root rm /s/a", ["/s/a"]),
         ("env -u HOME timeout -k 5 10s nice -n 19 busybox rm /s/a", ["/s/a"]),
+        ("timeout -s KILL --kill-after 5 10 rm /s/a", ["/s/a"]),
+        ("/usr/bin/sudo -ng group env -i ionice -c3 ionice -c idle rm /s/a", ["/s/a"]),
+        ("sudo -uroot stdbuf -oL rm /s/a", ["/s/a"]),
         ("dd if=/s/b of=/s/a bs=1M", ["/s/a"]),
         ("cd /s && echo x > a", ["/s/a"]),
         ("cd /s; cd b; touch c", ["/s/b/c"]),
+        (
+            "(cd /s && ls); touch a; (cd /s; (cd b; touch c); touch d) > e",
+            [*("/home/ana/a", "/s/b/c", "/s/d", "/home/ana/e")],
+        ),
+        ("case x in a) cd /s;; esac; touch a", ["/s/a"]),
+        ("cd $X; touch a /s/b; cd /s; touch c", ["/s/b", "/s/c"]),
+        ("rm '~' \\~/a ~/b", ["/home/ana/~", "/home/ana/~/a", "~/b"]),
         ("touch ../bob/a", ["/home/bob/a"]),
         ("cat > /s/a <<EOF\nrm /s/b > /s/c\nEOF\ntouch /s/d", ["/s/a", "/s/d"]),
         ("cat <<'END' > /s/a\n> /s/b\nEND\n", ["/s/a"]),
@@ -102,8 +112,10 @@ def written(command: str) -> list[str]:
         ("find /s -exec sed -n p {} \\;", []),
         ("find /s -exec cp {} {}.bak \\;", ["/s"]),
         ("find -delete", ["/home/ana"]),
-        ("find -L /s/a -delete", ["/s/a"]),
-        ("find -H /s/a -exec rm {} +", ["/s/a"]),
+        ("find -L /s/a -delete", ["/s/a/"]),
+        ("find -H /s/a -exec rm {} +", ["/s/a/"]),
+        ("find /s/a -execdir sudo -n sh -c 'touch /s/b' \\;", ["/s/b"]),
+        ("find /s/a -exec find /s/b -exec rm {} +", ["/s/a"]),
         ("find /s -name '*.py'", []),
         ("cp -at /s/d a", ["/s/d"]),
         ("cp -t/s/d a", ["/s/d"]),
@@ -184,8 +196,13 @@ def test_a_long_here_document_is_read_once() -> None:
     text = Counted(
         "cat > /s/a <<EOF\n" + "a line of it\n# not a comment\n" * 500 + "EOF\n# one\n" * 500
     )
-    assert [path for _, path in writes_of(text, "/").paths] == ["/s/a"]
+    assert [path for _, path, _ in writes_of(text, "/").paths] == ["/s/a"]
     assert text.copied < 4 * len(text)
+
+
+def test_nested_commands_of_find_are_read_once() -> None:
+    assert len(writes_of("find a -exec " * 4 + "rm {} +", "/").paths) == 1
+    assert not writes_of("find a -exec " * 40 + "rm {} +", "/").is_readable
 
 
 @given(st.text(max_size=60))
