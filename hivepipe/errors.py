@@ -191,7 +191,7 @@ class UnknownOperationError(JobError):
 
 
 class MissingParentError(JobError):
-    """The row that this row belongs to does not exist. Its own job may still be waiting."""
+    """The parent row of a row does not exist. The parent's job may still be waiting."""
 
 
 @contextmanager

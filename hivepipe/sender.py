@@ -1,7 +1,7 @@
 """The process that Claude Code started for the current event, with its environment.
 
-The sender is this process, unless a native hook sent the event to the process `intake` or wrote it
-to the spool: then it is that hook. Hooks import this module.
+The sender is the native hook that sent the event to the process `intake` or wrote the event to the
+spool, else this process. Hooks import this module.
 """
 
 import posix
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Sender:
-    """A client, described by the values that it sent after it had read the event."""
+    """The process that sent an event, described by values that it sent with the event."""
 
     __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
     def __init__(self, pid: int, parent: int, time_ns: int) -> None:
-        """Set the values that the client sent; `time_ns` is when the client had read the event."""
+        """Set values that the sender sent; `time_ns` is when it had read the event."""
         self.pid = pid
         self.parent = parent
         self.time_ns = time_ns

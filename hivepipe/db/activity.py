@@ -60,7 +60,7 @@ def has_worked_since(db: Database, session: str, time_ns: int) -> bool:
         SELECT 1 FROM activity
         WHERE session_id = :id AND last_work_at > :time AND last_work_at <= :now
     """
-    # A time in the future is left from before the clock was set back.
+    # A time in the future was stored before the clock was set back.
     times = {"time": stored_time(time_ns), "now": now()[0]}
     return db.row(sql, {"id": session, **times}) is not None
 

@@ -107,7 +107,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     if signal.status in ENDS:
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
-        row["error"] = max(str(known["error"] or ""), signal.error) or None  # the greatest text
+        row["error"] = max(str(known["error"] or ""), signal.error) or None  # the same in any order
     before = metadata_of(known)
     if before is not None:  # metadata that are invalid stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
@@ -132,7 +132,7 @@ def _expiry(last_active: object, otherwise: str) -> str:
 def _render(
     row: dict[str, object], before: dict[str, object], job: Origin, signal: AgentSignal
 ) -> dict[str, object]:
-    """Rebuild the metadata from the row, in the predecessor's format.
+    """Return the metadata rebuilt from the row, in the predecessor's format.
 
     Keys of other programs are kept, such as the key that protects an agent from cleanup.
     """

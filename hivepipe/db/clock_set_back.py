@@ -54,8 +54,8 @@ def _time_at_boot_ns() -> int:
 def move_back(db: Database, now_ns: int, back_ns: int) -> None:
     """Move times in the future back by `back_ns`, in one transaction.
 
-    Slots executed more than a day ahead are deleted. Otherwise retention would find no gap before
-    the next run if the clock was set forward again.
+    Records of slots executed more than a day in the future are deleted. If the clock is set
+    forward again, these records would hide the gap after which retention skips a run.
     """
     with db.transaction():
         a_day_ahead = stored_time(now_ns + DAY_NS)

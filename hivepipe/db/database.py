@@ -205,7 +205,7 @@ def new_values(columns: Iterable[str]) -> str:
 
 
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
-    """Redact every text except the schema's own values, such as 'active'.
+    """Return the parameters, redacted except for the schema's own values, such as 'active'.
 
     A text is redacted by the rules of its column. The parameter `name` counts as the column
     `a_name`.

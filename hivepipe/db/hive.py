@@ -157,8 +157,8 @@ def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
-    The cost of a run that still runs or was killed is unknown. It counts as much as the most
-    expensive run of its worker or of the worker that its worker replaced, else as
+    The cost of a run that still runs or was killed is unknown. Such a run is counted at the cost of
+    the most expensive run of its worker or of the worker that its worker replaced, else at
     `unknown_micro_usd`.
     """
     sql = """

@@ -185,7 +185,7 @@ _OUTCOME = """
 
 
 def with_metadata(agent: Entry) -> Entry:
-    """Add tokens, duration and parent agent from the metadata, each None if unknown."""
+    """Return the agent with its metadata's tokens, duration and parent, each None if unknown."""
     metadata = metadata_of(agent) or {}
     usage, parent = part(metadata, "usage"), part(metadata, "spawn_context").get("agent_id")
     return agent | {

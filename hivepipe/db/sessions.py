@@ -15,10 +15,10 @@ LATEST_NS = (1 << 63) - 1  # SQLite's limit; a transcript may contain any time
 
 
 def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -> bool:
-    """Insert a started session, or merge the start into its row. Return False if it stays deleted.
+    """Insert a started session, or merge the start into its row.
 
-    A new session creates its swarm. The swarm of an existing session is not created again, so that
-    a deleted swarm stays deleted.
+    Return False for a deleted session, which only a start with a `source` restores. The swarm is
+    created with a new session only, so that a deleted swarm stays deleted.
     """
     if start.source:
         db.execute("DELETE FROM deleted_sessions WHERE id = :id", {"id": job.session})

@@ -53,7 +53,7 @@ class Tries(NamedTuple):
 
 
 class Spending:
-    """The open ledger."""
+    """The open ledger of language model costs."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Keep the connection, which the caller closes."""

@@ -61,7 +61,7 @@ class Tail:
         """Follow all sessions or one; `first` limits the rows of each kind in the first poll."""
         self._session = session
         self._most = max(first, 1)  # at least one row, which shows where the next poll begins
-        # number and time of the last row: a scheduled prompt is deleted, and its number used again
+        # id and time of the last row: the id of a deleted row (a scheduled prompt) is used again
         self._after: dict[str, tuple[int, str | None]] = dict.fromkeys(_ADDED, (0, None))
         self._seen: dict[tuple[str, str], str] = {}
         self._polls = -1

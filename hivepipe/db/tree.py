@@ -108,7 +108,7 @@ def refuse_shipped(tree: str) -> None:
 def mark(home: str, path: Path) -> None:
     """Write this home's number into its database, which is created if it is missing.
 
-    A new database has the number from its first page on. SQLite deletes the log that an earlier
+    The first page of a new database contains the number. SQLite deletes the log that an earlier
     database left beside it.
     """
     manifest = Manifest(home)

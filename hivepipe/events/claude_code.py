@@ -383,8 +383,8 @@ class SubagentStart(Event):
 class SubagentStop(Event):
     """A subagent finished.
 
-    The predecessor's event has task_id, parent_session_id and an outcome. Its transcript_path names
-    the agent's transcript.
+    The predecessor's event has task_id, parent_session_id and an outcome, and the agent's
+    transcript in transcript_path.
     """
 
     __slots__ = ("agent_transcript_path", "error", "failed")

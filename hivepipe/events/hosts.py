@@ -2,7 +2,7 @@
 
 hivepipe uses Claude Code's names. An event of another host is translated when it is read, and its
 session stores the host's name. A host is recognised by its events only. The environment does not
-tell, because a host can run inside another host and inherit its environment.
+identify the host, because a host can run inside another host and inherit its environment.
 
 Hooks import this module for events of other hosts. Sources: events recorded from Codex CLI 0.169
 and Copilot CLI 1.0.102 (docs/hosts.md names the versions tested); for Cursor its documentation,

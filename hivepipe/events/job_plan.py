@@ -506,7 +506,7 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
     subject = "".join(c if c.isprintable() and c not in "<>&\"'" else "?" for c in job.subject[:60])
     description = f"{job.operation} {subject}".rstrip()
     text = dumps(envelope)
-    if "\\ud" in text or "\\u0000" in text:  # half a surrogate pair is not readable
+    if "\\ud" in text or "\\u0000" in text:  # readers refuse half a surrogate pair
         text = dumps(claude_code.storable(envelope))
     return Message(id, twins, queue_of(priority), description, created_at, text)
 

@@ -170,7 +170,7 @@ def _kind_of_result(event: PostToolUse) -> str:
 
 
 def _pattern(tool: str, arguments: Fields, event: Event) -> str:
-    """Hash the tool and the arguments of a call, except its description."""
+    """Return a hash of the tool and the arguments of a call, without its description."""
     if tool in _DESCRIBED:
         arguments = {name: value for name, value in arguments.items() if name != "description"}
     return _hash_of([tool, arguments], event)
@@ -184,7 +184,7 @@ def _outcome(call: "BatchCall", event: Event) -> str:
 
 
 def _hash_of(value: object, event: Event) -> str:
-    """Hash a JSON value independently of the order of its keys."""
+    """Return a hash of a JSON value that does not depend on the order of its keys."""
     try:
         return _hash(sorted_dumps(value))
     except (ValueError, RecursionError):  # 1e999, a thousand brackets: such a call equals no other

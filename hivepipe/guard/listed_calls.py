@@ -2,11 +2,11 @@
 
 With these lists the intake judges a call without a round trip, before Redis has counted the call. A
 note is the script that records an event in Redis. Redis returns the conversation's list with each
-note that the intake sends, so the list is current as of the last note. Another process that sends a
-note removes the file `calls-listed`. All lists then count as unknown until Redis returns them
-again.
+note that the intake sends, so the list is current as of the last note. If another process
+sends a note, it removes the file `calls-listed`. Then all lists are unknown until Redis returns
+them again.
 
-    <runtime folder>/calls-listed    the mark
+    <runtime folder>/calls-listed    empty; missing if the lists may be outdated
 """
 
 import posix

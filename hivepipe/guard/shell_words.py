@@ -118,7 +118,7 @@ def _word(command: str, at: int) -> tuple[Word, int]:
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:
-    """Return the command in the $( or ` at `at` ([] for a variable), and the position after it."""
+    """Return the commands in the $( or ` at `at`, [] for a variable, and the position after it."""
     if command[at] == "`":
         end = command.find("`", at + 1)
         end = end if end >= 0 else len(command)

@@ -64,7 +64,7 @@ def _path(place: Place) -> str:
     for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
             make_private_folder(folder)
-        except OSError:  # XDG_RUNTIME_DIR belongs to a session that has ended
+        except OSError:  # XDG_RUNTIME_DIR belongs to a login that has ended
             continue
         return f"{folder}/starting"
     return ""

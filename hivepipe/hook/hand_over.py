@@ -39,8 +39,8 @@ def hand_over(
     """Push the messages, or write them to the spool.
 
     `began_ns` is the start of the hook on the monotonic clock; with 0, its duration is not counted.
-    Return the spool file that the direct path must apply, and the result of the note's script.
-    Either is "" if there is none. Raise OSError if neither Redis nor the disk accepts the messages.
+    Return the spool file that the direct path must apply, or "", and the result of the note's
+    script, or "". Raise OSError if neither Redis nor the disk accepts the messages.
     """
     if sender.is_gone():
         _keep(place, event_time_ns, messages, note)
@@ -51,7 +51,7 @@ def hand_over(
         return "", _push_or_keep(name, place, event_time_ns, messages, note, began_ns)
     _keep(place, event_time_ns, messages, note)
     if messages:
-        _call_stack(name, place)
+        _notify_stack(name, place)
     return "", ""
 
 
@@ -81,7 +81,7 @@ def _push_or_keep(
         _keep(place, event_time_ns, [], note)
     # An external Redis answers even if the stack does not run.
     if messages and not place.socket.startswith("/"):
-        _call_stack(name, place)
+        _notify_stack(name, place)
     return note_result
 
 
@@ -178,10 +178,10 @@ def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: 
 
         log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
     elif jobs:
-        _call_stack(name, place)
+        _notify_stack(name, place)
 
 
-def _call_stack(name: str, place: home.Place) -> None:
+def _notify_stack(name: str, place: home.Place) -> None:
     """Notify the stack that events are spooled, or start the stack."""
     if not place.python:  # no stack was ever registered for this home
         return

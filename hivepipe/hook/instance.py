@@ -10,7 +10,7 @@ the instance:
     pid=, started=       the process; another start time with the same pid is a new instance
     session=             the session of its newest event (the marker)
     ended=1              that session has ended for this instance; the next event reopens it
-    end
+    end                  the end of the text; the rest of the file is older
 
 `instances/<key>.settings` records that hooks of Claude Code's settings ran for the instance, not
 only the plugin's hooks.
@@ -72,7 +72,7 @@ class Instance:
 
 
 def this_instance(home: str) -> Instance:
-    """Find the process of this hook and the data stored for that process."""
+    """Return the Claude Code process of this hook, with the data stored for that process."""
     named = of_this_process("HIVEPIPE_INSTANCE_ID")
     if named:
         return _named_instance(home, named)
@@ -86,7 +86,7 @@ def this_instance(home: str) -> Instance:
 
 
 def identify(context: "Context", event: Event, home: str) -> Instance:
-    """Find the Claude Code that started this hook; add it and its session to the context."""
+    """Add this hook's Claude Code process and its session to the context; return the process."""
     instance = this_instance(home)
     own = context.own_session = context.own_session or instance.session
     context.session = own or marked_session(home, instance)
@@ -164,8 +164,8 @@ def overwrite_small(path: str, text: str) -> None:
 def forget(home: str, instance: Instance, session: str) -> None:
     """Record that a session has ended for this instance; raise OSError on failure.
 
-    The instance's file in `sessions/` is removed if it still names this session, and so is
-    `.active_session` with the last instance of the session.
+    The instance's file in `sessions/` is removed if it still names this session. `.active_session`
+    is removed with the last instance of the session.
     """
     _mark_ended(home, instance, session)
     own = f"{home}/sessions/.session_{instance.pid}"

@@ -59,10 +59,10 @@ def is_plugins() -> bool:
 def take_in(
     name: str, received: "Input", began_ns: int, exchange: "Exchange | None" = None
 ) -> Taken:
-    """Process one event; `began_ns` is the start of its hook on the monotonic clock.
+    """Process one event; return its answer, and the spool file to apply now or "".
 
-    `exchange` is set in the process `intake`. `exchange` sends the answer before the event is
-    handed over, unless the answer depends on the hand-over.
+    `began_ns` is the start of the hook on the monotonic clock. In the process `intake`, `exchange`
+    sends the answer before the hand-over, unless the answer depends on it.
     """
     global keep, place_of_event
     event_time_ns = sender.time_ns()
@@ -349,7 +349,7 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
 
 
 def _identify(context: job_plan.Context, event: Event, place: home.Place) -> "instances.Instance":
-    """Add the process, its session and the count of its operations to the context."""
+    """Add the process, its session and its operation count to the context; return the process."""
     instance = instances.identify(context, event, place.home)
     context.count = _count(event, context.session, context.event_time_ns, place, instance)
     return instance

@@ -256,8 +256,8 @@ def _may_be_answered(frame: Frame) -> bool:
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:
     """Process one event and answer its hook. A hook that gets no answer spools the event.
 
-    A batch gets no answer while events wait in the spool: in Redis, a call of the batch fails
-    unless its result is known by then.
+    A batch gets no answer while events wait in the spool. They may include results of its calls,
+    and Redis counts a call of a batch without a result as refused.
     """
     if exchange.frame.name == "PostToolBatch" and exchange.slot.is_behind():
         return

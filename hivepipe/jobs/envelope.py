@@ -175,7 +175,8 @@ def compose(
     parent: Origin | None = None,
     queue: str = "",
 ) -> Message:
-    """Encode a job that no hook made. The job belongs to the parent's session, or to no session.
+    """Return the message of a job that no hook made. The job belongs to the parent's session, or to
+    no session.
 
     Without `queue`, the job is for the queue of its priority.
     """

@@ -41,9 +41,9 @@ _OF_VALUES = ("integer overflow", "malformed JSON")
 def is_store_error(error: Exception) -> bool:
     """Tell whether the store failed (locked, full, damaged or missing) and not the job.
 
-    An error caused by a job's values, such as the overflow of a sum, is an error of the job.
-    Otherwise it would block all other jobs forever. A table or column that an older database lacks
-    is an error of the store, because it fails all jobs.
+    An error caused by a job's values, such as the overflow of a sum, is an error of the job. As an
+    error of the store it would block all other jobs forever. A table or column that an older
+    database lacks is an error of the store, because it fails all jobs.
     """
     is_of_job = isinstance(error, _OF_A_JOB) or str(error) in _OF_VALUES
     return isinstance(error, sqlite3.Error | StoreError) and not is_of_job

@@ -33,7 +33,7 @@ from hivepipe.times import stored_time
 
 LOOK_EVERY_SECS = 2.0
 REWRITE_SECS = 60.0
-MOST_PARTS = 200  # most parts of a kind
+MOST_PARTS = 200  # maximum number of parts of one kind
 MOST_PROJECTS = 50
 RECENT_NS = 300 * 10**9
 
@@ -77,7 +77,7 @@ class BriefingFiles:
         """Update every file. Raise OSError or StoreError on failure."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
-            if self._own_project not in (*self._projects, ""):  # if it has no session yet
+            if self._own_project not in (*self._projects, ""):  # it has no session yet
                 self._projects.append(self._own_project)
             parts = dict(self._parts(store))
         wanted = {

@@ -18,10 +18,9 @@ def first_deletion(home: str) -> float:
 
 
 def may_delete(home: str, job: Origin) -> bool:
-    """Tell whether a run deletes outdated data: not within a day after the installation.
+    """Tell whether a run deletes outdated data: not on the first day after an installation.
 
-    If no run took place for a month, the clock may be wrong. So the next run deletes nothing
-    either.
+    The first run after a month without runs deletes nothing either: the clock may be wrong.
     """
     if job.event_time_ns / 1e9 < first_deletion(home):
         return False

@@ -66,8 +66,8 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
     """Write the stored version of a file into the profile's folder.
 
     CLAUDE.md is written if the profile has the option `--write-claude-md` and no other profile has
-    an open session in the folder. Any other file is written only if it is missing, or unchanged as
-    `_is_old_copy` tells, so that no change by a person is lost.
+    an open session in the folder. Any other file is written only if it is missing or an old copy
+    (`_is_old_copy`), so that no change by a person is lost.
     """
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
@@ -88,7 +88,7 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether a file is as last read or, if never read here, equals a stored version."""
+    """Tell whether a file has its last known content or, if that is unknown, a stored version's."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 

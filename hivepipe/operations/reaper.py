@@ -186,7 +186,7 @@ def _remove_files(home: str, gone: set[str]) -> None:
 
 
 def _is_hooks(path: Path, text: str) -> bool:
-    """Tell whether a hook wrote this file, given its name: a pid, or the id of its instance."""
+    """Tell whether a hook wrote `text` to this file, which a pid or an instance's id names."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():

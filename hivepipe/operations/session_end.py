@@ -33,7 +33,7 @@ def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) ->
 
 
 def _is_over(db: Database, job: Origin) -> bool:
-    """Return True if the session is deleted, or if this job claims the work after its end."""
+    """Return True if the session was deleted, or has ended and this job gets the follow-up work."""
     mark_applied(db, job)
     if not session_exists(db, job.session):
         if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):

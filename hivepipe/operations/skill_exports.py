@@ -32,7 +32,7 @@ logger = logging.getLogger("hivepipe.exports")
 
 
 class SkillExports:
-    """The two files of one home."""
+    """The two skill exports of one home."""
 
     def __init__(self, home: str) -> None:
         self._home = home

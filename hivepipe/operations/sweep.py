@@ -56,7 +56,7 @@ def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepResult:
-    """Archive the new lines of the transcripts in these folders. Raise StoppedError on request."""
+    """Archive new lines of the transcripts in these folders. Raise StoppedError if told to stop."""
     archives = archives_of(context.home)
     followed = scope.followed_folders(context.home)
     callbacks = callbacks_of(context, job)

@@ -87,7 +87,7 @@ class TaskBoard:
         raise TaskError(_unknown_id("session", prefix, sorted(known)) + _UNKNOWN_SESSION)
 
     def finish(self, prefix: str) -> str:
-        """Mark a task as done; sessions with this task have no task afterwards."""
+        """Mark a task as done and return its id; its sessions have no task afterwards."""
         task = self._find(prefix)
         self._set_state(task, "done")
         task_files.release(self._home, task)

@@ -95,7 +95,7 @@ def _look(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
         by_folder.setdefault(entry["path"].rpartition("/")[0], {})[key] = entry
     folders = []
     for name, entries in by_folder.items():
-        with suppress(OSError), Folder(archives.root, *name.split("/")) as folder:  # or it is gone
+        with suppress(OSError), Folder(archives.root, *name.split("/")) as folder:  # it may be gone
             changed = _changed(archives, name, folder, entries, known.get(name))
             folders += [changed] if changed else []
     return Unindexed(new_summaries(home, index), folders)

@@ -1,4 +1,4 @@
-"""The active alerts in Redis: a hash of alert -> how many checks in a row have not found it."""
+"""The active alerts in Redis, a hash: alert -> number of successive checks without it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _SAVE = script("save_alerts")
 
 
 def load(client: Redis) -> dict[str, int] | None:
-    """Return alert -> number of checks in a row without it, or None before the first check."""
+    """Return alert -> number of successive checks without it, or None before the first check."""
     found: Any = client.hgetall(ALERTS_KEY)
     if not found:
         return None

@@ -213,7 +213,7 @@ def _now() -> str:
 
 
 def _packed(reason: str) -> bytes:
-    """Pack the reason of a failure, which is stored with the job, as RQ does."""
+    """Return the packed reason of a failure, in the form in which RQ stores it with the job."""
     return base64.b64encode(zlib.compress(reason.encode("utf-8", "replace")))
 
 

@@ -169,7 +169,7 @@ def keep_connections() -> None:
 
 
 def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
-    """Send a command over the open connection, or over a new connection if it was closed."""
+    """Send a command over the open connection, or a new one if it was closed; return the reply."""
     assert _kept is not None
     known = _kept.pop(path, None)
     connection = known or _connected(AF_UNIX, path)
@@ -213,7 +213,7 @@ def _connected(family: int, place: str | tuple[str, int]) -> socket:
 
 
 def _ask(connection: socket, request: bytes, reply_secs: float) -> bytes:
-    """Send a command and read one reply line, both within `reply_secs`."""
+    """Send a command and return one reply line, both within `reply_secs`."""
     end = monotonic() + reply_secs
     connection.settimeout(reply_secs)
     connection.sendall(request)

@@ -54,7 +54,7 @@ def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
-    """Remove the `wanted` jobs; running jobs first end. Return the number of removed jobs.
+    """Remove the `wanted` jobs, running ones after their end; return the number of removed jobs.
 
     Raise StackError if a job is still running after RUNNING_SECS.
     """
@@ -180,7 +180,7 @@ def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: boo
 
 
 def _is_of_another_session(path: Path, wanted: ForgetQuery) -> bool:
-    """Tell whether a file is a raw event that stays: of another session and without the text."""
+    """Tell whether a file is a raw event of another session that does not contain the text."""
     data = _bytes(path) if RAW in path.suffixes else b""
     session = session_of(data)
     return bool(session) and session not in wanted.sessions and not wanted.contains_text(data)

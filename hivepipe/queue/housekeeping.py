@@ -32,7 +32,7 @@ QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
-MOST_PERIODIC = 100  # entries read of a list; more than there are periodic rows
+MOST_PERIODIC = 100  # entries to read from a list; there are fewer periodic jobs
 STUCK_SECS = 10.0
 
 logger = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ class Housekeeper:
         """Rewrite the append-only file, so that it no longer has the text of finished jobs."""
         try:
             if self._is_our_server:
-                self._wait_for_rewrite()  # a running one keeps jobs that finished since its start
+                self._wait_for_rewrite()  # a rewrite in progress keeps jobs that just finished
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:

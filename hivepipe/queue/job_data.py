@@ -82,7 +82,7 @@ def as_written(data: bytes) -> str | None:
 
 
 def _check_opcodes(pickled: bytes) -> None:
-    """Allow only opcodes of plain values: a four-byte memo index alone can take gigabytes."""
+    """Raise BadEnvelopeError for opcodes not in _PLAIN: LONG_BINPUT alone can take gigabytes."""
     for opcode, _, _ in pickletools.genops(pickled):
         if opcode.name.endswith("GLOBAL"):
             raise BadEnvelopeError("the pickle names something to be run")

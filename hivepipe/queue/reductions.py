@@ -30,7 +30,7 @@ _LLM = (
 
 
 class Reduction(NamedTuple):
-    """A function that is delayed or missing: its name, the effect as text, the reason as text."""
+    """Work that is delayed or not done: a name, and a text with the reason and the effect."""
 
     name: str
     text: str

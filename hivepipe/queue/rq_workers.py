@@ -13,7 +13,7 @@ from hivepipe.times import age_secs
 
 SILENT_SECS = 30.0  # our workers send a heartbeat every five seconds
 STOCK_SILENT_SECS = 480.0  # the registration of a stock worker has expired by then
-SETTLED_SECS = 60.0  # start-up grace, from the start of the first worker
+SETTLED_SECS = 60.0  # time that workers have to start, from the start of the first one
 
 WRITER = "writer"
 ROLE_FIELD = "hp_role"  # field in the hash of hivepipe's own workers; stock workers have none

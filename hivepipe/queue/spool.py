@@ -137,7 +137,7 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
     """Append a line to a file; append it again if the file was renamed and may have been read."""
     path = f"{folder}/{name}"
-    # The line starts with a newline, because the previous one may be torn.
+    # The line starts with a newline, because the previous line may be incomplete.
     data = f"\n{line}\n".encode("ascii")
     for _ in range(3):
         descriptor = open_or_make(path, posix.O_WRONLY | posix.O_APPEND)
@@ -163,11 +163,11 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
     _write(f"{path}.tmp", data)
     while posix.access(path, posix.F_OK):
         if sender.is_gone():
-            # A killed intake has spooled this event, perhaps with more jobs, as the first event of
-            # its session. That file stays.
+            # A killed intake has spooled this event already. The intake's file stays, because it
+            # may have the additional jobs of a session's first event.
             posix.unlink(f"{temporary}.tmp")
             return path
-        event_time_ns += 1  # under this name a worker kept other jobs that follow from the event
+        event_time_ns += 1  # a worker has stored follow-up jobs of the event under this name
         path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     posix.rename(f"{temporary}.tmp", path)
     return path

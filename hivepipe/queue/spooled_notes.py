@@ -24,11 +24,11 @@ def set_aside_notes(folder: Path) -> list[Path]:
 
 
 def move_notes(source: str, target: str, sessions: Collection[str]) -> None:
-    """Move the notes of these sessions to another home. Raise OSError.
+    """Move the notes of these sessions to another home. Raise OSError on failure.
 
     After a kill a note may be in both homes.
     """
-    if not sessions:  # the size of files that are set aside has no limit
+    if not sessions:  # read no file in vain, because its size has no limit
         return
     for path in set_aside_notes(Path(source)):
         with Folder(source) as opened, Folder(target) as new_home:

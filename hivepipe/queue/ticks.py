@@ -5,7 +5,7 @@ an entry if it dies after it has removed the entry from its set and before it ad
 
     rq:scheduler:scheduled_jobs   zset   ticks; score = next due time
     rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_interval
-    hivepipe:triggered            hash   rows to run now: name -> cause
+    hivepipe:triggered            hash   operations to run now: name -> cause
     hivepipe:periodic             int    number of periodic jobs ever enqueued
 """
 

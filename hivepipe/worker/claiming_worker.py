@@ -280,7 +280,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make jobs retried with `held_up` due now: files and database are writable again."""
+        """Make the jobs that wait for a writable disk or database due now, because both are."""
         if self._is_held_up:
             with unless_full():
                 self._claims.hurry()
@@ -347,7 +347,7 @@ class ClaimingWorker(SimpleWorker):
             self._log_once_a_minute("foreign", text)
 
     def _beside_jobs(self, subject: str, work: Callable[[], object]) -> None:
-        """Do work for which no job waits; log its errors, so that jobs continue."""
+        """Call `work`; log its errors, so that jobs continue. Raise the error if Redis is away."""
         try:
             work()
         except Exception as error:

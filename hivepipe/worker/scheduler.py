@@ -38,7 +38,7 @@ LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
 SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
-ABSENT_SECS = 10.0  # delay before a row replaces an absent worker, which may still be starting
+ABSENT_SECS = 10.0  # until a periodic job replaces an absent worker, which may be starting
 
 _HOLD = script("hold_lock")
 _RELEASE = script("release_lock")

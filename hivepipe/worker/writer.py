@@ -141,7 +141,7 @@ class Writer(ClaimingWorker):
             other_redis.restore_owner_key(self.connection, self._home)
 
     def _on_clock_set_back(self, secs: float) -> None:
-        # The step is only known with this precision.
+        # The step may be this much larger, because the time of a claim is recorded this rarely.
         self._clock_steps.note(int((secs + CLOCK_EVERY_SECS) * 1e9))
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):  # the next commit writes it
@@ -177,7 +177,7 @@ class Writer(ClaimingWorker):
         self._environment_works()
 
     def _prepare_claim(self) -> bool:
-        """Process call notes, activity and spool before a claim: older events come first."""
+        """Process call notes, activity and spool, which are older than the jobs in the queues."""
         with unless_full():
             self._beside_jobs("call notes", partial(replay_notes, self.connection, self._home))
         if self._db is not None:

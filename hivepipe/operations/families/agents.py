@@ -23,7 +23,7 @@ class AgentCall(Agent):
 
 
 class InsertAgent(AgentCall, handler="agents.insert_agent"):
-    """The Agent tool returned; `launch` is "completed" if the agent has finished."""
+    """Record that the Agent tool returned; `launch` is "completed" if the agent has finished."""
 
     launch: str = ""
 
@@ -32,7 +32,7 @@ class InsertAgent(AgentCall, handler="agents.insert_agent"):
 
 
 class FailAgent(AgentCall, handler="agents.fail_agent"):
-    """The Agent tool failed, or the user interrupted it."""
+    """Record that the Agent tool failed, or that the user interrupted it."""
 
     is_interrupt: bool = False
     error: str = ""
@@ -42,11 +42,11 @@ class FailAgent(AgentCall, handler="agents.fail_agent"):
 
 
 class StartAgent(Agent, handler="agents.start_agent"):
-    """Claude Code spawned or resumed an agent, or the agent caused an event."""
+    """Record that an agent was spawned or resumed, or caused an event."""
 
 
 class FinishAgent(Agent, handler="agents.finish_agent"):
-    """An agent finished or failed."""
+    """Record that an agent finished or failed."""
 
     agent_transcript_path: str = ""
     failed: bool = False

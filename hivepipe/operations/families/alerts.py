@@ -13,7 +13,7 @@ class Change(Args):
 
 
 class RecordAlert(Change, handler="alerts.record_alert", priority=6, without_session=True):
-    """Write the change of an alert to the store."""
+    """Record that an alert was raised or has ended."""
 
 
 class SendAlert(Change, handler="alerts.send_alert", priority=7, queue=SLOW):

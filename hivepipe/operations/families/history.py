@@ -4,28 +4,28 @@ from hivepipe.jobs.args import Args, Id
 
 
 class RecordGoal(Args, handler="history.record_goal"):
-    """A compaction of the context: the trigger, and the session's task."""
+    """Log a compaction of the context: the trigger, and the session's task."""
 
     trigger: str = ""
     task_id: str = ""
 
 
 class RecordNotice(Args, handler="history.record_notice"):
-    """A notice of Claude Code, such as a question, a denial or a switch of the model."""
+    """Log a notice of Claude Code, such as a question, a denial or a switch of the model."""
 
     kind: str = ""
     text: str = ""
 
 
 class RecordPrompt(Args, handler="history.record_prompt"):
-    """The user's prompt."""
+    """Record the user's prompt."""
 
     prompt_id: str = ""
     prompt: str = ""
 
 
 class RecordSkill(Args, handler="history.record_skill"):
-    """One use of a skill or of a typed command."""
+    """Record one use of a skill or of a typed command."""
 
     skill: str = ""
     source: str = ""
@@ -35,6 +35,6 @@ class RecordSkill(Args, handler="history.record_skill"):
 
 
 class AssignTask(Args, handler="tasks.assign_task"):
-    """A session was started with a task."""
+    """Assign a task to the session that was started with it."""
 
     task_id: Id

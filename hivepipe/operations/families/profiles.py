@@ -5,7 +5,7 @@ from hivepipe.queue.names import SLOW
 
 
 class EnterProfile(Args, handler="profiles.enter_profile"):
-    """A session belongs to a profile."""
+    """Record that a session belongs to a profile."""
 
     profile_id: Id
     folder: str = ""
@@ -20,7 +20,7 @@ class SyncProfile(Args, handler="process_end.sync_profile", queue=SLOW):
 
 
 class SyncIdentity(Args, handler="profiles.sync_identity"):
-    """Store one identity file from its snapshot; the snapshot's file name is an id."""
+    """Store one identity file; `snapshot` is the name of the copy that was made of it."""
 
     profile_id: Id
     folder: str = ""

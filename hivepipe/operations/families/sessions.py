@@ -6,7 +6,7 @@ from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRI
 
 
 class StartSession(AboutSession, handler="sessions.start_session"):
-    """A session starts, or continues, in a process on a host."""
+    """Record that a session starts, or continues, in a process on a host."""
 
     pid: int | None = None
     pid_started: str = ""
@@ -17,7 +17,7 @@ class StartSession(AboutSession, handler="sessions.start_session"):
 
 
 class ActivateSession(AboutSession, handler="sessions.activate_session"):
-    """A prompt opens a turn."""
+    """Record that a prompt opens a turn."""
 
 
 class PauseSession(AboutSession, handler="sessions.pause_session"):
@@ -29,7 +29,7 @@ class PauseSession(AboutSession, handler="sessions.pause_session"):
 
 
 class EndSession(AboutSession, handler="sessions.end_session"):
-    """A session ends for one instance."""
+    """Record that a session ends for one instance."""
 
     reason: str = ""
 
@@ -66,7 +66,7 @@ class InsertLog(Checkpoint, handler="history.insert_log"):
 
 
 class LoseInstance(Args, handler="sessions.lose_instance", priority=5, without_session=True):
-    """The process of an instance has ended."""
+    """Record that the process of an instance has ended."""
 
 
 class ConcludeSession(Args, handler="session_end.conclude_session", queue=HERE):

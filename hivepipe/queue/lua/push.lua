@@ -1,7 +1,7 @@
 -- Enqueue the jobs of one event, all or none: Redis runs a script atomically, and with a full
 -- memory or disk it refuses the first write. A hook sends it, after the guard's script if there is
 -- one. A job is a duplicate if its id or one of its twin ids exists (the ids of the neighbouring
--- time windows). Then the same event fired twice, or a hook enqueued it before it timed out.
+-- time windows). Then the same event fired twice, or a hook enqueued the job before it timed out.
 -- KEYS[1]    the counter to increment instead of hivepipe:accepted (optional)
 -- ARGV[1]    number of arguments of the scripts before this one; they come next
 -- ARGV[n..]  for each job: id, twin ids, queue, data, description, now in RQ's format

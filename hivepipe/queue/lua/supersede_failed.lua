@@ -1,4 +1,4 @@
--- Discard a failed periodic job, because a later run of the same row has replaced it.
+-- Discard a failed periodic job, because a later run of the same operation has replaced it.
 -- KEYS       none
 -- ARGV[1]    queue
 -- ARGV[2]    id
