@@ -73,7 +73,7 @@ class Change(NamedTuple):
 
 
 def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
-    """Compare the alerts that a check found (`seen`) with the alerts active before (`standing`)."""
+    """Return the changes from the active alerts (`standing`) to the alerts of a check (`seen`)."""
     now = {alert.name: alert for alert in seen}
     absent = {name: checks + 1 for name, checks in standing.items() if name not in now}
     over = sorted(name for name, checks in absent.items() if checks >= CHECKS_TO_RESOLVE)

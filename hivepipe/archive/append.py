@@ -23,7 +23,7 @@ from hivepipe.transcripts.session_facts import SessionFacts
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
-# A placeholder can be longer than its secret, so a line written earlier may be longer than now.
+# An earlier redaction may have made a line longer, because a placeholder can exceed its secret.
 _ROOM_BYTES = 1 << 20
 
 # line -> (redacted line, names of the rules that matched)

@@ -158,8 +158,8 @@ class ArchiveFiles:
     def open_to_read(self) -> Iterator[BinaryIO]:
         """Open the lines for reading, compressed or not.
 
-        Raises FileNotFoundError if there is no file, and BadGzipFile, even during reading, if it is
-        damaged.
+        Raises FileNotFoundError without a file. A damaged file raises BadGzipFile, even during
+        reading.
         """
         descriptor, is_packed = self._open_any_form()
         with os.fdopen(descriptor, "rb") as file:

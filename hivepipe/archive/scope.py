@@ -1,9 +1,9 @@
 """Decide which transcripts a home archives without an event from a hook.
 
 The first line of a transcript names a folder. The transcript belongs to the home of the registered
-project that contains this folder, or of its main checkout. A transcript without a home is archived
-only if the user told this home to follow its folder. A transcript of a project that was switched
-off is never archived.
+project that contains this folder or the folder's main checkout. A transcript without a home is
+archived only if the user told this home to follow its folder. A transcript of a project that was
+switched off is never archived.
 """
 
 import os

@@ -66,7 +66,7 @@ class Source:
         return os.fstat(self.descriptor)
 
     def head(self) -> Head:
-        """Read the first lines until all values are found, or up to a limit."""
+        """Return values of the first lines, read until all are found or a limit is reached."""
         found = Head(0, "", "", "")
         reader = LineReader(self.descriptor, chunk_bytes=_HEAD_BYTES)
         for batch in reader.batches():

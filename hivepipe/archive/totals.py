@@ -66,7 +66,7 @@ class TotalsCache:
         return counted
 
     def recount(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:
-        """Count all lines of an archive from its start, so that all usage is reported again."""
+        """Return totals counted from the archive's start, so that all usage is reported again."""
         counted = Counted(Totals())
         _catch_up(counted, kept, offsets)
         return counted

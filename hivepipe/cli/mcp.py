@@ -15,8 +15,8 @@ from hivepipe.stack.installed import installed
 def mcp() -> None:
     """Serve the recorded sessions of all your projects to Claude, until its input ends.
 
-    It speaks the Model Context Protocol. The tools only read: search, timeline, session, costs,
-    files. `claude mcp add --scope user hivepipe -- hivepipe mcp` adds it to Claude Code.
+    The server speaks the Model Context Protocol. Its tools only read: search, timeline, session,
+    costs, files. `claude mcp add --scope user hivepipe -- hivepipe mcp` adds it to Claude Code.
     """
     served = tool_server(lambda: locate("."))
     with document():

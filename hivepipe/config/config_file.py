@@ -160,8 +160,8 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 def compile_for_hooks(config: Config) -> None:
     """Write the compiled settings for the hooks of this home.
 
-    Raises OSError if they were not written, and SettingsError if they were written without the
-    texts, because these are too large.
+    Raises OSError if nothing was written, and SettingsError if the texts are too large, so that
+    only the other settings were written.
     """
     path = f"{config.home}/{COMPILED}"
     text = _compiled(config)

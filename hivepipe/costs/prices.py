@@ -100,7 +100,7 @@ def plain_name(model: str) -> str:
 
 
 def read_prices(text: str) -> PriceTable:
-    """Parse a price table, or raise PricesError."""
+    """Return the price table in a text, or raise PricesError."""
     try:
         content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

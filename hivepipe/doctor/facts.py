@@ -108,7 +108,7 @@ class Facts:
 
     @cached_property
     def plugin(self) -> Plugin | None:
-        """Return the plugin if it is enabled here, even if it is not installed, or None."""
+        """Return the plugin that is enabled here, installed or not, or None."""
         return claude_plugin.switched_on(self.folder, self.place.project)
 
     @cached_property

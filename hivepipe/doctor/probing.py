@@ -172,7 +172,7 @@ def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
 
 
 def _fire(found: Probe, environment: dict[str, str], folder: str) -> Probe:
-    """Run one hook command."""
+    """Run one hook command; return its result."""
     if not found.fired:
         return found
     session = f"{PROBE}{found.token}"

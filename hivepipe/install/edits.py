@@ -44,7 +44,7 @@ class Edit:
     path: str
     before: str | None
     after: str | None  # None means that the file is deleted
-    is_restored: bool = False  # `after` is the content from before our edit
+    is_restored: bool = False  # `after` is the user's original content
 
 
 @dataclass(frozen=True)

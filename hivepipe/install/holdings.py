@@ -50,7 +50,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(place: Place) -> Holdings:
-    """Examine every file of a place. Archives are read to verify their content."""
+    """Return the files of a place that hivepipe made, and the others; archives are verified."""
     found = [*_each(place)]
     own = [path for path, why in found if not why]
     return Holdings(own, [Left(path, why) for path, why in found if why])

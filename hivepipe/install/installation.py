@@ -76,7 +76,7 @@ class Plan:
 def plan(
     scope: Scope, *, adopt: bool = False, in_tree: bool = False, with_line: bool = False
 ) -> Plan:
-    """Plan for the current folder.
+    """Return the plan of `init` for the current folder.
 
     adopt      use an existing 1.0.0 home or database in the project
     in_tree    keep the data in the project

@@ -64,7 +64,7 @@ def parse(text: str) -> Any:
 
 
 def append(text: str, container: Path, value: object, key: str = "") -> str:
-    """Add a value, on one line, at the end of an object (under `key`) or of an array."""
+    """Return the text with a value added at the end of an object (under `key`) or array."""
     opening = _position(text, container)
     items = _items(text, opening)
     new = (f"{json.dumps(key)}: " if key else "") + json.dumps(value)
@@ -79,7 +79,7 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
 
 
 def replace(text: str, path: Path, value: object) -> str:
-    """Replace a value, on one line. Non-ASCII letters are escaped if the old value is ASCII."""
+    """Return the text with a value replaced; non-ASCII letters are escaped if the old one is."""
     at = _position(text, path)
     _, end = _DECODER.raw_decode(text, at)
     new = json.dumps(value, ensure_ascii=text[at:end].isascii())
@@ -91,7 +91,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """Remove a member or an element."""
+    """Return the text without a member or an element."""
     opening = _position(text, path[:-1])
     items = _items(text, opening)
     # Of duplicate keys the last one counts.

@@ -77,7 +77,7 @@ class Removal:
 
 
 def plan(user: bool, *, purge: bool = False) -> Removal:
-    """Plan how to remove hivepipe from the current folder's project, or undo `init --user`.
+    """Return the plan to remove hivepipe from the current project, or to undo `init --user`.
 
     With `purge`, every file that would be deleted is examined, too.
     """
@@ -144,7 +144,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     delete(own, bases if is_over else [])
     if is_over:
         unlink_renamed(place.project)
-    registration.forget(place.project, place.home)  # until now its record names the data's folder
+    registration.forget(place.project, place.home)  # the steps above read the record
     users_folder.tidy()
     return refused
 
@@ -218,8 +218,8 @@ def _of_others(paths: list[str]) -> list[Left]:
 def _settings_edit(path: str, user: bool) -> edits.Edit:
     """Return the edit of a settings file.
 
-    The file of another user is not changed. A link out of the project is not changed, either: a
-    branch may have brought the link, and its target is not the file that `init` changed.
+    The file of another user is not changed. A link out of the project is not changed either,
+    because a branch may have brought the link after `init`.
     """
     is_own = not another_owner(path) and (user or not is_link_outside(path))
     return without_hooks(path) if is_own else edits.Edit(path, None, None)

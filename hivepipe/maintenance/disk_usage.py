@@ -55,7 +55,7 @@ class DiskUsage:
 
 
 def disk_usage(place: Place) -> DiskUsage:
-    """Measure each kind of data. Raises RetentionError if the limits are invalid."""
+    """Return the size of each kind of data. Raises RetentionError if the limits are invalid."""
     limits = limits_of(place.home)
     return DiskUsage(_stores(place), limits)
 

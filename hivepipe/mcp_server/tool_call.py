@@ -54,7 +54,7 @@ class ToolCall:
 
 
 def parse_call(values: Values, here: Place) -> ToolCall:
-    """Choose a call's homes. Raise RegistrationError if a name fits no project, or several."""
+    """Return the parsed call. Raise RegistrationError unless one project has a given name."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:

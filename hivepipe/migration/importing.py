@@ -24,7 +24,7 @@ REFUSED, BROKEN, NOTHING = "refused", "broken", "no such row"
 
 
 class Outcome(NamedTuple):
-    """The result for one entry or row."""
+    """The result of importing one entry or row."""
 
     name: str
     kind: str  # operation or table
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """The results for one source of entries or rows."""
+    """The results of importing one source of entries or rows."""
 
     outcomes: list[Outcome]
     local_times: int  # times without a zone, which were read as local times

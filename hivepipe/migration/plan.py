@@ -73,7 +73,7 @@ class Plan:
 
 
 def plan(elsewhere: list[str]) -> Plan:
-    """Plan for the project of the current folder. `elsewhere` are old homes in other places.
+    """Return the plan for the current project; `elsewhere` are old homes in other places.
 
     Raises MigrationError or SettingsError if something must be corrected first.
     """

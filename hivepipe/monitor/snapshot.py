@@ -94,7 +94,7 @@ def lost(home: str) -> tuple[int, str, str] | None:
 
 
 def hive_states(home: str) -> dict[str, int]:
-    """Count hive workers by state, as of the last check."""
+    """Return state -> number of hive workers, as of the last check."""
     return read_store(home, states, {})
 
 

@@ -86,7 +86,7 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Add up the charges since a time: of all sessions, of some sessions, or of a folder."""
+    """Return the sums of charges since a time: of all sessions, of some, or of a folder."""
     found = Bills(columns)
     read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}
@@ -141,7 +141,7 @@ def agent_costs(home: str, added: Bills) -> list[Entry]:
 
 
 def in_order(found: Iterable[GroupCost]) -> list[GroupCost]:
-    """Sort by day if there are days, newest first, then by cost, highest first."""
+    """Return the costs sorted by day (if any), newest first, then by cost, highest first."""
     return sorted(
         found, key=lambda each: (each.key.get("day", ""), each.cost.dollars or 0), reverse=True
     )

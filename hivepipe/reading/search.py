@@ -15,8 +15,8 @@ from hivepipe.operations.search import archived_named, index_path, line_at
 from hivepipe.operations.unindexed import Unindexed, index_new, unindexed
 
 AROUND = 60  # characters on either side of a match
-INDEXING_SECS = 10.0  # the search then begins, without lines not indexed yet, which are the oldest
-LEAST_INDEXING_SECS = 0.02  # least time per search, so that the index gets complete
+INDEXING_SECS = 10.0  # time limit; the search then omits the oldest lines
+LEAST_INDEXING_SECS = 0.02  # minimum per search, so that the index gets complete
 SUMMARY = "summary"  # the role of hivepipe's summaries
 # The only letter whose lower case form has two characters.
 _DOTTED_I, _DOT = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "\N{COMBINING DOT ABOVE}"

@@ -1,4 +1,4 @@
-"""Recognise a secret in any context after it was found once in a session; it is not stored.
+"""Recognise a secret in any context once it was found in a session; no secret is stored.
 
 Of each secret, 128 bits of an HMAC, the length and a sketch are stored. The sketch is made of a run
 of letters, digits, `_` or `-` in the value. The run has at most 16 characters, and at most half of

@@ -278,7 +278,7 @@ class Redactor:
     def _find(
         self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
     ) -> list[Span]:
-        """Find the secrets in a text, and in the decoded texts of its disguised parts."""
+        """Return the secrets in a text, and in the decoded texts of its disguised parts."""
         spans = self._scanner.find(text, suspects, deadline)
         if self._learned is not None:
             first = (

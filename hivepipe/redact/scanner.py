@@ -239,7 +239,7 @@ def _with_whole_characters(text: bytes, start: int, end: int) -> tuple[int, int]
 
 
 def merged(spans: list[Span]) -> list[Span]:
-    """Join spans that overlap. The result has the lowest rule number."""
+    """Return the spans, with overlapping ones joined under the lowest of their rule numbers."""
     joined: list[Span] = []
     for span in sorted(spans):
         if joined and span.start < joined[-1].end:

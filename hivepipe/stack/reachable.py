@@ -1,8 +1,8 @@
 """Inside supervisord: restart a stack that lost its sockets.
 
-A cleaner of /run or /tmp may remove a socket or the whole runtime folder. The processes then run on
-but cannot be reached. supervisord loads this module as an `rpcinterface`, its extension point, and
-calls it every five seconds. If no process listens at one of these sockets:
+A cleaner of /run or /tmp may remove a socket or the whole runtime folder. The processes then
+continue to run but cannot be reached. supervisord loads this module as an `rpcinterface`, its
+extension point, and calls it every five seconds. If no process listens at one of these sockets:
 
     redis.sock         Redis gets SIGTERM, syncs its file and is restarted
     supervisor.sock    the starter replaces this supervisor and its programs

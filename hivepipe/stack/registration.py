@@ -312,7 +312,7 @@ def change_records(of_homes: Collection[str], /, **now: str) -> None:
 
 
 def _change_locked(of_homes: Collection[str], now: dict[str, str]) -> None:
-    """Change all records of these homes. A home's own record, by which it is found, comes first."""
+    """Change all records of these homes. A home's own record is changed first."""
     own = set(map(record_path, of_homes))
     for file in sorted(record_files(), key=lambda file: file not in own):
         record = parse_record(read_small(file))

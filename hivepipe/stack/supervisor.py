@@ -302,7 +302,7 @@ def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]
         stdout=subprocess.DEVNULL,
         stderr=errors,
         cwd=stack.home,
-        # supervisord sets this variable for its programs; forks show this environment instead.
+        # supervisord sets this variable for programs that it executes, but workers are its forks.
         env=environment_of(stack.home) | {b"SUPERVISOR_SERVER_URL": os.fsencode(stack.server_url)},
         pass_fds=(lock,),
         start_new_session=True,

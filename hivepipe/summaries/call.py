@@ -1,9 +1,8 @@
 """One question to a language model, asked in a separate process: `asker`, or `claude` itself.
 
 The process leads its own process group. The process gets the question and the credential through
-stdin; its environment is a fixed list, and its arguments contain neither of the two. The process is
-killed with its children after the time limit, after too much output, and when its parent is told to
-stop.
+stdin, never as arguments. Its environment is a fixed list. The process is killed with its children
+after the time limit, after too much output, and when its parent is told to stop.
 """
 
 import json
@@ -91,7 +90,7 @@ def ask(
     dollars: float,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Reply:
-    """Ask once within these limits; an error is returned as a reply."""
+    """Ask once within these limits; return the reply, which may be an error."""
     granted = min(requests, MOST_REQUESTS)
     request = {
         "kind": offer.provider.kind,

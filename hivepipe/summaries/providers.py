@@ -134,7 +134,7 @@ class Offer:
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return an offer with the first credential, else for a local server without a key, or None.
+    """Return an offer with the first credential found, else one of a keyless local server, or None.
 
     Raise CredentialsError if `credentials.env` cannot be trusted. `with_environment=False` ignores
     this shell's variables, as processes of the stack do. The user's command that prints a key is

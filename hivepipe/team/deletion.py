@@ -11,7 +11,7 @@ from hivepipe.team.connection import Connection, one
 
 
 class Found(NamedTuple):
-    """The member or session with a given name."""
+    """The member or session that a given name means."""
 
     kind: str  # member or session
     name: str

@@ -1,8 +1,8 @@
 """Send the rows of one home that the server does not have yet, in batches.
 
 The server's mark is the version of the last change that the server has. The transaction that stores
-a batch also stores the mark, and the next batch begins at the mark. So no special case is needed
-for a batch that was sent twice, or by a killed uplink, or that a restored server has lost.
+a batch also stores the mark, and the next batch begins at the mark. So no special case is needed if
+a batch was sent twice, an uplink was killed, or a restored server has lost a batch.
 """
 
 import json
@@ -245,7 +245,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     # ---- projects
 
     def _follow_projects(self, changes: list[Change]) -> None:
-        """If the name of a session's project has changed, mark its rows to be sent again."""
+        """Mark the rows of sessions whose project has a new name, so that they are sent again."""
         for session in [each.key for each in changes if each.table == "sessions"]:
             known = captured.sent_project(self._store, session)
             name = name_of_session(self._store, session)

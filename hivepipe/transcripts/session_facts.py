@@ -11,7 +11,7 @@ CUSTOM_TITLE = "custom-title"  # the user's title; it takes precedence over Clau
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """The facts in new lines.
+    """The facts about a session in new lines of its transcript.
 
     `titles` has the last title of each kind (custom-title, ai-title) and the number of its line.
     `counts` has the total usage of the session as counted by Claude Code (`cost-state`): start and

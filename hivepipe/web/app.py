@@ -163,7 +163,7 @@ class _Page:
         return HTMLResponse(self.text(request, SESSION, "error.html", UNKNOWN), 404)
 
     def text(self, request: Request, name: str, file: str, content: Content) -> str:
-        """Render a template with the variables that all pages need."""
+        """Return a template rendered with the variables that all pages need."""
         query = f"?{request.url.query}" if request.url.query else ""
         path = f"/{name}" if request.method == "POST" else request.url.path
         around = {

@@ -106,7 +106,7 @@ def cookie_value(token: str, user: str) -> str:
 
 
 def is_token(given: str, token: str) -> bool:
-    """Compare a token in constant time."""
+    """Tell whether `given` is the token, compared in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
 
 

@@ -25,7 +25,7 @@ _SWITCHES = {"pause": pause, "resume": resume}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The address of the page after a completed action, or "" and the question to confirm first."""
+    """The page to show after a completed action, or "" and the question to confirm before it."""
 
     address: str
     question: Entry = field(default_factory=dict)

@@ -34,7 +34,7 @@ class Choice:
 
     @classmethod
     def of_form(cls, found: Fields) -> "Choice":
-        """Read the fields of a form, or raise FormError."""
+        """Return the choice in the fields of a form, or raise FormError."""
         fields = {name: values[0] for name, values in found.items()}
         verb, _, of = fields.get("what", "").partition(" ")
         if verb not in ("retry", "discard") or of not in ("ticked", "shown"):

@@ -38,8 +38,9 @@ def health(query: ViewQuery) -> Content:
     `doctor` is None while the checks run. With `only=problems`, healthy stacks are left out.
     """
     table = ProcessTable()
-    # The checks start after all reports, so that they do not delay the reports. The last request is
-    # computed first, so the page is filled from its top.
+    # The checks start after all reports, so that they do not delay the reports. They are requested
+    # from the last stack to the first, because the newest request is computed first: so the page is
+    # filled from its top.
     reports = [(known, _report(known, table)) for known in query.homes]
     stacks = [_with_checks(query, known, report) for known, report in reversed(reports)][::-1]
     if query.filter("only") == "problems":

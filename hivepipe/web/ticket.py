@@ -34,7 +34,7 @@ class Tickets:
         self._used: dict[str, float] = {}  # ticket -> expiry time
 
     def redeem(self, ticket: str, user: str) -> bool:
-        """Redeem a ticket; `user` is the user id of the sending process, or "" if unknown."""
+        """Use up a ticket; return whether it was valid for `user`, the sender's user id or ""."""
         ends = self._until(ticket)
         self._used = {used: until for used, until in self._used.items() if until > time.time()}
         if ends <= time.time() or ticket in self._used:

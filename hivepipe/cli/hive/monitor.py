@@ -51,7 +51,7 @@ def monitor(once: bool, respawn: bool) -> None:
 def _react(hive: Hive, change: Change, respawn: bool) -> None:
     worker, status = change
     if status is not None:
-        try:  # stored before the output: the orchestrator's answer to it causes a new status.json
+        try:  # stored before the output, because an answer to the output causes a new status.json
             report.store_status(locate("."), hive, worker, status)
         finally:
             say(f"STATUS_CHANGE:{worker.status_file}")

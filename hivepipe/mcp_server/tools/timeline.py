@@ -19,7 +19,7 @@ _COUNTS = ("prompts", "calls", "failed", "agents")
 
 
 def answer(call: ToolCall) -> Answer:
-    """Return the messages and calls around an offset in order, or the events, newest first."""
+    """Return the messages and calls around an offset, oldest first, or events, newest first."""
     start, limit = call.text("session"), call.number("limit")
     known = home_with(call.homes, start)
     home = known.home

@@ -158,7 +158,7 @@ def team_bills(
     day_of: Callable[[str], str] = local_day,
     sessions: list[tuple[int, str]] | None = None,
 ) -> Bills:
-    """Add up the usage, grouped by `columns`: keys of `_COLUMNS`, `day` and `model`."""
+    """Return the sums of usage, grouped by `columns`: keys of `_COLUMNS`, `day` and `model`."""
     found = Bills(columns)
     read = readers(day_of)
     for charge, row in team_charges(source, choice, columns, sessions):

@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete the objects that are due: all for an administrator, else this member's objects."""
+    """Delete objects that are due; return how many. A member deletes only its own objects."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done
@@ -53,13 +53,13 @@ def _waiting(connection: Connection) -> dict[str, int]:
 
 
 def purge(connection: Connection) -> dict[str, int]:
-    """Delete a leaving machine's archives. Call this before it loses its rights on the list."""
+    """Delete the archives of a machine, before it leaves and loses its rights on the list."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 
 
 def _delete_some(connection: Connection, bucket: Bucket) -> int:
-    """Delete up to AT_ONCE objects, in one transaction that locks their entries in the list."""
+    """Delete up to AT_ONCE objects and their list entries, locked in one transaction."""
     with translated(), connection.transaction():
         sql = "SELECT object FROM hivepipe.due_leftovers(%s) AS object"
         names = [row["object"] for row in connection.execute(sql, (AT_ONCE,)).fetchall()]

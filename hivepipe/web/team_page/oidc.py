@@ -1,7 +1,7 @@
 """Sign-in by OpenID Connect: code flow with PKCE, state and nonce, by authlib.
 
-This module adds the checks that authlib leaves to its caller: it checks the issuer's name, the
-audience, and that signatures are asymmetric, and encodes the client's secret.
+This module adds what authlib leaves to its caller: checks of the issuer's name, the audience and
+the signature's algorithm, and the encoding of the client's secret.
 """
 
 import logging
