@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -195,18 +194,3 @@ def test_up_refuses_a_home_with_a_link_or_a_special_file(private_home: Home, wha
     )
     assert done.returncode == 1
     assert f"{path} is not a plain file or folder" in done.stderr
-
-
-@pytest.mark.parametrize("umask", [0o000, 0o277, 0o777])
-def test_a_hooks_files_are_private_under_any_umask(private_home: Home, umask: int) -> None:
-    """A umask that denies the owner would make a spool without access."""
-    before = os.umask(umask)
-    try:
-        for _ in range(2):
-            fire("SessionStart", SESSION_START, private_home.env)
-    finally:
-        os.umask(before)
-    assert len(private_home.spool) == 2
-    made = [private_home.path, *private_home.path.rglob("*")]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o700}
-    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o600}

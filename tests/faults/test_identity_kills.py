@@ -110,22 +110,6 @@ def test_a_killed_write_of_claude_md_leaves_the_old_or_the_new_text(
     assert count > 3
 
 
-@pytest.mark.parametrize("before", [USERS, None])
-def test_a_killed_restore_of_claude_md_is_finished(folders: Folders, before: bytes | None) -> None:
-    if before:
-        folders.file.write_bytes(before)
-    assert write(folders) == ""
-    count = 0
-    for call in kills(folders, f"back {bool(before)}", lambda: back(folders)):
-        count += 1
-        assert folders.content() in (before, OURS.encode()), f"torn by a kill at {call}"
-        assert write(folders, OURS_NEXT) == ""  # the next session
-        assert back(folders) == ""
-        assert folders.content() == before, f"not as it was after a kill at {call}"
-        assert folders.left_over() == [], call
-    assert count > 2
-
-
 def test_a_users_edit_after_a_kill_is_restored(
     folders: Folders,
 ) -> None:

@@ -172,37 +172,6 @@ def test_a_restarted_monitor_reports_what_it_missed(scene: Scene) -> None:
             monitor.end()
 
 
-def test_a_full_context_is_parked_and_a_new_worker_continues(scene: Scene) -> None:
-    runs = [["cost 0.30", FULL], ["cost 0.03", "report What I learned."]]
-    worker = scene.spawn(script(*runs, words="Build it."))
-    scene.wait_for_state(worker, "context_full")
-
-    def monitored() -> bool:
-        scene.run("monitor", "--once", "--respawn")
-        return len(scene.check()) == 2
-
-    until(monitored, "nobody went on")
-    for _ in range(3):
-        scene.run("monitor", "--once", "--respawn")
-    (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]
-    task = (scene.folder(fresh) / "task.md").read_text()
-    assert task.startswith("Build it.")
-    assert "the other half" in task
-    (row,) = scene.home.rows("SELECT respawn_of FROM hive_workers WHERE respawn_of IS NOT NULL")
-    assert row["respawn_of"] == worker
-
-    # The new worker plays the same script and fills its context too. One respawn is the limit.
-    def parked() -> bool:
-        scene.run("monitor", "--once", "--respawn")
-        return (scene.state(fresh) / "runs/2.json").exists() and scene.is_recorded(fresh, 2)
-
-    until(parked, "not parked")
-    for _ in range(3):
-        scene.run("monitor", "--once", "--respawn")
-    assert len(scene.check()) == 2
-    assert scene.violations == ""
-
-
 def test_parallel_spawns_of_one_session_start_one_worker(scene: Scene) -> None:
     session = str(uuid.UUID(int=7 << 64 | 0x4000_8000 << 32))
     command = [sys.executable, "-I", "-m", "hivepipe.cli.main", "hive", "spawn"]

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from hivepipe.jobs.envelope import read_envelope
-from hivepipe.jobs.schedule_table import Periodic, tick_of
+from hivepipe.jobs.schedule_table import Periodic
 from hivepipe.queue import ticks
 from hivepipe.queue.claims import accounts
-from hivepipe.queue.client import job_data
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.worker.scheduler import TickScheduler
-from tests.conftest import Process, Server, Writer, until
+from tests.conftest import Process, until
 from tests.faults.harness import Bench, random_of
 from tests.rounds import rounds
 
@@ -113,16 +112,6 @@ def test_a_tick_has_the_marker_and_is_claimed_like_any_job(schedulers: Scheduler
     figures = accounts(bench.redis)
     assert figures["accepted"] == figures["done"] > 0
     assert int(bench.redis.get("hivepipe:periodic")) == figures["accepted"]
-
-
-def test_a_stock_worker_executes_ticks_too(schedulers: Schedulers) -> None:
-    bench = schedulers.bench
-    scheduler = schedulers.start(QUICK)
-    until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
-    scheduler.end()
-    bench.run_stock_worker()
-    assert len(schedulers.slots("quick")) == 1
-    assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
 
 def test_a_tick_that_is_due_again_while_a_stock_worker_has_it_is_counted_twice(
@@ -232,36 +221,6 @@ def test_a_scheduler_that_was_stopped_for_long_stays_passive(schedulers: Schedul
     schedulers.assert_regular("quick", QUICK[1])
 
 
-def test_ticks_continue_after_a_kill_of_redis(schedulers: Schedulers, redis_server: Server) -> None:
-    bench = schedulers.bench
-    writer, _ = bench.plain_writer(), bench.worker("slow")
-    scheduler = schedulers.start(QUICK, SLOW)
-    for _ in range(rounds(1)):
-        schedulers.wait_for_more("quick", 2)
-        redis_server.end(signal.SIGKILL)
-        time.sleep(1)
-        redis_server.start()
-    schedulers.wait_for_more("quick", 2)
-    schedulers.wait_for_more("tardy", 1)
-    assert scheduler.is_running
-    assert writer.is_running
-    schedulers.assert_regular("quick", QUICK[1])
-    schedulers.assert_regular("tardy", SLOW[1])
-
-
-def test_an_emptied_redis_gets_its_ticks_back(schedulers: Schedulers) -> None:
-    bench = schedulers.bench
-    bench.plain_writer()
-    schedulers.start(QUICK, DAILY)
-    schedulers.wait_for_more("quick", 1)
-    schedulers.wait_for_first("daily")
-    bench.redis.flushall()
-    schedulers.wait_for_more("quick", 2)
-    schedulers.assert_regular("quick", QUICK[1])
-    (only,) = schedulers.slots("daily")  # enqueued again, and recognised
-    assert only["executions"] == 1
-
-
 def empty(bench: Bench, _crew: list[Process]) -> None:
     bench.redis.flushall()
 
@@ -351,15 +310,3 @@ def test_the_newest_failed_job_of_a_periodic_row_is_kept(bench: Bench) -> None:
     assert set(bench.redis.zrange("rq:failed:medium", 0, -1)) == {b"quick-3", b"0" * 32}
     assert accounts(bench.redis)["discarded"] == 2
     assert ticks.drop_superseded(bench.redis) == 0
-
-
-def test_a_tick_with_an_unknown_name_is_a_failed_job(bench: Bench, writer: Writer) -> None:
-    wrong = tick_of(Periodic("quick", 2, "no_such_operation", ""), 1, time.time_ns())
-    bench.redis.hset(
-        "rq:job:tick-quick", mapping={"status": "queued", "hp": 1, "data": job_data(wrong.envelope)}
-    )
-    bench.redis.rpush("rq:queue:medium", "tick-quick")
-    bench.writers.append(writer)
-    writer.start()
-    until(lambda: bench.dead(), "not buried")
-    assert "names no periodic task" in bench.dead()["tick-quick"]

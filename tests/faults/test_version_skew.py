@@ -75,25 +75,6 @@ def check(bench: Bench, events: oracle.Mix) -> None:
     bench.assert_accounts(oracle.job_count(events.all))
 
 
-def test_new_workers_execute_the_jobs_of_old_hooks(
-    bench: Bench, today: Release, later: Release
-) -> None:
-    """A new writer reads jobs of the previous release, from Redis and from the spool."""
-    fire(bench, today, EVENTS.opening, 1)
-    fire(bench, today, EVENTS.bulk[:HALF])
-    assert envelopes(bench) == {1}
-    bench.server.end(signal.SIGKILL)
-    fire(bench, today, EVENTS.bulk[HALF:])
-    assert b'"v":1,"id"' in bench.home.spool[0].read_bytes()
-    bench.server.start()
-    writer = writer_of(bench, later)
-    bench.settle(writer)
-    fire(bench, today, EVENTS.closing, 1)
-    bench.settle(writer)
-    check(bench, EVENTS)
-    assert writer.end() == 0
-
-
 def test_old_workers_leave_the_jobs_of_new_hooks(
     bench: Bench, today: Release, later: Release
 ) -> None:

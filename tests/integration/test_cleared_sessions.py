@@ -66,14 +66,6 @@ def test_no_secret_is_left_and_other_text_is_found(home: Home) -> None:
     assert f"of session {SESSION} of what was found later" in audit
 
 
-def test_two_keys_of_a_session_have_different_tags(home: Home) -> None:
-    settle(home)
-    shown = command(home, "archive", "show", SESSION, "--lines")
-    assert len({tag for _, tag in TAG.findall(shown)}) == 7
-    settle(home)
-    assert command(home, "archive", "show", SESSION, "--lines") == shown
-
-
 def test_redact_removes_a_secret_from_the_following_text(home: Home) -> None:
     path = home.root / "text"
     path.write_text(json.dumps(environment(OF)) + "\n" + json.dumps(f"call {OF.shop}") + "\n")

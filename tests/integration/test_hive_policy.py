@@ -213,13 +213,18 @@ def test_a_manually_parked_worker_is_not_asked_when_it_hangs(scene: Scene) -> No
 
 def test_a_monitor_parks_once_even_if_parking_fills_the_context(scene: Scene) -> None:
     full = 'status {"status": "context_full", "remaining": "half of it"}'
-    worker = scene.spawn(script([full], [full], [full]))
+    worker = scene.spawn(script([full], [full], [full], words="Build it."))
     for run in (1, 2):
         until(lambda run=run: runs(scene) == run, "no run began")
         until(lambda run=run: scene.is_recorded(worker, run), "it goes on")
         scene.run("monitor", "--once", "--respawn")
     assert steps(scene, worker) == [("park", 1), ("respawn", 2)]
-    assert len(scene.check()) == 2
+    (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]
+    task = (scene.folder(fresh) / "task.md").read_text()
+    assert task.startswith("Build it.")
+    assert "half of it" in task
+    (row,) = scene.home.rows("SELECT respawn_of FROM hive_workers WHERE respawn_of IS NOT NULL")
+    assert row["respawn_of"] == worker
 
 
 def test_a_silent_worker_is_asked_continues_and_is_asked_again_after_a_resume(scene: Scene) -> None:

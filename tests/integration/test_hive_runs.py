@@ -271,22 +271,6 @@ def test_a_process_from_before_a_reboot_has_ended(scene: Scene) -> None:
     assert scene.row(worker)["state"] == "died"
 
 
-WRITTEN = {
-    '{"status": "need_input", "question": "Wh': "need_input",
-    '```json\n{"status": "Need-Input", "question": "Why?"}\n```': "need_input",
-    '{"status": "finished"}': "broken",
-    "[1, 2": "broken",
-    '{"status": "done"}': "done",
-}
-
-
-def test_the_readable_part_of_a_broken_status_is_used(scene: Scene) -> None:
-    workers = {written: scene.spawn(script([f"raw {written}"])) for written in WRITTEN}
-    for written, worker in workers.items():
-        found = scene.wait_for_state(worker, WRITTEN[written])
-        assert "Why" in written or found["fields"]["problems"], written
-
-
 def test_a_worker_of_the_old_recipe_is_listed_and_resumed(scene: Scene) -> None:
     session = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
     folder = scene.hive / "workers" / f"project-a-b-{session}"

@@ -17,6 +17,7 @@ from hivepipe.orchestrator.worker_state import ORDER
 from tests.conftest import Home
 from tests.hive_scene import Scene, on_terminal
 
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
 MINUTE_NS = 60 * 10**9
 ENDED: dict[str, Any] = {"ended_at": "2026-11-21T08:10:00.000Z", "exit_code": 0, "pid": 1}
 KILLED = ENDED | {"exit_code": -9}
@@ -127,7 +128,6 @@ def cancel(scene: Scene, session: str, project: str) -> None:
     scene.hivepipe("task", "cancel", "unwanted", "--reason", "Too late", "--unknown")
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
 def test_workers_in_all_states_fit_on_one_screen(scene: Scene) -> None:
     lines = on_terminal(scene, "hive", "check", columns=100, lines=40)
     assert lines[0] == f"{len(WORKERS)} workers"
@@ -152,3 +152,16 @@ def test_workers_in_all_states_fit_on_one_screen(scene: Scene) -> None:
     ):
         assert words in screen
     assert max(map(len, lines)) <= 100
+
+
+def test_a_list_that_is_too_long_ends_with_the_number_of_the_others(scene: Scene) -> None:
+    for lines in (
+        scene.run("check").splitlines(),
+        on_terminal(scene, "hive", "check", columns=100, lines=24),
+    ):
+        assert lines[0] == f"{len(WORKERS)} workers"  # nothing scrolled out of view
+        assert len(lines) <= 24
+        others = len(WORKERS) - len(lines) + len(SHOWN) + 3
+        assert lines[-1] == f"... and {others} more: hivepipe hive check --all"
+    assert len(scene.run("check", "--all").splitlines()) > len(WORKERS)
+    assert len(json.loads(scene.run("check", "--json"))["workers"]) == len(WORKERS)

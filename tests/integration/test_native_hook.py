@@ -29,14 +29,6 @@ from tests.payloads import encoded
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
 
-def test_an_event_goes_through_the_intake_to_redis(hook_home: HookHome) -> None:
-    server = hook_home.redis()
-    hook_home.intake()
-    assert hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP)) == b""
-    until(lambda: jobs_of(server) and not hook_home.raw(), "the event does not arrive")
-    assert not hook_home.home.spool
-
-
 def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None:
     assert hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP)) == b""
     (raw,) = hook_home.raw()
@@ -170,21 +162,6 @@ def test_an_intake_ends_with_its_supervisor(hook_home: HookHome) -> None:
     supervisor.kill()
     supervisor.wait()
     until(lambda: not intake.exists(), "the intake still runs without its supervisor")
-
-
-def test_a_hanging_intake_loses_no_event(hook_home: HookHome) -> None:
-    server = hook_home.redis()
-    intake = hook_home.intake()
-    intake.signal(signal.SIGSTOP)
-    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
-    assert len(hook_home.raw()) == 1
-    intake.signal(signal.SIGCONT)  # the intake also receives the event
-    until(lambda: jobs_of(server), "the intake does not continue")
-    before = jobs_of(server)
-    hook_home.convert()
-    (spooled,) = hook_home.home.spool
-    ids = {job["envelope"]["id"] for job in json.loads(spooled.read_text())["jobs"]}
-    assert ids <= {id.decode() for id in before}
 
 
 def test_a_large_environment_loses_no_event(hook_home: HookHome) -> None:

@@ -110,13 +110,6 @@ def test_a_worker_runs_only_functions_of_hivepipe(
     assert not (private_home.root / "ran").exists()
 
 
-def test_the_hostile_pickle_works(private_home: Home, redis_server: Server) -> None:
-    add_hostile_job(redis_server, private_home, "dead")
-    with redis_server.client() as client:
-        pickle.loads(client.hget("rq:job:dead", "meta"))  # as a stock `rq requeue` does
-    assert (private_home.root / "ran").exists()
-
-
 def test_help_a_wrong_command_and_another_address(private_home: Home, redis_server: Server) -> None:
     rq = partial(private_home.command, "rq")
     assert "requeue" in rq()

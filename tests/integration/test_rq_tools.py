@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE_SECS, QUEUES, ROOT, Home, Server, fire, page, page_data
+from tests.conftest import PATIENCE_SECS, QUEUES, ROOT, Home, Server, fire, page_data
 from tests.payloads import POST_AGENT_COMPLETED, SESSION_START, USER_PROMPT_SUBMIT, changed
 from tests.rounds import ASKED_ROUNDS
 
@@ -205,24 +205,3 @@ def test_a_job_without_its_parent_row_fails_and_each_tool_requeues_it(
 
 
 # ---- dashboard
-
-
-def test_the_dashboard_lists_and_describes_waiting_jobs(
-    private_home: Home, dashboard: Callable[[], str]
-) -> None:
-    fire("SessionStart", SESSION_START, private_home.env)
-    fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
-    base = dashboard()
-    queues = {
-        queue["name"]: queue["count"] for queue in page_data(f"{base}/0/data/queues.json")["queues"]
-    }
-    assert queues == {"high": 2, "medium": 2, "low": 1}
-    listed = page_data(f"{base}/0/data/jobs/medium/queued/8/asc/1.json")["jobs"]
-    by_name = {job["description"]: job for job in listed}
-    assert sorted(by_name) == ["insert_agent Explore", "update_instance Explore"]
-    one = page_data(f"{base}/0/data/job/{by_name['insert_agent Explore']['id']}.json")
-    assert one["description"] == "insert_agent Explore"
-    assert (one["origin"], one["status"], one["exc_info"]) == ("medium", "queued", None)
-    assert one["created_at"]
-    assert one["id"] in page(f"{base}/0/view/job/{one['id']}")
-    assert page_data(f"{base}/0/data/workers.json") == {"workers": []}

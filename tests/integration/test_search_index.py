@@ -63,28 +63,6 @@ def opened(tmp_path: Path) -> Iterator[SearchIndex]:
     made.close()
 
 
-def test_the_index_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
-    for number in range(4):
-        path = tmp_path / f"s{number}.jsonl"
-        write(path, talk(number, 300), day=number + 1)
-        assert opened.catch_up(archived(path)) == 300
-    for word in WORDS[::17]:
-        found = subprocess.run(
-            ["grep", "-ciFh", word, *map(str, sorted(tmp_path.glob("*.jsonl")))],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        wanted = sum(map(int, found.stdout.split()))
-        assert opened.count(terms_of(word), Filters()) == wanted
-        hits = opened.find(terms_of(word), Filters(), 10_000)
-        assert len(hits) == wanted
-        for hit in hits[:20]:
-            _, raw = next(iter(lines_of(tmp_path / f"{hit.key}.jsonl")(hit.offset)))
-            assert word in json.loads(raw)["message"]["content"]
-        assert [hit.time for hit in hits] == sorted((hit.time for hit in hits), reverse=True)
-
-
 def test_an_unreadable_archive_is_skipped(tmp_path: Path, opened: SearchIndex) -> None:
     def damaged(_offset: int) -> Iterator[tuple[int, bytes]]:
         raise BadGzipFile("cut off")
