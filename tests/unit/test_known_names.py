@@ -1,16 +1,12 @@
 """Claude Code's names that are declared equal those that the code reads. New ones are reported."""
 
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 from hivepipe.events.claude_code import KINDS
 from hivepipe.events.other_events import OTHER_KINDS
 from hivepipe.install.hook_entries import EVENTS
 from tests.conftest import ROOT
-from tests.real.known import EVERY, known, news, unseen, unused
-from tests.real.names import declared_events, merged, of_line, of_payload, of_request
+from tests.real.known import EVERY, known
 
 KNOWN = known()
 READERS = KINDS | OTHER_KINDS
@@ -73,48 +69,3 @@ def test_no_name_is_declared_twice() -> None:
     for group, declared in KNOWN.items():
         parts = [declared.read, declared.elsewhere, *declared.ignored.values()]
         assert sum(map(len, parts)) == len(declared.keys), group
-
-
-def test_a_name_removed_from_the_known_ones_is_reported() -> None:
-    line = {"type": "assistant", "requestId": "r", "message": {"role": "assistant", "usage": {}}}
-    payload = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Read"}
-    tools = {"tools": [{"name": "Bash", "input_schema": {"properties": {"command": {}}}}]}
-    seen = merged([of_line(line), of_payload(payload), of_request(tools)])
-    assert news(seen, ["SessionEnd"], KNOWN) == []
-    fewer = (
-        "[event.every]\nread = ['session_id', 'hook_event_name']\n[event.PreToolUse]\n[tool.Bash]\n"
-    )
-    fewer += "[line.every]\nread = ['type', 'message']\n[line.assistant]\n[message.usage]\n"
-    found = {each.group: (each.keys, each.is_group) for each in news(seen, ["SessionEnd"],
-                                                                     known(fewer))}  # fmt: skip
-    assert found == {
-        "event SessionEnd": ((), True),
-        "event PreToolUse": (("tool_name",), False),
-        "line assistant": (("requestId",), False),
-        "message assistant": (("role", "usage"), True),
-        "tool Bash": (("command",), False),
-        "tool Read": ((), True),
-    }
-
-
-def test_names_that_are_read_but_never_seen_are_reported() -> None:
-    seen = {"event PreCompact": {"hook_event_name"}, "event Stop": {"effort", "background_tasks"}}
-    assert unseen(seen, KNOWN) == {"event PreCompact": ["trigger"]}
-
-
-def test_the_longest_list_of_a_program_is_that_of_its_events(tmp_path: Path) -> None:
-    program = tmp_path / "claude"
-    some = ["PreToolUse", "SessionStart", "Stop", "SessionEnd", "Setup"]
-    others = ["Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta", "Theta"]
-    lists = [others, [*some, "Newborn"], some]
-    text = b"\0".join(json.dumps(names, separators=(",", ":")).encode() for names in lists)
-    program.write_bytes(b"\xff" * ((1 << 24) - 30) + text)  # across the border of two reads
-    assert declared_events(program) == (*some, "Newborn")
-    program.write_bytes(b"nothing")
-    assert declared_events(program) == ()
-
-
-def test_unused_names_are_listed_with_reasons() -> None:
-    head, line, *rows = unused(KNOWN)
-    assert (head, line) == ("| event | what is not used | why |", "|--|--|--|")
-    assert all(re.fullmatch(r"\| \w+ \| .*`\w+`.* \| .+ \|", row) for row in rows)
