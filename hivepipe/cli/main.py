@@ -80,7 +80,7 @@ class _Commands(click.Group):
             message = str(error)
         except click.exceptions.NoArgsIsHelpError:
             raise  # click's message is the help
-        except click.ClickException as error:  # its message may quote an argument, which is data
+        except click.ClickException as error:  # the message may quote an argument, which is data
             error.message = printable(error.message)  # type: ignore[misc]
             raise
         except UnicodeError as error:

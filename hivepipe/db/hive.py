@@ -36,8 +36,8 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
-    Return the time (ns since 1970) by which statuses are compared. This is not the file's own time
-    if that lies in the future, or if the clock was set back.
+    Return the time (ns since 1970) by which statuses are compared. This is the file's own time,
+    except if that is in the future or the clock was set back.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
@@ -140,7 +140,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return tuples for the stored state, runs and statuses of a worker; none if it is unknown.
+    """Return tuples for a worker's stored state, runs and statuses; none for an unknown worker.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """

@@ -221,9 +221,8 @@ def tracked(facts: Facts) -> Iterator[Finding]:
     except TreeError as error:
         yield Finding(f"{error}: nothing starts there until it does")
         return
-    found = [
-        name for name in tracked if not name.endswith("/.gitignore")
-    ]  # hivepipe does not rely on a .gitignore
+    # hivepipe does not rely on a .gitignore.
+    found = [name for name in tracked if not name.endswith("/.gitignore")]
     if found:
         yield Finding(*refusal(folder, found))
 

@@ -31,7 +31,7 @@ _ALL = (
     *("sed", "mkfifo"),
 )
 _LAST = ("cp", "mv", "ln", "install", "rsync", "scp")
-_OF_ENTRIES = ("rm", "rmdir", "unlink")  # they change a link, not what it points to
+_OF_ENTRIES = ("rm", "rmdir", "unlink")  # they change a link itself, not its target
 _RECURSIVE = {"rm": "rR", "chmod": "R", "chown": "R"}  # the letters of the option
 # Commands whose output file is named by an option.
 _OUTPUT = {
@@ -60,7 +60,7 @@ class Writes:
     __slots__ = ("is_readable", "paths", "trees")
 
     def __init__(self) -> None:
-        # The folder that it is relative to, the path, and whether a link is itself the path.
+        # (working folder, path, whether a link at the path is written and not its target)
         self.paths: list[tuple[str, str, bool]] = []
         self.trees: list[tuple[str, Word, bool]] = []
         self.is_readable = True
@@ -83,7 +83,7 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
 
 
 def _add_program(found: Writes, cwd: str, words: list[Word], depth: int) -> str:
-    """Add the writes of a simple command; return the folder after it."""
+    """Add the writes of a simple command; return the working folder after the command."""
     words = _without_wrappers(words)
     if not words:
         return cwd
@@ -181,7 +181,7 @@ def _trees(program: str, arguments: list[Word]) -> list[Word]:
     if program == "mv":
         return sources
     if program == "rsync" and any(text.startswith("--del") for text in options):
-        # The contents of `a/` and `.` replace those of the target, and `a` its folder `a`.
+        # `a/` and `.` replace the contents of the target, `a` those of its subfolder `a`.
         return [
             Word(f"{into.text}/{source.text.rpartition('/')[2]}", into.literal)
             for into in target

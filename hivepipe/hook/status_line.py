@@ -144,7 +144,7 @@ def _become_with_stdin(command: str, data: bytes) -> None:
             posix._exit(0)
         posix.close(writing)
         posix.dup2(reading, 0)
-        signal(SIGPIPE, SIG_DFL)  # Python ignores it, and the command would inherit that
+        signal(SIGPIPE, SIG_DFL)  # Python ignores SIGPIPE, and the command would inherit that
         posix.execv("/bin/sh", ["/bin/sh", "-c", command])
     finally:
         posix._exit(127)

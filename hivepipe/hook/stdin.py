@@ -69,7 +69,7 @@ class Braces:
 
     def __init__(self) -> None:
         self.opened = self.closed = self.in_string = 0
-        self.held = b""  # a backslash at a chunk's end, which escapes a character of the next
+        self.held = b""  # a backslash at a chunk's end: it escapes the next character
 
     def count(self, chunk: bytes) -> None:
         """Count the braces of the next chunk of the text."""

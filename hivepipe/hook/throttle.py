@@ -20,7 +20,7 @@ from hivepipe.home import open_or_make, read_small
 
 REMEMBERED_SESSIONS = 8
 REMEMBERED_EVENTS = 16
-_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events need half of it
+_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events need half of this size
 LOCK_SECS = 0.5  # with fifty hooks at once the holder may wait 0.1 s for a CPU
 _LOCK_STEP_SECS = 0.001
 

@@ -1,4 +1,4 @@
-"""Events from before a project's registration, which its hooks spooled in the default home."""
+"""Events from before a project was registered, which are spooled in the default home."""
 
 from contextlib import suppress
 from functools import cache

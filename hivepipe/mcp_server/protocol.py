@@ -1,6 +1,6 @@
 """The part of the Model Context Protocol that a server of tools needs: one message in, one out.
 
-Supported are the versions 2024-11-05 to 2025-11-25, which have a handshake, and 2026-07-28, which
+The supported versions are 2024-11-05 to 2025-11-25, which have a handshake, and 2026-07-28, which
 has none. The package `mcp` is not used, because its import takes longer than a first answer may
 take. For a fast start, this module imports only the standard library.
 """

@@ -149,7 +149,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
         _audit(kept_folder(context.home), source.key, path, kinds, not chunk.before.length)
 
     def on_cleared(key: str, lines: int) -> None:
-        remove_index(index_path(context.home))  # removed text must not be found in it
+        remove_index(index_path(context.home))  # a search must not find removed text
         record_cleared(kept_folder(context.home), key, lines)
 
     return ArchiveCallbacks(

@@ -55,7 +55,7 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
     mark = kept.with_suffix(".ours")
     written = _written(kept)
     if not written and before is None:
-        kept.unlink(missing_ok=True)  # a process was killed before it made its mark
+        kept.unlink(missing_ok=True)  # a process was killed before it made the file `.ours`
     elif before is not None and (not written or digest_of(before) not in {written, *known}):
         older = read_regular(str(kept))
         if written and older not in (None, before):

@@ -52,7 +52,7 @@ def _tunnels(pm2: str) -> list[_Tunnel]:
             session = entry["pm2_env"].get("HIVEPIPE_SESSION_ID")
             if entry["name"].startswith(PREFIX) and session:
                 found.append(_Tunnel(entry["pm_id"], entry["name"], session))
-        except (AttributeError, KeyError, TypeError):  # pm2 does not list a process like this
+        except (AttributeError, KeyError, TypeError):  # not an entry as pm2 writes it
             continue
     return found
 

@@ -133,7 +133,7 @@ class Housekeeper:
             return []
 
     def _pass_over(self, path: Path, reason: str, error: OSError) -> None:
-        """Skip a path that cannot be read or moved for STUCK_SECS; log its error once."""
+        """For STUCK_SECS, skip a path that cannot be read or moved; log its error once."""
         logger.error("spool: %s stays: %s; %s", path.name, reason, error.strerror)
         self._stuck[path] = time.monotonic() + STUCK_SECS
 

@@ -22,7 +22,7 @@ LONGEST_PROMPT = 100  # characters shown of a prompt that was taken back
 
 
 class Conversation(NamedTuple):
-    """Session and agent, metadata, and an iterator that reads messages and calls lazily."""
+    """A conversation: session, agent, metadata, and a lazy iterator of messages and calls."""
 
     session: str
     agent: str

@@ -46,7 +46,7 @@ _OF_CLAUDE = re.compile(
 ).fullmatch
 _FOLDER = re.compile(rb'"cwd"\s*:\s*"/[^"\\\x00-\x1f]{0,4095}"').fullmatch
 _STRING = re.compile(rb'"[^"]*+"')
-_VALUES = re.compile(rb"[\"'`]\s*,\s*[\"'`]|\s+").split  # a secret may be a list of them
+_VALUES = re.compile(rb"[\"'`]\s*,\s*[\"'`]|\s+").split  # a secret may be a list of values
 _FOLDER_DEPTH = 2  # `payload` of a Codex line contains the folder; inputs of tools are deeper
 
 Redacted = tuple[bytes, tuple[str, ...]]
@@ -281,9 +281,7 @@ class Redactor:
         """Return the secrets in a text, and in the decoded texts of its disguised parts."""
         spans = self._scanner.find(text, suspects, deadline)
         if self._learned is not None:
-            first = (
-                len(self._rules) + 1
-            )  # its number follows the numbers of the rules and the disguise
+            first = len(self._rules) + 1  # after the numbers of the rules and of the disguise
             spans += [
                 Span(start, end, first + number)
                 for start, end, number in self._learned.find(text, deadline)

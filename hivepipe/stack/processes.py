@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import hivepipe
 from hivepipe.queue.endpoint import is_local
 
-# supervisord runs in the home, and paths are relative to it: its own path may have any character.
+# Paths are relative to the home, where supervisord runs: the home's path may have any character.
 # With startsecs=0, a program that cannot start is retried about once a second, without a limit.
 _HEAD = """\
 [supervisord]

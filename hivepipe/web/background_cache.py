@@ -60,7 +60,7 @@ class BackgroundCache(Generic[Value]):
             if not slot.is_computing and time.monotonic() >= slot.expires:
                 self._enqueue(key, compute)
             if key in self._pending and not (on_ready and slot.expires):
-                self._pending.move_to_end(key)  # the caller waits for it or has nothing to show
+                self._pending.move_to_end(key)  # the caller waits for the value, or has no old one
             if on_ready and slot.is_computing:
                 self._callbacks.add(on_ready)
         if not on_ready:

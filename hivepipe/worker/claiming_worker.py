@@ -321,9 +321,9 @@ class ClaimingWorker(SimpleWorker):
     def _check_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed and can no longer restart programs.
 
-        The worker stops if the stack's folder was deleted, because it cannot be reached then. The
-        worker also stops if another process has made the folder again, without this worker's lock
-        or a socket.
+        The worker stops if the stack's folder was deleted, because the worker cannot be reached
+        then. The worker also stops if another process has made the folder again, without this
+        worker's lock or a socket.
         """
         if os.getppid() == self._parent:
             return

@@ -1,4 +1,4 @@
-"""The start of a stack's processes: umask, settings, log, and one process per home."""
+"""The start of a stack's processes: umask, settings, log, and a lock against a second process."""
 
 import logging
 import os

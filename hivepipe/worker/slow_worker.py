@@ -207,7 +207,7 @@ class SlowWorker(ClaimingWorker):
         *,
         held_up: bool = False,
     ) -> None:
-        """Retry the job after a delay; if there is no delay, move it to the failed registry."""
+        """Retry the job after `delay` seconds; without a delay, move it to the failed registry."""
         if delay is None:
             self._bury(job, envelope, error)
             return

@@ -144,7 +144,7 @@ class Writer(ClaimingWorker):
         # The step may be this much larger, because the time of a claim is recorded this rarely.
         self._clock_steps.note(int((secs + CLOCK_EVERY_SECS) * 1e9))
         if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):  # the next commit writes it
+            with contextlib.suppress(sqlite3.Error):  # the next commit tries again
                 self._clock_steps.correct(self._db)
 
     def _before_leaving(self) -> None:

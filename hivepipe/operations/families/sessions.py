@@ -21,7 +21,7 @@ class ActivateSession(AboutSession, handler="sessions.activate_session"):
 
 
 class PauseSession(AboutSession, handler="sessions.pause_session"):
-    """A turn ends; `error` and `said` are the kind and the text of an error that ended the turn."""
+    """Record a turn's end; `error` and `said` are kind and text of an error that ended the turn."""
 
     error: str = ""
     said: str = ""
