@@ -48,7 +48,8 @@ def what() -> None:
     place = locate(".")
     counts = read_store(place.home, Listings.counts, {})
     data = data_of(place)
-    hooks = Facts(place, Stack.of(place)).who_runs_hooks
+    facts = Facts(place, Stack.of(place))
+    hooks = facts.who_runs_hooks
     asking = waiting(place.home, place.project)
     transcripts, leaves = _transcripts(place), _leaves(place)
     if show_json(
@@ -61,7 +62,7 @@ def what() -> None:
         asking=[file.name for file in asking],
     ):
         return
-    say_prose(f"{short(place.project)} {_state(place, hooks)}", 2)
+    say_prose(f"{short(place.project)} {_state(place, facts)}", 2)
     say()
     say("stored     " + f"{'so far':>69}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
@@ -83,11 +84,13 @@ def _transcripts(place: Place) -> int:
     return sum(1 for kind in kinds for _ in folder.glob(f"{kind}/**/*.jsonl*"))
 
 
-def _state(place: Place, hooks: list[str]) -> str:
+def _state(place: Place, facts: Facts) -> str:
     if place.state == "off":
         return "is not recorded, because `hivepipe off` was run here"
-    if not hooks:
+    if not facts.who_runs_hooks:
         return "is not recorded, because no hook is registered: run `hivepipe init`"
+    if facts.is_out_of_reach:
+        return "is not recorded by sessions that start here (`hivepipe doctor` says why)"
     if place.state == "down":
         return "is recorded on disk only, because the stack is stopped"
     return "is recorded"

@@ -1,12 +1,11 @@
 """Checks whether Claude Code runs hooks here, and how long it keeps transcripts."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-from hivepipe.doctor.facts import Facts, Finding, ManagedFile, SettingsFile
+from hivepipe.doctor.facts import Facts, Finding, ManagedFile
 from hivepipe.files.typed_file import read_object
-from hivepipe.home import main_checkout, user_folder
+from hivepipe.home import user_folder
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
 from hivepipe.settings import environment, means_yes
@@ -24,8 +23,6 @@ _BARE = {
 # From this version on, no hook runs if an administrator's settings are invalid. Version 2.1.197
 # ignores invalid settings.
 _STRICT_SINCE = (2, 1, 260)
-# From this version on, the local settings at the top of a Git repository count in all its folders.
-_READS_TOP_SINCE = (2, 1, 211)
 _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
 
@@ -118,29 +115,10 @@ def trusted(facts: Facts) -> Iterator[Finding]:
 
 def reached(facts: Facts) -> Iterator[Finding]:
     """Find a folder below the project in which a session reads no settings file with the hooks."""
-    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
-    plugin = facts.plugin
-    if not files or (plugin and plugin.is_usable) or any(map(partial(_is_read, facts), files)):
-        return
-    text = f"sessions that start in {facts.folder} are not recorded: Claude Code runs the hooks of"
-    text = f"{text} {facts.place.project} only in sessions that start there"
-    yield Finding(f"{text}; `hivepipe init --user` records all", is_note=True)
-
-
-def _is_read(facts: Facts, file: SettingsFile) -> bool:
-    """Tell whether a session that starts in the current folder reads the file."""
-    project = facts.place.project
-    if file.scope is Scope.USER or file.path == claude_code.settings_path(file.scope, facts.folder):
-        return True
-    is_new = facts.claude is None or facts.claude >= _READS_TOP_SINCE
-    return is_new and file.scope is Scope.LOCAL and _top_of(facts.folder) == project
-
-
-def _top_of(folder: str) -> str:
-    """Return the main checkout of the Git repository that a folder is in, or ""."""
-    tops = (path for path in (Path(folder), *Path(folder).parents) if (path / ".git").exists())
-    top = next(tops, None)
-    return main_checkout(str(top)) if top else ""
+    if facts.is_out_of_reach:
+        text = f"sessions that start in {facts.folder} are not recorded: Claude Code runs the hooks"
+        text = f"{text} of {facts.place.project} only in sessions that start there"
+        yield Finding(f"{text}; `hivepipe init --user` records all", is_note=True)
 
 
 def elsewhere(_facts: Facts) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from hivepipe.config.config_file import Config
 from hivepipe.errors import NoRedisServerError, SettingsError
 from hivepipe.files.owner import another_owner
 from hivepipe.files.regular_file import read_text
-from hivepipe.home import Place, project_of, read_record, real_path
+from hivepipe.home import Place, main_checkout, project_of, read_record, real_path
 from hivepipe.install import claude_code, claude_plugin, json_text, settings_text
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
@@ -31,6 +31,8 @@ _MANAGED = (
     "/etc/claude-code/managed-settings.json",
     "/Library/Application Support/ClaudeCode/managed-settings.json",
 )
+# From this version on, the local settings at the top of a Git repository count in all its folders.
+_READS_TOP_SINCE = (2, 1, 211)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Facts:
         folders = dict.fromkeys((self.folder, self.place.project))
         paths = {
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
-        }
+        } | {self._top_file: Scope.LOCAL}
         return list(filter(None, [_settings_file(scope, path) for path, scope in paths.items()]))
 
     @property
@@ -132,6 +134,28 @@ class Facts:
         plugin = self.plugin
         named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_usable else []
         return [*[file.path for file in self.with_hooks], *named]
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Tell whether sessions that start in the folder read none of the files with the hooks."""
+        files = [file for file in self.with_hooks if file.scope is not Scope.CODEX]
+        has_plugin = self.plugin and self.plugin.is_usable
+        return bool(files) and not has_plugin and not any(map(self._is_read, files))
+
+    def _is_read(self, file: SettingsFile) -> bool:
+        reads_top = self.claude is None or self.claude >= _READS_TOP_SINCE
+        return (
+            file.scope is Scope.USER
+            or file.path == claude_code.settings_path(file.scope, self.folder)
+            or (file.path == self._top_file and reads_top)
+        )
+
+    @property
+    def _top_file(self) -> str:
+        """Return the path of the local settings at the top of the folder's Git repository."""
+        folders = (Path(self.folder), *Path(self.folder).parents)
+        top = next((str(path) for path in folders if (path / ".git").exists()), self.folder)
+        return claude_code.settings_path(Scope.LOCAL, main_checkout(top))
 
     @cached_property
     def is_alive(self) -> bool:

@@ -26,3 +26,17 @@ def test_what_counts_recorded_data_and_names_every_folder(user: User) -> None:
     assert "is not recorded" in user.hivepipe("what")
     user.hivepipe("uninstall", "--purge", "--yes")
     assert not [entry for entry in map(Path, paths) if entry.exists()]
+
+
+def test_what_and_doctor_agree_below_two_registrations(user: User) -> None:
+    inner = user.project / "inner"
+    below = inner / "below"
+    user.do("mkdir", "-p", below)
+    user.git("init")
+    user.hivepipe("init", "--no-probe")
+    user.hivepipe("init", "--no-probe", cwd=inner)
+    for is_read in (True, False):
+        found = json.loads(user.do("hivepipe", "doctor", "--json", cwd=below).stdout)
+        assert ("folder" in {each["check"] for each in found["findings"]}) is not is_read
+        assert ("is not recorded" in user.hivepipe("what", cwd=below)) is not is_read
+        user.do("mv", ".git", "git")
