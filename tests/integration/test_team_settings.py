@@ -1,11 +1,12 @@
 """Settings of server and shell (encoding, dates, time zone, host) do not change the results."""
 
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from hivepipe.errors import TeamError
+from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.team import address, invites
 from hivepipe.team.connection import connected, one
 from hivepipe.team.policy import level_of
@@ -131,3 +132,25 @@ def test_two_patterns_of_one_length_mean_the_same_to_server_and_machine() -> Non
         for project in ("pay-b", "pay-c", "pay/b", "xy"):
             found = team.rows(f"SELECT hivepipe.team_level('{project}')")
             assert found == [[level_of(project, policies)]], project
+
+
+GERMAN = "de_DE.utf8"
+
+
+@pytest.mark.usefixtures("team")  # no team of the user that runs the tests
+def test_a_revoked_machine_is_refused_in_any_language() -> None:
+    programs = debians_folder()
+    locales = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout
+    if programs is None or GERMAN not in locales.split():
+        pytest.skip(f"needs Debian's postgresql and the locale {GERMAN}")
+    with serving(programs, "-c", f"lc_messages={GERMAN}") as server:
+        team = Team.on(server)
+        login = team.joined("ann").writes
+        with connected(login):
+            pass
+        team.query("SELECT hivepipe.revoke('laptop')")
+        with pytest.raises(TeamRefusedError, match="fehlgeschlagen"), connected(login):
+            pass
+        server.stop()
+        with pytest.raises(TeamAwayError), connected(login):
+            pass

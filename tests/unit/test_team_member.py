@@ -1,14 +1,16 @@
-"""What a member of a team decides without a server: levels, names, refusals and leftovers."""
+"""What a member of a team decides and is told without a server."""
 
 import itertools
 
 import pytest
 
+from hivepipe.cli.team.member import _SHARES
 from hivepipe.errors import TeamError
 from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import _is_refusal
 from hivepipe.team.policy import shared_level
 from hivepipe.team.project_names import project_name
+from hivepipe.team.shared_rows import SHARED
 
 LEVELS = ["nothing", "metadata", "prompts", "everything"]
 LOGIN = "hivepipe_machine_0123456789abcdef"
@@ -53,3 +55,30 @@ def test_a_store_that_is_away_is_named_with_its_reason(
     monkeypatch.setattr(leftovers, "_waiting", lambda _connection: {leftovers.WAITING: 3})
     assert leftovers.delete_now_or_later(None) == {leftovers.WAITING: 3}  # type: ignore[arg-type]
     assert "the store at s3.example does not answer" in caplog.text
+
+
+WORDS = {
+    ("sessions", "objective"): "titles",
+    ("agents", "name"): "names and errors of agents",
+    ("agents", "role"): "names and errors of agents",
+    ("agents", "error"): "names and errors of agents",
+    ("summaries", "summary"): "summaries",
+    ("summaries", "key_learnings"): "summaries",
+    ("summaries", "files"): "summaries",
+    ("summaries", "open_ends"): "summaries",
+    ("prompts", "prompt"): "prompts",
+    ("skill_uses", "arguments"): "arguments of skills and commands",
+    ("session_logs", "message"): "log lines",
+    ("session_logs", "data"): "log lines",
+}
+HIDDEN = [(table, name) for table, shared in SHARED.items() for name in shared.hidden]
+
+
+@pytest.mark.parametrize(("table", "column"), HIDDEN)
+def test_each_text_is_named_at_its_level(table: str, column: str) -> None:
+    assert WORDS[table, column] in _SHARES[SHARED[table].hidden_at]
+
+
+def test_names_in_metadata_and_keys_of_deleted_rows_are_named() -> None:
+    assert all(word in _SHARES["metadata"] for word in ("types of agents", "skills", "commands"))
+    assert "keys of deleted rows: ids" in _SHARES["nothing"]

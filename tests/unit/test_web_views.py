@@ -1,10 +1,15 @@
-"""A home that cannot be read is named, and the others are shown."""
+"""The content of a view without the homes that cannot be read, and its JSON."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pytest
 
 from hivepipe.errors import HivepipeError, StoreError
 from hivepipe.reading.homes import KnownHome
 from hivepipe.web.view_content import content_of
+from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, ViewQuery
 
 HOMES = [KnownHome(key, f"/homes/{key}", f"/projects/{key}") for key in "abc"]
@@ -52,3 +57,27 @@ def test_damaged_data_is_no_server_error() -> None:
     assert found["unreadable"] == [{"project": "/projects/b", "reason": reason}]
     with pytest.raises(HivepipeError, match="TypeError"):
         content_of(view, ViewQuery(HOMES[1:2]))
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+@dataclass(frozen=True)
+class Thing:
+    of: object
+
+
+VALUES = {"list": [Thing(Pair(1, None))], "tuple": ("a", 2.5), "set": {3, 1, 2}, "deep": Thing([])}
+EXPECTED = {
+    "list": [{"of": {"first": 1, "second": None}}],
+    "tuple": ["a", 2.5],
+    "set": [1, 2, 3],
+    "deep": {"of": []},
+}
+
+
+@pytest.mark.parametrize("more", ["plain", "a lone \ud800", 1 << 70])
+def test_the_values_of_a_view_become_json(more: Any) -> None:
+    assert json.loads(json_of({**VALUES, "more": more})) == {**EXPECTED, "more": more}

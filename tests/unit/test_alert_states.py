@@ -1,10 +1,14 @@
-"""Alerts and the thresholds at which they are raised."""
+"""When an alert is raised and ends, and what is stored of it."""
 
+import time
 from typing import Any
 
 import pytest
 
 from hivepipe.alerts.rules import CHECKS_TO_RESOLVE, Alert, Vitals, alerts_of, compare
+from hivepipe.db.alerts import active_alerts, end_alert, raise_alert
+from hivepipe.db.database import Database
+from hivepipe.times import stored_time
 
 FINE: dict[str, Any] = {
     "free_bytes": 200_000_000,
@@ -101,3 +105,19 @@ def test_each_alert_is_resolved_independently() -> None:
     assert change.over == ["disk"]
     assert change.standing == {"queue_age": 1, "spool": 0}
     assert compare([disk], change.standing).begun == [disk]
+
+
+def ago(secs: float) -> str:
+    return stored_time(time.time_ns() - round(secs * 10**9))
+
+
+def test_an_alert_ends_although_the_clock_was_set_back_after_it(db: Database) -> None:
+    raise_alert(db, "disk", "the disk is full", ago(-3600))
+    end_alert(db, "disk", ago(1))
+    assert active_alerts(db.path) == {}
+
+
+def test_a_late_end_does_not_end_the_next_alert(db: Database) -> None:
+    raise_alert(db, "disk", "the disk is full", ago(5))
+    end_alert(db, "disk", ago(10))
+    assert [*active_alerts(db.path)] == ["disk"]
