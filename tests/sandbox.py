@@ -149,9 +149,13 @@ class Sandbox:
         database = self.home / "hive.db"
         if not database.exists():
             return set()
-        with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as asked:
-            made = asked.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'").fetchone()
-            return {row[0] for row in asked.execute("SELECT id FROM sessions")} if made else set()
+        # Meanwhile a writer may make the tables or recover the log.
+        with (
+            closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as asked,
+            suppress(sqlite3.OperationalError),
+        ):
+            return {row[0] for row in asked.execute("SELECT id FROM sessions")}
+        return set()
 
     @property
     def spooled(self) -> int:

@@ -625,11 +625,6 @@ def test_without_bundle_and_package_a_hook_says_once_a_turn_that_nothing_is_reco
 # ---- the executables
 
 
-def test_there_is_one_executable_per_event() -> None:
-    names = {re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower() for event in payloads.EVENTS}
-    assert {path.stem for path in HOOKS} == names
-
-
 def test_all_executables_differ_by_the_name_of_their_event_only() -> None:
     texts = set()
     for path in HOOKS:

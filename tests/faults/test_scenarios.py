@@ -18,7 +18,6 @@ from tests.rounds import ASKED_ROUNDS
 SESSION = oracle.SESSIONS[0]
 LONG_SECS = 30 if ASKED_ROUNDS >= 25 else 3
 UNWELL_SECS = 10  # after this time `status` reports the store as unhealthy
-INTERVAL_SECS = 4  # of the timeline, instead of the default of 60
 
 
 @pytest.fixture
@@ -133,51 +132,3 @@ def test_a_job_of_a_deleted_swarm_fails_until_it_is_restored(stack: Bench) -> No
     assert "1 sent back" in stack.command("failed", "retry", job_id)
     stack.settle()
     check(stack, agent)
-
-
-# ---- scenario C
-
-
-# ---- three instances, one session
-
-
-def test_three_instances_checkpoint_at_most_once_per_interval(stack: Bench) -> None:
-    """Three instances checkpoint in turn, each at most once a minute (shortened to 4 s)."""
-    others = [oracle.start(0, "inst-b"), oracle.start(0, "inst-c")]
-    stack.fire(others, 1)
-    stack.settle()
-    step = INTERVAL_SECS / 4
-    timeline = [  # seconds, instance, whether a checkpoint is due
-        (0, "inst-a", True),
-        (15, "inst-b", True),
-        (30, "inst-c", True),
-        (45, "inst-a", False),
-        (60, "inst-a", True),
-        (75, "inst-b", True),
-        (90, "inst-c", True),
-    ]
-    first: dict[str, float] = {}
-    made = {"inst-a": 0, "inst-b": 0, "inst-c": 0}
-    began = time.monotonic()
-    for number, (secs, instance, due) in enumerate(timeline):
-        # A little late rather than early: a checkpoint is due after the whole interval.
-        at = max(began + secs / 15 * step, first.get(instance, 0) + secs // 60 * INTERVAL_SECS)
-        time.sleep(max(at - time.monotonic(), 0))
-        logged = stack.home.count("session_logs")
-        env = {"CHECKPOINT_INTERVAL": str(INTERVAL_SECS)}
-        stack.fire([oracle.edit(number, SESSION, instance)], 1, **env)
-        first.setdefault(instance, time.monotonic())
-        stack.settle()
-        assert stack.home.count("session_logs") - logged == due, (secs, instance)
-        made[instance] += due
-        (session,) = stack.tables()["sessions"]
-        data = json.loads(session["checkpoint_data"])
-        if due:
-            assert data["savedBy"] == instance
-    assert made == {"inst-a": 2, "inst-b": 2, "inst-c": 2}
-    rows = {row["instance_id"]: row for row in stack.tables()["instance_sessions"]}
-    assert {name: row["checkpoint_count"] for name, row in rows.items()} == made
-    counted = {name: row["operation_count"] for name, row in rows.items()}
-    assert counted == {"inst-a": 3, "inst-b": 2, "inst-c": 2}
-    assert data["operationCount"] == 7
-    assert len({row["created_at"] for row in stack.tables()["session_logs"]}) == 6

@@ -112,29 +112,24 @@ def test_workers_start_the_stack_after_a_kill_of_its_supervisor(sandbox: Sandbox
     eventually(lambda: is_back(sandbox, "supervisord", old))
 
 
-@with_parent_death
-def test_workers_of_a_deleted_home_end_after_their_supervisor(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    workers = [sandbox.pid(kind) for kind in ("writer", "slow", "scheduler")]
-    runtime = runtime_of(sandbox)
-    os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
-    for folder in (sandbox.home, runtime):
-        shutil.rmtree(folder, ignore_errors=True)
-    eventually(lambda: not any(map(process_exists, workers)))
-
-
 def runtime_of(sandbox: Sandbox) -> Path:
     return Path(sandbox.run("url").strip().removeprefix("unix://")).parent
 
 
 @with_parent_death
-def test_workers_end_though_their_deleted_folder_was_made_again(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("deleted", ["home and runtime folder", "runtime folder, made again"])
+def test_workers_of_deleted_folders_end_after_their_supervisor(
+    sandbox: Sandbox, deleted: str
+) -> None:
     sandbox.run("up", "-d")
-    workers = [sandbox.pid(kind) for kind in ("writer", "slow")]
+    workers = [sandbox.pid(kind) for kind in ("writer", "slow", "scheduler")]
     runtime = runtime_of(sandbox)
     os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
     shutil.rmtree(runtime, ignore_errors=True)
-    runtime.mkdir(mode=0o700, exist_ok=True)  # as a hook does
+    if deleted.endswith("again"):
+        runtime.mkdir(mode=0o700, exist_ok=True)  # as a hook does
+    else:
+        shutil.rmtree(sandbox.home, ignore_errors=True)
     eventually(lambda: not any(map(process_exists, workers)))
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import posix
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -260,20 +259,6 @@ def test_the_runtime_folder_of_an_ended_login_is_replaced(unstarted: UnstartedSt
     eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)  # the starter process ends last
     unstarted.sandbox.run("down")
     assert not Path(unstarted.sandbox.socket).parent.exists()
-
-
-# ---- a killed supervisor
-
-
-def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(unstarted: UnstartedStack) -> None:
-    unstarted.sandbox.run("up", "-d")
-    old = unstarted.sandbox.pid("supervisord")
-    os.kill(old, signal.SIGKILL)
-    unstarted.fire_at_once(10)
-    eventually(lambda: "supervisord" in unstarted.sandbox.processes())
-    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: len(unstarted.sandbox.sessions()) == 10)
-    assert unstarted.sandbox.status()["leaves_when_idle"] is False, "the user started it"
 
 
 # ---- leaving

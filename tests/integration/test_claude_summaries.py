@@ -148,13 +148,22 @@ def test_the_call_of_claude_and_its_environment(scene: Scene, claude: Claude) ->
     assert "ANTHROPIC_API_KEY" not in claude.seen["env"]
 
 
-def test_a_bad_token_is_not_retried(scene: Scene, claude: Claude) -> None:
-    claude.mode("auth")
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [("auth", "auth: claude: Invalid bearer token"), ("", "refused: `claude` is not on PATH")],
+)
+def test_a_bad_token_or_a_missing_claude_is_the_reason_of_a_plain_summary(
+    scene: Scene, claude: Claude, mode: str, reason: str
+) -> None:
+    claude.mode(mode)
+    if not mode:
+        (claude.folder / "claude").unlink()
     agree(scene)
     scene.start()
     scene.end()
     row = scene.wait_for_summary()
-    assert (row["kind"], row["reason"]) == ("plain", "claude: auth: claude: Invalid bearer token")
+    assert (row["kind"], row["reason"]) == ("plain", f"claude: {reason}")
+    assert mode or scene.spent()["today"]["calls"] == 0
 
 
 def test_children_of_claude_are_killed_after_the_time_limit(scene: Scene, claude: Claude) -> None:
@@ -169,14 +178,3 @@ def test_children_of_claude_are_killed_after_the_time_limit(scene: Scene, claude
     assert scene.llm.is_running
     claude.mode("ok")
     assert scene.wait_for_summary()["kind"] == "llm"
-
-
-def test_without_claude_the_summary_has_a_reason(scene: Scene, claude: Claude) -> None:
-    (claude.folder / "claude").unlink()
-    agree(scene)
-    scene.write()
-    scene.start()
-    scene.end()
-    row = scene.wait_for_summary(SESSION)
-    assert (row["kind"], row["reason"]) == ("plain", "claude: refused: `claude` is not on PATH")
-    assert scene.spent()["today"]["calls"] == 0

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import signal
 import socket
 import sqlite3
 import threading
@@ -227,27 +226,6 @@ def assert_rows_of_wave(home: Home, events: list[Payload]) -> None:
     assert home.count("skill_uses") == kinds["PostToolUse"]
     jobs = kinds["SubagentStart"] + kinds["PostToolUse"] + 2 * kinds["UserPromptSubmit"]
     assert home.count("applied") == jobs + 1  # and the session's start
-
-
-def test_a_stopped_redis_loses_and_repeats_no_event(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    env = private_home.with_env(INSTANCE_ID=INSTANCE)
-    writer.start()
-    fire("SessionStart", SESSION_START, env)
-    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
-    events = wave(24)
-    redis_server.signal(signal.SIGSTOP)
-    fire_all(events, env, at_once=4)
-    assert len(private_home.spool) == len(events)
-    redis_server.signal(signal.SIGCONT)
-    until(
-        lambda: (writer.restart_if_ended(), is_drained(private_home, redis_server))[1],
-        "not drained",
-        secs=150,
-    )
-    assert_rows_of_wave(private_home, events)
-    assert accepted(redis_server) == private_home.count("applied")
 
 
 def test_fifty_first_hooks_at_once_without_a_stack(

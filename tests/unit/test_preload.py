@@ -126,25 +126,25 @@ def test_the_programs_of_a_damaged_installation_are_executed(
     assert Supervisord.options.execve == "as before"
 
 
-def test_rules_are_compiled_before_the_fork_and_opentelemetry_is_not_imported() -> None:
-    """Otherwise each worker would compile the rules of every log again, into 4 MB."""
-    code = (
-        "import sys; from hivepipe import redact; from hivepipe.worker import preload;"
-        "print(preload._imported(), redact.built_in.cache_info().currsize,"
-        "'redis' in sys.modules, 'opentelemetry' in sys.modules)"
-    )
-    output = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
-    assert output == "True 1 True False\n"
-
-
-def test_a_collection_leaves_the_shared_memory_alone() -> None:
-    """Otherwise supervisord's collections copy 2 MB of it."""
-    code = (
-        "import gc; from hivepipe.worker import preload; preload._imported();"
-        "print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count())"
-    )
-    output = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
-    assert output == "True True\n"
+@pytest.mark.parametrize(
+    ("imported", "shown", "expected"),
+    [
+        (  # Otherwise each worker would compile the rules of every log again, into 4 MB.
+            "sys; from hivepipe import redact",
+            "redact.built_in.cache_info().currsize, *({'redis', 'opentelemetry'} & {*sys.modules})",
+            "1 redis\n",
+        ),
+        # Otherwise supervisord's collections copy 2 MB of the shared memory.
+        ("gc", "gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count()", "True True\n"),
+    ],
+    ids=["rules are compiled and opentelemetry is not imported", "no collection of shared memory"],
+)
+def test_the_parent_prepares_the_memory_that_workers_share(
+    imported: str, shown: str, expected: str
+) -> None:
+    code = f"import {imported}; from hivepipe.worker import preload; assert preload._imported();"
+    words = [sys.executable, "-I", "-c", f"{code} print({shown})"]
+    assert subprocess.check_output(words, text=True, timeout=60) == expected
 
 
 def test_opentelemetry_can_be_imported_after_the_programs() -> None:
