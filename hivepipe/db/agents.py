@@ -42,6 +42,7 @@ class AgentSignal:
     tokens: int | None = None
     duration_ms: int | None = None
     began: bool = False  # Claude Code reports that the agent is running
+    is_late: bool = False  # the event arrived some time after the end that it reports
     error: str = ""
 
 
@@ -105,7 +106,8 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     if signal.began:
         row["began_at"] = min(str(known["began_at"] or job.time), job.time)
     if signal.status in ENDS:
-        row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
+        if not signal.is_late:
+            row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
         row["error"] = max(str(known["error"] or ""), signal.error) or None  # the same in any order
     before = metadata_of(known)

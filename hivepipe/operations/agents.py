@@ -38,8 +38,14 @@ def start_agent(db: Database, job: Origin, args: StartAgent) -> None:
 
 
 def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
+    """Record the end of an agent.
+
+    A notification, which has no type, waits for the end of the turn. The agent's own SubagentStop
+    has the time of the end, unless the agent was stopped.
+    """
     status = "failed" if args.failed else "completed"
-    _record(db, job, replace(_life(args, status), error=args.error))
+    is_late = not args.type and not args.failed
+    _record(db, job, replace(_life(args, status), error=args.error, is_late=is_late))
 
 
 def _record(db: Database, job: Origin, signal: agents.AgentSignal) -> None:

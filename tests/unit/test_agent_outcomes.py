@@ -11,6 +11,7 @@ import pytest
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.operations.cleanup import clean
+from hivepipe.times import stored_time
 from tests.store_scene import AT_NS, apply
 
 HOUR_NS = 3600 * 10**9
@@ -73,6 +74,15 @@ def test_the_status_is_the_same_in_every_order_of_the_events(
     rows = [{**row, "id": ""} for row in map(dict, db.rows("SELECT * FROM agents"))]
     assert {(row["status"], row["outcome"]) for row in rows} == {(status, outcome)}
     assert all(row == rows[0] for row in rows)
+
+
+def test_a_late_notification_does_not_move_the_end_of_the_agent(db: Database) -> None:
+    start_session(db)
+    for number, event in enumerate(("start", "stop", "notice")):
+        operation, fields = EVENTS[event]
+        apply(db, operation, AT_NS + number * HOUR_NS, agent_id="a1", **fields)
+    row = agent(db)
+    assert (row["outcome"], row["completed_at"]) == ("completed", stored_time(AT_NS + HOUR_NS))
 
 
 def test_outcome_and_error_survive_the_cleanup(db: Database) -> None:
