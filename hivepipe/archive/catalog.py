@@ -128,7 +128,7 @@ class Catalog:
             raise ArchiveError(f"{text}: see `hivepipe archive list --agents`")
         if len(found) > 1:
             some = ", ".join(sorted(found)[:5])
-            raise ArchiveError(f"more than one archive begins with {start}: {some}")
+            raise ArchiveError(f"more than one archive has an id that begins with {start}: {some}")
         return found[0], entries[found[0]]
 
     def on_disk(self) -> Iterator[tuple[str, Entry]]:

@@ -121,7 +121,7 @@ def _bad_modes(kept: ArchiveFiles) -> Iterator[str]:
     if status is None or not stat.S_ISREG(status.st_mode):
         yield "its lines are not a file"
     elif status.st_mode & 0o077:
-        yield f"others may read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
+        yield f"other users can read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
 
 
 def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:

@@ -30,13 +30,13 @@ def task() -> None:
 @task.command()
 @click.argument("text")
 @click.option("--id", "named", metavar="ID", default="", help="Id of the task; default: a new one.")
-@click.option("--session", metavar="ID", default="", help="Assign it to this session at once.")
+@click.option("--session", metavar="ID", default="", help="Assign the task to this session.")
 @_unknown
 @json_option
 def add(text: str, named: str, session: str, unknown: bool) -> None:
     """Add a task and print its id.
 
-    A session that starts with HIVEPIPE_TASK_ID=ID works on it.
+    A session that starts with HIVEPIPE_TASK_ID=ID works on this task.
     """
     with task_board(locate(".").home) as board:
         if session:

@@ -112,7 +112,7 @@ class Config:
             if setting is None:
                 self.problems.append(f"{path}: there is no setting {name!r}")
             elif setting.is_the_users and path != self._users:
-                self.problems.append(f"{path}: {name} belongs into {self._users}")
+                self.problems.append(f"{path}: {name} belongs in {self._users}")
             elif text is None:
                 self.problems.append(f"{path}: {name} must be {setting.kind}")
                 if setting.limits_spending:

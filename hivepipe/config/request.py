@@ -52,7 +52,7 @@ class Request:
             elif setting is None or name not in ASKABLE:
                 users, homes = files(home)
                 where = users if setting and setting.is_the_users else f"{users} or {homes}"
-                yield f"{self.path}: a repository cannot ask for {name}: it belongs into {where}"
+                yield f"{self.path}: a repository cannot ask for {name}: it belongs in {where}"
             elif (text := setting.read(value)) is None:
                 yield f"{self.path}: {name} must be {setting.kind}"
             else:

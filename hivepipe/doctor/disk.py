@@ -67,7 +67,7 @@ def modes(facts: Facts) -> Iterator[Finding]:
     for path, status in _ours(facts):
         is_open = not stat.S_ISLNK(status.st_mode) and status.st_mode & _FOR_OTHERS
         if is_open and not is_private_folder(str(path.parent)):
-            text = f"others may enter or read {path}"
+            text = f"other users can enter or read {path}"
             if kind := file_system_without_modes(str(path)):
                 yield Finding(f"{text}: its file system ({kind}) keeps no modes, use another one")
             else:

@@ -102,7 +102,7 @@ def complete(facts: Facts) -> Iterator[Finding]:
         known = {event.name for event in events_for(file.scope, facts.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
         if missing:
-            yield Finding(f"{file.path} has no hook of {', '.join(missing)}", _init(file))
+            yield Finding(f"{file.path} has no hook for {', '.join(missing)}", _init(file))
 
 
 def unknown(facts: Facts) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
         known = {event.name for event in events_for(file.scope, claude)}
         names = sorted({event for event, _ in file.entries} - known)
         if names:
-            text = f"{file.path} has hooks of {', '.join(names)}"
+            text = f"{file.path} has hooks for {', '.join(names)}"
             text = f"{text}, which Claude Code {claude_code.version_text(claude)} does not know"
             end = ": it ignores the whole file" if ignores_file else ""
             yield Finding(text + end, _init(file), is_note=not ignores_file)
@@ -129,7 +129,7 @@ def outdated(facts: Facts) -> Iterator[Finding]:
     for file in facts.with_own_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
-                text = f"{file.path} runs the hook of {event} in the way of an older version"
+                text = f"{file.path} runs the hook for {event} as an older version did"
                 yield Finding(f"{text}: events get lost while the package is upgraded", _init(file))
                 break
 
@@ -178,7 +178,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
     folders = {path.parent for path in files}
     for path in sorted({*files, *folders}):
         if path.stat().st_mode & _OTHERS_MAY_WRITE:
-            text = f"others may write {path}, which runs as you on every event"
+            text = f"other users can write {path}, which runs as you on every event"
             yield Finding(text, f"chmod go-w {shlex.quote(str(path))}")
 
 

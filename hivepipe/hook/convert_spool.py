@@ -57,7 +57,7 @@ def _convert(path: Path) -> None:
     except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
         if getattr(error, "errno", None) not in TRIED_AGAIN:
             with suppress(OSError):
-                set_aside(path, f"cannot be taken in: {type(error).__name__}: {error}")
+                set_aside(path, f"cannot be converted: {type(error).__name__}: {error}")
     else:
         path.unlink(missing_ok=True)
 

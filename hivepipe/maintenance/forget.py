@@ -208,7 +208,7 @@ class Forgetting:
         yield Deleted("hive workers", len(workers), "folder")
         if wanted.spellings:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
-            yield Deleted("rows of no session, the text alone", left, "row")
+            yield Deleted("rows without a session, only the text", left, "row")
         yield from self._memories(wanted, dry_run)
         yield from self._derived(has_skills, dry_run)
         needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
@@ -261,7 +261,7 @@ class Forgetting:
             if not dry_run:
                 index.clean()
                 prepare_recall(self._place.home, index)
-        yield Deleted("memories, the file's text out of their index", len(found), "file")
+        yield Deleted("memories, only in the index", len(found), "file")
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Deleted]:
         """Remove or rewrite derived data: search index, exports, briefings."""
@@ -269,7 +269,7 @@ class Forgetting:
         if index.exists():
             if not dry_run:
                 remove_index(index)
-            yield Deleted("search index, made again by the next search", 1, "file")
+            yield Deleted("search index, which the next search rebuilds", 1, "file")
         if has_skills:
             if not dry_run:
                 SkillExports(self._place.home).write()

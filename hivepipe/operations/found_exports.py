@@ -37,7 +37,7 @@ MOST_DAYS = 3660
 
 
 class Row(NamedTuple):
-    """The result for one file, or for one skill in it."""
+    """The result of importing one file, or one skill in it."""
 
     path: str
     kind: str

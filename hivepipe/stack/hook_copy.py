@@ -119,7 +119,7 @@ def _chosen(trial: Path) -> bytes:
 
 
 def runs(program: str | Path) -> bool:
-    """Tell whether a hook program can run here. A variable disables it, so that it ends at once."""
+    """Tell whether a hook program can run here. HIVEPIPE_DISABLED makes it end at once."""
     done = run_to_end([program], TRIAL_SECS, {"HIVEPIPE_DISABLED": "1"})
     return done is not None and (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

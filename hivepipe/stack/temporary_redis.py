@@ -112,7 +112,7 @@ def _wait(server: "subprocess.Popen[bytes]", home: str, address: str) -> None:
     while not answers(address):
         if server.poll() is not None:
             raise StackError(
-                f"Redis ended: it may not write its files in {home}, or they are damaged "
+                f"Redis ended: it cannot write its files in {home}, or they are damaged "
                 "(`redis-check-aof` checks them)"
             )
         if time.monotonic() > deadline:

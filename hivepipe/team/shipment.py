@@ -86,7 +86,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._opened.close()
 
     def greet(self) -> Greeting:
-        """Read the server's mark and policies; send all rows again if the terms changed."""
+        """Read the server's mark and policies; send all rows again if these or columns changed."""
         _collect(self._db)
         home = captured.home_of(self._store)
         with server.translated():

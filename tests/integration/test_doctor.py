@@ -227,14 +227,14 @@ REPAIRED: dict[str, tuple[str, Cause, str]] = {
     "an event without a hook": (
         "hook-events",
         lambda u: change(u.settings, '"Stop"', '"Notification"'),
-        "no hook of Stop",
+        "no hook for Stop",
     ),
     "a program without rights": (
         "hook-programs",
         lambda u: launcher(u).chmod(0o600),
         "cannot be executed",
     ),
-    "an older form": ("hook-age", older_form, "in the way of an older version"),
+    "an older form": ("hook-age", older_form, "as an older version did"),
     "an upgraded package": ("hook-version", touch_modules, "another version"),
     "hooks that others may write": ("hook-files", lambda u: launcher(u).chmod(0o777), "/hook"),
     "a python without hivepipe": (
@@ -249,7 +249,7 @@ REPAIRED: dict[str, tuple[str, Cause, str]] = {
         lambda u: change(record(u), "version=", "version=0.0.1-"),
         "0.0.1-",
     ),
-    "a home that others may read": ("modes", open_to_others, "others may"),
+    "a home that others may read": ("modes", open_to_others, "other users can"),
     "sockets that others may reach": (
         "sockets",
         lambda u: next((u.run_folder / "hivepipe").iterdir()).chmod(0o755),

@@ -200,7 +200,7 @@ def test_a_file_that_redis_cannot_read_is_located(private_home: Home) -> None:
     private_home.path.mkdir(mode=0o700, exist_ok=True)
     (private_home.path / "appendonly.aof").write_text("garbage")
     output = private_home.command("failed", "list", expect=1)
-    assert f"Redis ended: it may not write its files in {private_home.path}, or" in output
+    assert f"Redis ended: it cannot write its files in {private_home.path}, or" in output
 
 
 def test_an_unknown_or_ambiguous_id_is_reported(private_home: Home, redis_server: Server) -> None:

@@ -384,7 +384,7 @@ def test_forget_matching_deletes_sessions_that_contain_a_text(scene: Scene) -> N
     assert f"the text is still in {own}, {sparse}" in output
     own.unlink()
     sparse.unlink()
-    assert "deleted: rows of no session, the text alone: 1 row\n" in output
+    assert "deleted: rows without a session, only the text: 1 row\n" in output
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     (task,) = scene.home.rows("SELECT text FROM tasks WHERE id = 't2'")

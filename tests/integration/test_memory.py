@@ -325,7 +325,7 @@ def test_without_a_key_that_can_be_trusted_memories_are_found_by_words(
 def test_a_repository_cannot_set_the_endpoint(scene: Scene, endpoint: str) -> None:
     scene.home.path.mkdir()
     (scene.home.path / "config.toml").write_text(f'embeddings_url = "{endpoint}"\n')
-    assert "belongs into" in scene.run("config", code=1)
+    assert "belongs in" in scene.run("config", code=1)
 
 
 def test_memories_are_added_to_a_prompt_if_enabled(

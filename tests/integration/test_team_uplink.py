@@ -126,7 +126,7 @@ def test_credentials_that_others_may_read_are_reported_and_tried_again(
     path.chmod(0o644)
     monkeypatch.setattr(time, "sleep", lambda _: process.stop(15, None))
     process.run()
-    assert f"others may read {path}" in read_status(str(private_home.path)).error
+    assert f"other users can read {path}" in read_status(str(private_home.path)).error
 
 
 def test_a_stack_whose_membership_was_removed_meanwhile_captures_no_changes(

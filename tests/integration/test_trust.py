@@ -263,7 +263,7 @@ def test_forbidden_settings_of_a_request_are_named_and_ignored(clone: Clone) -> 
     output = user.hivepipe("trust", "--yes")
     for name in ("db", "profile_dir", "redis_url", "memory_recall", "redaction"):
         (line,) = [each for each in output.splitlines() if f"cannot ask for {name}:" in each]
-        assert "belongs into" in line
+        assert "belongs in" in line
     assert "there is no setting 'nonsense'" in output
     compiled = (user.recorded / "hook-settings.json").read_text()
     assert json.loads(compiled)["asked"][str(user.project)]["values"] == {

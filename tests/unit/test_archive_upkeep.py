@@ -297,7 +297,7 @@ def test_every_fault_is_named(scene: Scene) -> None:
     assert changed == ["its lines were changed"]
     assert problems_after(whole[:-10]) == ["10 bytes are missing"]
     assert problems_after(whole + b"half a line of a killed run") == []
-    assert problems_after(whole, 0o644) == ["others may read it: mode 0644, not 0600"]
+    assert problems_after(whole, 0o644) == ["other users can read it: mode 0644, not 0600"]
     path.unlink()
     assert problems(scene) == ["its lines are missing"]
     assert problems_after(whole) == []

@@ -253,7 +253,7 @@ def test_a_home_cannot_set_the_terms_of_summaries(
     (tmp_path / "config.toml").write_text(line)
     config = Config(str(tmp_path))
     assert config.for_settings() == {}
-    assert "belongs into" in config.problems[0]
+    assert "belongs in" in config.problems[0]
 
 
 # ---- consent
