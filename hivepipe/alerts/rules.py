@@ -44,7 +44,7 @@ class Vitals(NamedTuple):
     lost: tuple[int, str, str] | None = None  # lost in the last week: number, first, last time
     redis_full: bool = False
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
-    clock_stands_still: bool = False  # no scheduler is active
+    lacks_scheduler: bool = False
     store_secs: float = 0.0  # how long the database has not been writable
     store_reason: str = ""
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; never modified
@@ -97,7 +97,7 @@ def _of_processes(vitals: Vitals) -> Iterator[Alert]:
     if vitals.unserved:
         text = f"no worker serves {', '.join(vitals.unserved)}"
         yield Alert("no_worker", text, is_urgent=True)
-    if vitals.clock_stands_still:
+    if vitals.lacks_scheduler:
         text = "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)"
         yield Alert("no_scheduler", text, is_urgent=True)
 

@@ -186,9 +186,9 @@ def _notify_stack(name: str, place: home.Place) -> None:
     if not place.python:  # no stack was ever registered for this home
         return
     if not place.socket.startswith("/"):
-        from hivepipe.queue.endpoint import ring
+        from hivepipe.queue.endpoint import wake_up
 
-        if ring(place.runtime):
+        if wake_up(place.runtime):
             return
     from hivepipe.hook.autostart import start_stack
 

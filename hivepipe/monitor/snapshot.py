@@ -63,7 +63,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         oldest_waiting_secs=found.oldest_waiting_secs or 0.0,
         redis_full=not has_room(client),
         unserved=unserved(found.workers, found.queues),
-        clock_stands_still=have_settled(found.workers) and not found.scheduler,
+        lacks_scheduler=have_settled(found.workers) and not found.scheduler,
         store_secs=trouble["secs"],
         store_reason=trouble["reason"],
         effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),

@@ -65,7 +65,7 @@ def is_local(url: str) -> bool:
     return host.startswith("127.") and host.replace(".", "").isdigit()
 
 
-def ring(runtime: str) -> bool:
+def wake_up(runtime: str) -> bool:
     """Notify the process that drains the spool; return False if no process is listening."""
     wake_up = socket(AF_UNIX, SOCK_DGRAM)
     try:

@@ -35,7 +35,7 @@ HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hi
 
 RAISED: list[tuple[dict[str, Any], str, str]] = [
     ({"failed": 1}, "failed_jobs", "1 failed job: hivepipe failed list"),
-    ({"clock_stands_still": True}, "no_scheduler",
+    ({"lacks_scheduler": True}, "no_scheduler",
      "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)"),
     ({"oldest_waiting_secs": 60.0}, "queue_age", "a job has waited for 60 s"),
     ({"oldest_spooled_secs": 7200.0}, "spool", "3 events wait on disk, the oldest for 2 h"),
@@ -46,7 +46,7 @@ RAISED: list[tuple[dict[str, Any], str, str]] = [
      "the memory server did not accept ratings: HTTP 401"),
     ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
     # Workers and scheduler cannot register then.
-    ({"redis_full": True, "unserved": ("slow",), "clock_stands_still": True}, "redis_memory",
+    ({"redis_full": True, "unserved": ("slow",), "lacks_scheduler": True}, "redis_memory",
      "the memory of Redis is full: events wait on disk; silent workers are not seen"),
     ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
     ({"store_secs": 180.0}, "store",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queue.endpoint import decoded, is_local, parse, ring, shown
+from hivepipe.queue.endpoint import decoded, is_local, parse, shown, wake_up
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_no_password_is_shown() -> None:
 
 
 def test_ring_returns_whether_a_process_listens(tmp_path: Path) -> None:
-    assert ring(str(tmp_path)) is False
+    assert wake_up(str(tmp_path)) is False
     bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     bell.bind(str(tmp_path / "bell.sock"))
-    assert ring(str(tmp_path)) is True
+    assert wake_up(str(tmp_path)) is True
     assert bell.recv(10) == b"!"
     for _ in range(5000):  # more than a socket buffer holds
-        assert ring(str(tmp_path)) is True
+        assert wake_up(str(tmp_path)) is True
     bell.close()
-    assert ring(str(tmp_path)) is False, "the socket file exists, but no process listens"
+    assert wake_up(str(tmp_path)) is False, "the socket file exists, but no process listens"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hivepipe.queue import client as wire
-from hivepipe.queue.endpoint import is_local, ring
+from hivepipe.queue.endpoint import is_local, wake_up
 from hivepipe.queue.spool import write_spool
 from tests.archive_scene import TOKEN, line
 from tests.conftest import ALL_QUEUES, ROOT, Home, Process, Server, until
@@ -136,7 +136,7 @@ class Arena(Bench):
         """Return whether Redis takes the jobs, or the forwarder for a remote Redis."""
         if not is_local(self.server.address):
             write_spool(f"{self.home.path}/spool", at, sent)
-            return ring(self.runtime)
+            return wake_up(self.runtime)
         try:
             wire.push(self.server.address, sent)
         except wire.RefusedError:
