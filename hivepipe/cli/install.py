@@ -75,8 +75,8 @@ def init(
     was_in_tree = is_in_project(plan.home)
     plan = installation.carry_out(plan, adopt)
     _show_installed(plan, scope)
-    if was_in_tree:
-        _offer_to_move(plan)
+    if was_in_tree and sys.stdin.isatty() and confirm(f"Move them to {short(plan.home)} now?"):
+        move_and_show(plan.project, Stack.prepared(plan.home), "")
     _show_old_hooks(plan)
     probed = [] if no_probe else probe_here()
     if not no_probe:
@@ -104,7 +104,8 @@ def uninstall(user: bool, purge: bool, dry_run: bool) -> None:
         _show_kept_hooks(plan)
         _say_all(_about_data(plan, purge, is_dry=True))
         if purge:
-            _show_files(plan)
+            for path, size_bytes in plan.sizes:
+                say(f"{size(size_bytes):>9}  {short(path)}")
         if migrated:
             _show_migrated(migrated)
         say("nothing was changed")
@@ -197,12 +198,6 @@ def _show_left_out(claude: Version | None) -> None:
     elif names:
         why = "which only newer versions know: `claude` is not on PATH"
         say_prose(f"         there are no hooks for {names}, {why}")
-
-
-def _offer_to_move(plan: installation.Plan) -> None:
-    """Offer to move the database and archives of a 1.0.0 home out of the work tree."""
-    if sys.stdin.isatty() and confirm(f"Move them to {short(plan.home)} now?"):
-        move_and_show(plan.project, Stack.prepared(plan.home), "")
 
 
 def _show_old_hooks(plan: installation.Plan) -> None:
@@ -315,12 +310,6 @@ def _say_all(lines: list[str]) -> None:
 def _left(plan: removal.Removal) -> list[str]:
     """Return a line for each file that stays, with the reason."""
     return [f"left     {short(path)}: {why}" for path, why in plan.holdings.left]
-
-
-def _show_files(plan: removal.Removal) -> None:
-    """Show every file, and every hive worker's folder, that `--purge` deletes."""
-    for path, size_bytes in plan.sizes:
-        say(f"{size(size_bytes):>9}  {short(path)}")
 
 
 def _show_data(plan: removal.Removal) -> None:

@@ -30,7 +30,6 @@ from hivepipe.errors import SummaryError, os_error_as
 from hivepipe.events.claude_code import valid_id
 from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
-from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.summary import RecordSummary
 from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.operations.summaries import keep_summary, rate_memories, summary_input_of
@@ -215,7 +214,12 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
     if not is_enabled(home) and not as_json():  # JSON contains the reason
         say("language models are off (`hivepipe summaries enable`): the summary is from metadata")
     with at_once(home) as context:
-        keep = partial(keep_summary, context, _manual_origin(summary_input.session))
+        origin = replace(
+            manual_origin("summarise_session"),
+            session=summary_input.session,
+            project=locate(".").project,
+        )
+        keep = partial(keep_summary, context, origin)
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
     _record_retrievals(home, summary_input.session, brought)
     problem = rate_memories(home, summary_input.session, made)
@@ -264,11 +268,6 @@ def _of_file(session: str, file: str, harness: str) -> SummaryInput:
         text = read_given(file, ANY_SIZE)[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
     clean = last_bytes(redact_text(text))
     return SummaryInput(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
-
-
-def _manual_origin(session: str) -> Origin:
-    origin = manual_origin("summarise_session")
-    return replace(origin, session=session, project=locate(".").project)
 
 
 def _show_request(home: str, question: Question) -> None:

@@ -55,11 +55,6 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
         say(f"only reads: {base}{quote(reader_token, safe='')}")
     if not is_local(bind):
         say("reachable from other machines: the token shows everything recorded", err=True)
-    if not no_open:
-        _open_later(with_ticket(address))
+    if not no_open:  # in a separate process, because a text browser runs until the user quits
+        subprocess.run([sys.executable, "-I", "-c", _OPEN, with_ticket(address)], check=False)
     exec_server(listening, token, reader_token, is_local=is_local(bind))
-
-
-def _open_later(address: str) -> None:
-    """Open the browser in a separate process, because a text browser runs until the user quits."""
-    subprocess.run([sys.executable, "-I", "-c", _OPEN, address], check=False)

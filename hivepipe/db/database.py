@@ -64,7 +64,9 @@ class Database:
         except BaseException as error:
             self._connection.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
-                _try_to_write_in(path.parent)
+                # SQLite gives no reason; a failed attempt to create a file does.
+                with os_error_as(StoreError, f"cannot write in {path.parent}"):
+                    TemporaryFile(dir=path.parent).close()
             raise
 
     def _enter_wal(self, wait_secs: float, number: int) -> None:
@@ -225,12 +227,6 @@ def _file_at(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _try_to_write_in(folder: Path) -> None:
-    """Raise StoreError with the reason if no file can be created. SQLite gives no reason."""
-    with os_error_as(StoreError, f"cannot write in {folder}"):
-        TemporaryFile(dir=folder).close()
 
 
 def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Database:

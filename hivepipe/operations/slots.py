@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from hivepipe.db import slots
 from hivepipe.db.database import SHORT_TIMEOUT_SECS, Database, open_database
 from hivepipe.errors import LockHeldError, StoreError
-from hivepipe.events.job_plan import Job, Message
+from hivepipe.events.job_plan import Message
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import PERIODIC_TRIGGER, extra_job, job_of, read_tick
@@ -65,7 +65,8 @@ def turn(context: JobContext, job: Origin) -> Iterator[bool]:
             is_due = False
         yield is_due
         if is_due:
-            context.follow_up(job, [_slot_job(job)])
+            args = RecordSlot(name=name, opened=job.slot, executed_ns=time.time_ns())
+            context.follow_up(job, [args.job(name)])
 
 
 def _is_executed(home: str, name: str, slot: int) -> bool:
@@ -88,11 +89,6 @@ def is_long_after(home: str, job: Origin, slots_between: int) -> bool:
     with open_database(home) as db:
         last = slots.last_slot(db, job.periodic, before=job.slot)
     return last < 0 or job.slot - last > slots_between
-
-
-def _slot_job(job: Origin) -> Job:
-    args = RecordSlot(name=job.periodic, opened=job.slot or 0, executed_ns=time.time_ns())
-    return args.job(job.periodic)
 
 
 def record_slot(db: Database, _job: Origin, args: RecordSlot) -> None:

@@ -41,11 +41,9 @@ class ForeignProcesses:
         The process must still be running, because a process that ended after the snapshot may have
         been the worker's own.
         """
-        pids = [*self._naming(worker), *self._writing(worker)]
+        naming = self._by_session.get(worker.card().session.lower(), [])
+        pids = [*naming, *self._writing(worker)]
         return next((pid for pid in pids if alive.lives(pid, "")), 0)
-
-    def _naming(self, worker: Worker) -> list[int]:
-        return self._by_session.get(worker.card().session.lower(), [])
 
     def _writing(self, worker: Worker) -> list[int]:
         try:

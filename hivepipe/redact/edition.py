@@ -12,13 +12,9 @@ from hivepipe.files.regular_file import read_bytes
 _FOLDER = Path(__file__).parent
 
 
-def _of_package() -> bytes:
-    files = sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*.toml")])
-    return blake2b(b"".join(map(read_bytes, files))).digest()
-
-
+_FILES = sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*.toml")])
 # Read at import, because an upgrade may replace the files of a running process.
-_PACKAGE = _of_package()
+_PACKAGE = blake2b(b"".join(map(read_bytes, _FILES))).digest()
 
 
 def checksum_of(texts: Iterable[str]) -> int:

@@ -44,7 +44,9 @@ def condition_of(facts: StackFacts) -> str:
         return _of_running(facts)
     if not facts.is_registered:
         return UNREGISTERED
-    if facts.could_not_start or facts.is_unsupervised or _wait_too_long(facts.alerts):
+    # Events have then waited on disk for longer than an automatic start takes.
+    wait_too_long = any(alert.name == "spool" for alert in facts.alerts)
+    if facts.could_not_start or facts.is_unsupervised or wait_too_long:
         return BROKEN
     return UNHEALTHY if _is_urgent(facts.alerts) else RESTING
 
@@ -57,8 +59,3 @@ def _of_running(facts: StackFacts) -> str:
 
 def _is_urgent(alerts: Iterable[Alert]) -> bool:
     return any(alert.is_urgent for alert in alerts)
-
-
-def _wait_too_long(alerts: Iterable[Alert]) -> bool:
-    """Tell whether events have waited on disk for longer than an automatic start takes."""
-    return any(alert.name == "spool" for alert in alerts)

@@ -316,14 +316,10 @@ def _change_locked(of_homes: Collection[str], now: dict[str, str]) -> None:
     own = set(map(record_path, of_homes))
     for file in sorted(record_files(), key=lambda file: file not in own):
         record = parse_record(read_small(file))
-        changed = _changed(record, now)
+        off = {"state": "off"} if record.get("state") == "off" else {}
+        changed = {name: value for name, value in {**record, **now, **off}.items() if value}
         if record.get("home") in of_homes and changed != record:
             _replace(file, text_of(changed))
-
-
-def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
-    off = {"state": "off"} if record.get("state") == "off" else {}
-    return {name: value for name, value in {**record, **now, **off}.items() if value}
 
 
 def refuse_switched_off(project: str) -> None:

@@ -49,7 +49,7 @@ def _apply(connection: Connection) -> list[str]:
         for name in missing:
             if name != _ROLES:
                 connection.execute("SET LOCAL ROLE hivepipe_owner")
-            connection.execute(_script(name))
+            connection.execute(read_text(_FOLDER / name, "utf-8"))
             connection.execute(_RECORDS)
             connection.execute("INSERT INTO hivepipe.schema_steps VALUES (%s)", (name,))
             connection.execute("RESET ROLE")
@@ -77,7 +77,3 @@ def applied(connection: Connection) -> set[str]:
         return set()
     rows = connection.execute("SELECT name FROM hivepipe.schema_steps").fetchall()
     return {row["name"] for row in rows}
-
-
-def _script(name: str) -> str:
-    return read_text(_FOLDER / name, "utf-8")

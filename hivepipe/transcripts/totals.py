@@ -137,7 +137,8 @@ class Totals:
             return
         usage = usage_of(line)
         if usage:
-            self._report(usage)
+            known = self._usages.get(usage.key)
+            self._usages[usage.key] = merged(known, usage) if known else usage
         if self._is_repeated(line):
             return
         self._note_surroundings(line)
@@ -161,10 +162,6 @@ class Totals:
         """Return the session facts in lines added since the last call; `dump` saves no facts."""
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
-
-    def _report(self, usage: Usage) -> None:
-        known = self._usages.get(usage.key)
-        self._usages[usage.key] = merged(known, usage) if known else usage
 
     def _is_repeated(self, line: Fields) -> bool:
         """Tell whether the line repeats a line that was counted in this or another session."""

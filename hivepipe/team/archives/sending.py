@@ -113,7 +113,7 @@ class Pass:
 
         Raise TeamError at the end if an archive was left out.
         """
-        self._drop_unshared()
+        self._drop([n for n, each in self._listed.items() if not self._is_shared(each.project)])
         if self._place.text == place.NONE:
             return Sent(dropped=self._dropped)
         cipher = kept_cipher()
@@ -127,10 +127,6 @@ class Pass:
         return Sent(self._segments, self._bytes, self._dropped, deleted)
 
     # ---- selection
-
-    def _drop_unshared(self) -> None:
-        names = [name for name, each in self._listed.items() if not self._is_shared(each.project)]
-        self._drop(names)
 
     def _shared(self, store: Listings) -> Iterator[tuple[Entry, str]]:
         """Yield the shared archives with the names of their projects."""
