@@ -153,7 +153,7 @@ def _report_unconverted(raw: list[Path], report: Report) -> None:
         if path.exists():
             report.failed[path] = "not converted: a newer hivepipe wrote it, or it cannot be read"
         elif reason.exists():
-            report.set_aside[path] = read_text(reason, "utf-8", "replace").strip()
+            report.set_aside[path] = read_text(reason, errors="replace").strip()
 
 
 def _set_aside(path: Path, reason: str, report: Report) -> None:

@@ -93,6 +93,6 @@ def file_system_of(path: str, mounts: str) -> str:
 
 def _mounts() -> str:
     try:
-        return read_text(_MOUNTS, "utf-8", "surrogateescape")
+        return read_text(_MOUNTS, errors="surrogateescape")
     except OSError:
         return ""

@@ -107,7 +107,7 @@ def _registered(facts: Facts) -> Iterator[Probe]:
     plugin = facts.plugin
     if plugin and plugin.is_usable:
         path = f"{plugin.folder}/hooks/hooks.json"
-        for event, groups in json.loads(read_text(path, "utf-8"))["hooks"].items():
+        for event, groups in json.loads(read_text(path))["hooks"].items():
             for group in groups:
                 for handler in group["hooks"]:
                     yield Probe(path, event, handler, plugin.folder, token_hex(16))
@@ -311,7 +311,7 @@ def _logged(facts: Facts) -> str:
     try:
         if log.stat().st_mtime < facts.now:
             return ""
-        return read_text(log, "utf-8", "replace").splitlines()[-1].rpartition("] ")[2]
+        return read_text(log, errors="replace").splitlines()[-1].rpartition("] ")[2]
     except (OSError, IndexError):
         return ""
 

@@ -56,14 +56,12 @@ def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
         return whole(file, path, limit)
 
 
-def read_text(
-    path: str | Path, encoding: str = "utf-8", errors: str = "strict", limit: int = MOST_BYTES
-) -> str:
-    """Return a regular file as text with normalised newlines and without a byte order mark.
+def read_text(path: str | Path, errors: str = "strict", limit: int = MOST_BYTES) -> str:
+    """Return a regular UTF-8 file as text with normalised newlines and without a byte order mark.
 
     Raises OSError or UnicodeDecodeError.
     """
-    text = read_bytes(path, limit).decode(encoding, errors).removeprefix(BYTE_ORDER_MARK)
+    text = read_bytes(path, limit).decode("utf-8", errors).removeprefix(BYTE_ORDER_MARK)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

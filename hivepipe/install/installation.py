@@ -165,7 +165,7 @@ def _status_line_elsewhere(scope: Scope, here: str) -> str:
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
         with suppress(OSError, SettingsError):  # raised for a file that stays as it is
-            text = read_text(claude_code.settings_path(each, here), "utf-8", "surrogateescape")
+            text = read_text(claude_code.settings_path(each, here), errors="surrogateescape")
             if command := status_line.command_of(text):
                 return command
     return ""

@@ -54,7 +54,7 @@ def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]
 def file_has_entries(path: str, is_wanted: IsWanted = is_ours) -> bool:
     """Tell whether a settings file has selected entries; an unreadable file has none."""
     try:
-        return bool(entries(read_text(path, "utf-8", "surrogateescape"), is_wanted))
+        return bool(entries(read_text(path, errors="surrogateescape"), is_wanted))
     except (OSError, SettingsError):
         return False
 

@@ -97,7 +97,7 @@ class Hive:
 
     def show_projects(self) -> None:
         """Copy the list of projects into `.hive`, where other programs read it."""
-        write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
+        write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file))
 
     def migrated(self) -> "Hive":
         """Migrate the state that an earlier version kept in `.hive`; return the migrated hive."""

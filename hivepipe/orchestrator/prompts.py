@@ -47,7 +47,7 @@ def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
     """
     path = folder / f"{name}.md"
     try:
-        text = read_text(path, "utf-8")
+        text = read_text(path)
         if sha256(text.encode()).hexdigest() in _FORMER:
             text = DEFAULTS[name]
     except FileNotFoundError:

@@ -68,7 +68,7 @@ def steps_taken(worker: Worker) -> list[Step]:
     """Return the steps taken for a worker, oldest first; skip incomplete lines of its file."""
     found = []
     try:
-        lines = read_text(worker.state / "steps.jsonl", "utf-8", "replace").splitlines()
+        lines = read_text(worker.state / "steps.jsonl", errors="replace").splitlines()
     except FileNotFoundError:
         return []
     for line in lines:

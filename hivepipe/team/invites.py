@@ -120,7 +120,7 @@ def code_of(invited: Address) -> str:
 
 def _roots(path: str) -> str:
     try:
-        return read_text(Path(path), "utf-8")
+        return read_text(Path(path))
     except (OSError, ValueError) as error:
         raise TeamError(f"{path} cannot be read: {error}") from None
 

@@ -49,7 +49,7 @@ def _apply(connection: Connection) -> list[str]:
         for name in missing:
             if name != _ROLES:
                 connection.execute("SET LOCAL ROLE hivepipe_owner")
-            connection.execute(read_text(_FOLDER / name, "utf-8"))
+            connection.execute(read_text(_FOLDER / name))
             connection.execute(_RECORDS)
             connection.execute("INSERT INTO hivepipe.schema_steps VALUES (%s)", (name,))
             connection.execute("RESET ROLE")

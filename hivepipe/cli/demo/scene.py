@@ -153,7 +153,7 @@ class Scene:
     def log_lines(self, containing: str) -> list[str]:
         """Return the lines of the writer's log with this text, without their times."""
         try:
-            lines = read_text(Path(self.home, "logs", "writer.log"), "utf-8").splitlines()
+            lines = read_text(Path(self.home, "logs", "writer.log")).splitlines()
         except FileNotFoundError:
             return []
         return [line.split(" ", 3)[-1] for line in lines if containing in line]

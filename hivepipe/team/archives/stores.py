@@ -90,7 +90,7 @@ def bucket_of(connection: Connection, place: Place) -> Bucket:
 def _options(place: Place, roots: str) -> "ClientConfig":
     options: ClientConfig = {"timeout": LIMIT, "allow_http": place.endpoint.startswith("http://")}
     if roots and roots not in (SYSTEM_ROOTS, system_roots()):
-        options["root_certificate"] = read_text(Path(roots), "utf-8")
+        options["root_certificate"] = read_text(Path(roots))
     return options
 
 
