@@ -13,7 +13,7 @@ import orjson
 
 from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.transcripts.codex import is_codex, translated
-from hivepipe.transcripts.queued_prompts import as_message, is_queued_prompt
+from hivepipe.transcripts.users_words import as_message, is_queued_prompt
 
 Fields = dict[str, Any]
 Kind = TypeVar("Kind")

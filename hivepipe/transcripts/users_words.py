@@ -2,13 +2,20 @@
 
 `words` is the text of the line. A local command is a command that Claude Code executes without the
 model.
+
+Claude Code adds a prompt that the user typed while Claude was working to the running turn, and
+writes no user message. Source: transcripts of 2.1.132 to 2.1.331.
+
+    {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt",
+     "prompt": "...", "origin": {"kind": "human"}}, ...}
 """
 
 import re
+from typing import Any
 
 from hivepipe.events.claude_code import is_machine_made
-from hivepipe.transcripts.queued_prompts import Fields
 
+Fields = dict[str, Any]
 _AT_THE_PROMPT = (None, "human")  # origins; older versions write no origin
 # What a person said in a channel (Slack, Telegram) or a call has `isMeta` if it opens a turn.
 _ELSEWHERE = ("channel", "slack-ping", "voice-call")
@@ -52,3 +59,22 @@ def is_output(words: str) -> bool:
 def is_aside(words: str) -> bool:
     """Tell whether a text is a local or shell command, or the output of such a command."""
     return is_local_command(words) or words.startswith(("<bash-input>", *_OUTPUT))
+
+
+def is_queued_prompt(line: Fields) -> bool:
+    """Tell whether a line is a prompt that was added to a running turn."""
+    attachment = line.get("attachment")
+    return (
+        line.get("type") == "attachment"
+        and isinstance(attachment, dict)
+        and attachment.get("type") == "queued_command"
+        and attachment.get("commandMode", "prompt") == "prompt"
+    )
+
+
+def as_message(line: Fields) -> Fields:
+    """Return a queued prompt's line as a message, with the prompt's origin and `isMeta`."""
+    attachment = line["attachment"]
+    message = {"role": "user", "content": attachment.get("prompt")}
+    about = {name: attachment.get(name) for name in ("origin", "isMeta")}
+    return {**line, "type": "user", **about, "message": message}
