@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, write_shortly
 from hivepipe.db.listings import Listings
-from hivepipe.db.short_writes import write_shortly
 
 SEPARATOR = "\x1f"  # separates the parts of a key
 KEYS_AT_ONCE = 500

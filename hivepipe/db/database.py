@@ -8,7 +8,7 @@ table `applied`, every effect happens once.
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,6 +21,7 @@ from hivepipe.errors import StoreError, TreeError, os_error_as
 from hivepipe.files.sqlite_file import open_to_write, transaction
 from hivepipe.redact.fields import redact_column
 
+LONGEST_SECS = 0.01
 Row = sqlite3.Row
 
 # Tables whose rows are looked up by `name`; in other tables `name` is a text like any other
@@ -250,3 +251,22 @@ def opened(home: str) -> Iterator[Database]:
             yield db
     except sqlite3.Error as error:
         raise StoreError(f"{database_path(home)} cannot be used: {error}") from error
+
+
+def write_shortly(db: Database, writes: Iterable[Callable[[], None]]) -> None:
+    """Call the writes in order. A transaction has as many writes as fit into LONGEST_SECS.
+
+    Each write is executed before the next one is taken from the iterable. After each transaction
+    the lock stays free for as long as it was held, because SQLite has no queue for waiting
+    processes. After an error, the earlier transactions stay committed.
+    """
+    left = iter(writes)
+    write = next(left, None)
+    while write is not None:
+        with db.transaction():
+            began = time.monotonic()
+            while write is not None and time.monotonic() - began < LONGEST_SECS:
+                write()
+                write = next(left, None)
+        if write is not None:
+            time.sleep(time.monotonic() - began)

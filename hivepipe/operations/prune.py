@@ -7,8 +7,7 @@ from pathlib import Path
 
 from hivepipe.config.retention import limits_of
 from hivepipe.db import retention
-from hivepipe.db.database import Database, open_database
-from hivepipe.db.short_writes import write_shortly
+from hivepipe.db.database import Database, open_database, write_shortly
 from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.files.deletion_log import record
 from hivepipe.jobs.args import Args

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.assignments import lose_instance
-from hivepipe.db.database import SHORT_TIMEOUT_SECS, Row, open_database
+from hivepipe.db.database import SHORT_TIMEOUT_SECS, Row, open_database, write_shortly
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
-from hivepipe.db.short_writes import write_shortly
 from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Message, dumps, encode, plan
 from hivepipe.home import read_small

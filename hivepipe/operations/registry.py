@@ -5,10 +5,9 @@ from functools import partial
 
 from hivepipe.db.applied import count_effectless, mark_applied
 from hivepipe.db.assignments import session_of_instance
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, write_shortly
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.sessions import newest_open_session
-from hivepipe.db.short_writes import write_shortly
 from hivepipe.errors import BadEnvelopeError, UnknownOperationError
 from hivepipe.events.job_plan import Message
 from hivepipe.jobs.envelope import Envelope, read_envelope

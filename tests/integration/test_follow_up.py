@@ -12,9 +12,8 @@ from pathlib import Path
 import fakeredis
 import pytest
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import LONGEST_SECS, Database, write_shortly
 from hivepipe.db.location import database_path
-from hivepipe.db.short_writes import LONGEST_SECS, write_shortly
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
