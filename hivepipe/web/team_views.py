@@ -30,7 +30,10 @@ from hivepipe.web.view_query import Content, FilterError, ViewQuery, day_begins
 
 
 def session(query: ViewQuery) -> Content:
-    """Return one session of a team. Raise StoreError if the reader has no right to see it."""
+    """Return one session of a team; the read is recorded first.
+
+    Raise StoreError if the reader has no right to see it.
+    """
     window, error = window_of(query)
     home = query.here
     with opened(query.reader) as source:
