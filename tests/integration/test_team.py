@@ -81,16 +81,6 @@ def test_a_message_moved_to_another_month_is_stored_once(open_team: Team, ann: H
     assert open_team.count("usage") == open_team.count("usage_2026_10") == 1
 
 
-def test_deleted_rows_are_deleted_for_the_team(open_team: Team, ann: HomeOfTeam) -> None:
-    ann.work("one")
-    ann.work("two")
-    ann.ship()
-    ann.sql("DELETE FROM prompts WHERE session_id = 'one'")
-    ann.ship()
-    assert open_team.count("prompts", "session_id = 'one'") == 0
-    assert same_rows(open_team, ann)
-
-
 def test_a_forgotten_session_is_deleted_and_not_accepted_again(
     open_team: Team, ann: HomeOfTeam, tmp_path: Path
 ) -> None:
