@@ -123,7 +123,8 @@ def _reason(error: OSError) -> str:
     """Return the error text with its file name, or name the folder of hivepipe on a full disk."""
     if error.filename:
         reason = f"{error.filename}: {error.strerror}"
-        is_closed = isinstance(error, PermissionError) and not os.access(user_folder(), os.X_OK)
+        is_inside = f"{error.filename}/".startswith(f"{user_folder()}/")
+        is_closed = is_inside and not os.access(user_folder(), os.X_OK)
         return f"{reason}; set HOME to a folder of your own" if is_closed else reason
     from hivepipe.files.disk_room import FULL, free_bytes  # noqa: PLC0415  of a fault only
 

@@ -28,6 +28,8 @@ from hivepipe.migration.undo import undo as undo_migration
 from hivepipe.operations.found_exports import Row
 from hivepipe.text.visible import printable
 
+_UNREAD = "a part of the old database could not be read; it is named above"
+
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
@@ -63,7 +65,7 @@ def migrate(dry_run: bool, folders: tuple[str, ...], undo: bool, no_probe: bool)
     if dry_run or not is_to_do:
         if not show_json(changed=False, plan=planned, result=None, probe=None) and is_to_do:
             say("nothing was changed")
-        return
+        sys.exit(0 if is_to_do or rehearsed.is_read else 1)
     confirm_or_end("Migrate now?")
     result = carry_out(plan)
     if not as_json():
@@ -113,6 +115,9 @@ def _show_found(plan: Plan, rehearsed: ImportResult, is_to_do: bool) -> None:
             f"nothing new: this project is already migrated; {old_home_location(plan.record)}", 2
         )
         _show_doubtful(plan.hooks)
+        if not rehearsed.is_read:
+            _show_rows(rehearsed, "can be")
+            say_prose(_UNREAD, 2)
     else:
         _show_plan(plan)
         _show_rows(rehearsed, "will be")
@@ -240,4 +245,4 @@ def _show_end(probed: list[Probe] | None, result: Result) -> None:
         2,
     )
     if not result.rows.is_read:
-        say_prose("a part of the old database could not be read; it is named above", 2)
+        say_prose(_UNREAD, 2)

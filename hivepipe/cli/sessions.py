@@ -116,5 +116,5 @@ def log(session_id: str) -> None:
         with store_here() as store:
             full_id = session_in(locate(".").home, store, session_id)
             found = store.log(full_id)
-    if not show_entries("log", found, _OF_LOG, beside={"id": full_id}):
+    if not show_entries("log", found, _OF_LOG, beside={"id": full_id}, is_newest_last=True):
         say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)

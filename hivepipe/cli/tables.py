@@ -120,16 +120,18 @@ def show_entries(
     *,
     without: str = "none",
     beside: Mapping[str, object] | None = None,
+    is_newest_last: bool = False,
 ) -> bool:
     """Print entries as a table, or with --json as one object: `beside`, and the list under `name`.
 
     `columns` maps each column title to a value of the entries. In a terminal, a table has at most
-    MOST_ROWS rows, with a note if there are more. Returns True if JSON was printed.
+    MOST_ROWS rows, the newest, with a note if there are more. Returns True if JSON was printed.
     """
     found = list(entries)
     if show_json(**(beside or {}), **{name: found}):
         return True
-    shown = found[:MOST_ROWS] if is_terminal() else found
+    some = found[-MOST_ROWS:] if is_newest_last else found[:MOST_ROWS]
+    shown = some if is_terminal() else found
     rows = [
         tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
         for entry in shown

@@ -269,7 +269,9 @@ def _chown(path: Path, descriptor: int, before: os.stat_result) -> None:
     try:
         os.fchown(descriptor, before.st_uid, before.st_gid)
     except PermissionError:
-        command = f'sudo chown "$(id -u):$(id -g)" {shlex.quote(str(path))}'
+        is_member = before.st_gid in (os.getegid(), *os.getgroups())
+        ids = '"$(id -u)"' if is_member else '"$(id -u):$(id -g)"'
+        command = f"sudo chown {ids} {shlex.quote(str(path))}"
         raise SettingsError(f"{path} belongs to another user or group: run `{command}`") from None
 
 

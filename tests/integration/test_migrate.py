@@ -287,10 +287,11 @@ def test_a_damaged_table_does_not_affect_others(user: User, old: OldProject) -> 
     data[(page - 1) * 4096 : (page - 1) * 4096 + 100] = b"\xff" * 100
     path.write_bytes(data)
     user.own(user.project)
-    output = user.hivepipe("migrate", "--yes", expect=1)
-    assert "table agents" in output
-    assert "cannot be read" in output
-    assert "a part of the old database could not be read" in output.splitlines()[-1]
+    for _ in range(2):
+        output = user.hivepipe("migrate", "--yes", expect=1)
+        assert "table agents" in output
+        assert "cannot be read" in output
+        assert "a part of the old database could not be read" in output.splitlines()[-1]
     assert counts(user)["sessions"] == 1
 
 

@@ -1,5 +1,6 @@
 """Every command's help has a sentence and examples, and every example parses."""
 
+import errno
 import re
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 
 from hivepipe.cli.command_table import GROUPS
 from hivepipe.cli.examples import EXAMPLES, examples_of
-from hivepipe.cli.main import commands, main
+from hivepipe.cli.main import _reason, commands, main
 from hivepipe.cli.parameters import Choice
 from tests.architecture.test_docs import CALLABLE
 
@@ -239,3 +240,13 @@ def test_bash_completes_what_was_typed() -> None:
 def test_the_commands_around_the_stack_do_not_import_tables() -> None:
     script = "import sys, hivepipe.cli.stack; sys.exit('rich' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], timeout=60, check=True)
+
+
+def test_only_a_path_in_a_closed_home_asks_for_another_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path / "gone")
+    monkeypatch.setattr("hivepipe.cli.main.user_folder", lambda: home)
+    for path, asks in ((f"{home}/.local/state", True), (home, True), (f"{home}2/a", False)):
+        error = PermissionError(errno.EACCES, "Permission denied", path)
+        assert ("set HOME" in _reason(error)) == asks

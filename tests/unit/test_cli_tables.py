@@ -84,6 +84,10 @@ def test_a_terminal_shows_the_beginning_of_a_long_listing(
     out, errors = capsys.readouterr()
     assert [entry["at"] in out for entry in entries] == [True, True, not is_terminal]
     assert (errors == "only 2 of 3 rows are shown: a pipe gets all\n") == is_terminal
+    with given():
+        show_entries("reads", entries, {"time": "at"}, is_newest_last=True)
+    out, _ = capsys.readouterr()
+    assert [entry["at"] in out for entry in entries] == [not is_terminal, True, True]
 
 
 def test_in_a_pipe_each_row_is_one_line_of_aligned_columns(

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 import struct
 from pathlib import Path
@@ -71,18 +72,23 @@ def test_the_group_stays_in_a_folder_that_sets_another(settings: Path, group: in
     assert (after.st_gid, stat.S_IMODE(after.st_mode)) == (group, 0o640)
 
 
+@pytest.mark.parametrize(
+    ("group", "ids"), [(os.getegid(), '"$(id -u)"'), (12345, '"$(id -u):$(id -g)"')]
+)
 def test_a_file_of_another_user_is_named_with_the_command(
-    settings: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Path, monkeypatch: pytest.MonkeyPatch, group: int, ids: str
 ) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     try:
-        os.chown(settings, 12345, -1)
+        os.chown(settings, 12345, group)
     except PermissionError:
         pytest.skip("only root can give files to another user")
     monkeypatch.setattr("os.fchown", refused)
-    with pytest.raises(SettingsError, match=f"belongs to another user .*sudo chown .* {settings}"):
+    ids = re.escape(ids)
+    text = f"belongs to another user .*sudo chown {ids} {settings}"
+    with pytest.raises(SettingsError, match=text):
         edit(settings)
     assert settings.read_text() == "{}"
     assert os.listdir(settings.parent) == [settings.name]
