@@ -241,7 +241,7 @@ def unignored(facts: Facts) -> Iterator[Finding]:
 
 
 def data_replaced(facts: Facts) -> Iterator[Finding]:
-    """Find a link or another database in place of the data in the work tree."""
+    """Find a link in place of a data folder in the work tree, or an unknown database."""
     trouble = replaced(facts.place.home)
     if trouble:
         yield Finding(trouble)

@@ -79,7 +79,7 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
 
 
 def replace(text: str, path: Path, value: object) -> str:
-    """Return the text with a value replaced; non-ASCII letters are escaped if the old one is."""
+    """Return the text with a value replaced; if the old value is ASCII, the new one is, too."""
     at = _position(text, path)
     _, end = _DECODER.raw_decode(text, at)
     new = json.dumps(value, ensure_ascii=text[at:end].isascii())

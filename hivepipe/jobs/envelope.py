@@ -175,10 +175,10 @@ def compose(
     parent: Origin | None = None,
     queue: str = "",
 ) -> Message:
-    """Return the message of a job that no hook made. The job belongs to the parent's session, or to
-    no session.
+    """Return the message of a job that no hook made.
 
-    Without `queue`, the job is for the queue of its priority.
+    The job belongs to the parent's session, or to no session. Without `queue`, the job is for the
+    queue of its priority.
     """
     priority = priority or priority_of(job.operation)
     context, session = Context(event_time_ns), ""

@@ -54,7 +54,7 @@ class ToolCall:
 
 
 def parse_call(values: Values, here: Place) -> ToolCall:
-    """Return the parsed call. Raise RegistrationError unless one project has a given name."""
+    """Return the parsed call. Raise RegistrationError if `project` names no project, or several."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:

@@ -115,7 +115,7 @@ def catch_up(
     progress: Callable[[int], None],
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index the new lines of archives in order; return how many bytes are left after a stop.
+    """Index new lines of archives in order, until `should_stop`; return the number of bytes left.
 
     `progress` is called with the number of bytes of each archive. An archive that cannot be read is
     skipped; `hivepipe archive verify` reports it.

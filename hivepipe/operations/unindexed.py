@@ -76,7 +76,7 @@ def index_new(
     progress: Callable[[int], None] = lambda _bytes: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index new lines of archives; return how many bytes remain after a stop."""
+    """Index new lines of archives, until `should_stop`; return the number of bytes left."""
     left = catch_up(index, found.archived, progress, should_stop)
     states = {
         each.name: each.state

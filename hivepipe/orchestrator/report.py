@@ -28,11 +28,11 @@ def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> No
     try:
         records.record_one_status(hive, worker, status)
     except StoreError:
-        if not _is_enqueued(place, worker, status):
+        if not _enqueue(place, worker, status):
             raise
 
 
-def _is_enqueued(place: Place, worker: Worker, status: Status) -> bool:
+def _enqueue(place: Place, worker: Worker, status: Status) -> bool:
     """Enqueue a status for the writer and return whether the queue accepted it.
 
     The job's id is derived from the status, so that several monitors enqueue only one job.

@@ -67,17 +67,17 @@ def is_local(url: str) -> bool:
 
 def wake_up(runtime: str) -> bool:
     """Notify the process that drains the spool; return False if no process is listening."""
-    wake_up = socket(AF_UNIX, SOCK_DGRAM)
+    client = socket(AF_UNIX, SOCK_DGRAM)
     try:
-        wake_up.setblocking(False)
-        wake_up.connect(f"{runtime}/{BELL}")
-        wake_up.send(b"!")
+        client.setblocking(False)
+        client.connect(f"{runtime}/{BELL}")
+        client.send(b"!")
     except BlockingIOError:  # the buffer is full: notifications are pending already
         return True
     except OSError:
         return False
     finally:
-        wake_up.close()
+        client.close()
     return True
 
 

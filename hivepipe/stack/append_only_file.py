@@ -43,7 +43,7 @@ def _may_have_gap(path: Path) -> bool:
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
-    """Yield the data outside of gaps, without the torn command before each gap."""
+    """Yield the data around the gaps of zeros, without the torn command before each gap."""
     start = at = 0
     while at < len(data):
         if not (end := _end_of_transaction(data, at)):

@@ -1,14 +1,14 @@
 """Move a home's data between the home and its project's work tree, safe against crashes.
 
     <home>/moving    JSON. `from`, `to`: a project, or "" for the home itself. `names`: archives and
-                     exports, relative to their folder. `database`: the names of its files.
-                     `token`: a random text.
-    <project>/.hive-mind/moving    The same token. A renamed project has it at its new path.
+                     exports, relative to their folder. `database`: the names of the database
+                     files. `token`: a random text.
+    <project>/.hive-mind/moving    The same token. A renamed project keeps this file.
 
 First all files are copied. Then the record is switched to the new place, in one step. Last, the old
 files are deleted. After a crash, `finish_interrupted_move` deletes the copies if the record was not
 switched, or else the old files. Nothing is deleted in a work tree without the token. If the files
-that are to stay are in such a work tree, nothing is deleted anywhere.
+that are to stay are in a work tree without the token, nothing is deleted anywhere.
 """
 
 import json

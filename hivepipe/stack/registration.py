@@ -219,9 +219,10 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str, home: str, tree: str) -> None:
-    """Raise RegistrationError if the project contains a home, or data where a home would be.
+    """Raise RegistrationError if the project already contains data in its folder `.hive-mind`.
 
-    A project whose recorded home is elsewhere is not checked, because a branch may bring any files.
+    A branch may bring such files later. So a registered project is only checked before its data are
+    moved into this folder.
     """
     recorded, shipped = read_record(project), f"{tree or project}{IN_PROJECT}"
     if tree:

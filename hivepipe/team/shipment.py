@@ -86,7 +86,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._opened.close()
 
     def greet(self) -> Greeting:
-        """Read the server's mark and policies; send all rows again if these or columns changed."""
+        """Read the server's mark and policies; resend all rows if policies or columns changed."""
         _collect(self._db)
         home = captured.home_of(self._store)
         with server.translated():

@@ -64,7 +64,7 @@ def weight(tokens: Tokens) -> tuple[int, ...]:
 
 
 def message_key(line: Fields) -> tuple[str, str]:
-    """Return the identity of a message: its id (its line's id without one) and its request id."""
+    """Return the identity of a message: its id or else that of its line, and its request's id."""
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 

@@ -56,7 +56,7 @@ class Authentication:
             return PlainTextResponse("another page sent this: it is refused\n", 403)
         bearer = _BEARER.sub("", request.headers.get("Authorization", ""))
         known = [each for each in self._tokens if is_token(bearer, each)]
-        if path == TOOLS:  # without cookies, requests of other pages are refused
+        if path == TOOLS:  # a cookie, which another page could send, does not suffice
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or not path.startswith(FORMS):

@@ -25,7 +25,7 @@ _SWITCHES = {"pause": pause, "resume": resume}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The page to show after a completed action, or "" and the question to confirm before it."""
+    """The address of the page after an action, or "" and the question to confirm before it."""
 
     address: str
     question: Entry = field(default_factory=dict)

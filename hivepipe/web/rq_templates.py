@@ -20,7 +20,7 @@ _SCRIPT = re.compile(r"<script(?=[\s>])")
 
 
 class Strict(BaseLoader):
-    """A loader that changes the templates of another loader."""
+    """A loader of templates that changes their source by `strict`."""
 
     def __init__(self, inner: BaseLoader, styles: str) -> None:
         """Set the CSS rules `styles`, which replace the style attributes of the templates."""

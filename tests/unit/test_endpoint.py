@@ -76,7 +76,7 @@ def test_no_password_is_shown() -> None:
     assert decoded("a%2fb%C3%A9c") == "a/béc"
 
 
-def test_ring_returns_whether_a_process_listens(tmp_path: Path) -> None:
+def test_a_wake_up_returns_whether_a_process_listens(tmp_path: Path) -> None:
     assert wake_up(str(tmp_path)) is False
     bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     bell.bind(str(tmp_path / "bell.sock"))

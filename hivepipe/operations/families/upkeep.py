@@ -6,7 +6,7 @@ from hivepipe.jobs.origin import Origin
 
 
 class Probe(Args, handler="families.upkeep.probe", without_session=True):
-    """The event of `hivepipe doctor --probe`, which records only its id."""
+    """The event of `hivepipe doctor --probe`; only its id is recorded."""
 
 
 def probe(_db: Database, _job: Origin, _args: Probe) -> None:

@@ -53,13 +53,13 @@ def _waiting(connection: Connection) -> dict[str, int]:
 
 
 def purge(connection: Connection) -> dict[str, int]:
-    """Delete the archives of a machine, before it leaves and loses its rights on the list."""
+    """Delete the archives of this machine, before it leaves and loses its rights on the list."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 
 
 def _delete_some(connection: Connection, bucket: Bucket) -> int:
-    """Delete up to AT_ONCE objects and their list entries, locked in one transaction."""
+    """Delete up to AT_ONCE objects and their locked list entries; return how many."""
     with translated(), connection.transaction():
         sql = "SELECT object FROM hivepipe.due_leftovers(%s) AS object"
         names = [row["object"] for row in connection.execute(sql, (AT_ONCE,)).fetchall()]

@@ -109,7 +109,7 @@ class Pass:
         return self._place.text != place.NONE or bool(self._listed)
 
     def run(self) -> Sent:
-        """Drop archives that are not shared, send missing segments, and delete unlisted objects.
+        """Drop unshared archives from the server, send missing segments, delete unlisted objects.
 
         Raise TeamError at the end if an archive was left out.
         """
