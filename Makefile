@@ -44,11 +44,11 @@ collect: .venv/collected.log
 .venv/collected.log: .venv/.installed $(shell find hivepipe tests -name '*.py')
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > $@ || (cat $@; rm $@; exit 2)
 
-faults: install  ## inject faults in seeded rounds and report them: docs/faults.md
+faults: install  ## inject faults in seeded rounds and report them: tests/faults/README.md
 	HIVEPIPE_TEST_ROUNDS=$${HIVEPIPE_TEST_ROUNDS:-160} \
 	  $(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
 
-real: install  ## play scripts with the real Claude Code from npm: docs/real.md; VERSION=latest, SHORT=yes
+real: install  ## play scripts with the real Claude Code from npm: tests/real/README.md; VERSION=latest, SHORT=yes
 	$(BIN)/python -m tests.real.run $(if $(SHORT),--short) $(VERSION)
 
 check: install  ## format, lint, types, layers, known vulnerabilities

@@ -32,6 +32,7 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/*.md"),
         ROOT / "tests" / "coverage.md",
+        *ROOT.glob("tests/*/README.md"),
         ROOT / "benchmarks" / "README.md",
     ]
 )
