@@ -12,7 +12,7 @@ READS = """
 
 
 def newest_reads(source: Source, limit: int) -> list[Entry]:
-    """Return the newest audit entries: reads of this member's sessions by others."""
+    """Return the newest audit entries: reads of this member's sessions, or all for an admin."""
     return [read_of(row) for row in source.rows(READS, {"limit": limit})]
 
 
