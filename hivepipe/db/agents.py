@@ -16,6 +16,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.transcripts.lines import part
 
 TTL_SECS = 3600
+_LATE = "endIsLate"  # key of the metadata: `completed_at` is the time of a late event
 ENDS = ("completed", "failed")
 # The columns that events of an agent change
 _MERGED = (
@@ -105,15 +106,24 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     row["last_active"] = max(str(known["last_active"] or ""), job.time)
     if signal.began:
         row["began_at"] = min(str(known["began_at"] or job.time), job.time)
+    before = metadata_of(known)
     if signal.status in ENDS:
-        if not signal.is_late:
-            row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
+        row["completed_at"] = _end(str(known["completed_at"] or ""), before, job, signal)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
         row["error"] = max(str(known["error"] or ""), signal.error) or None  # the same in any order
-    before = metadata_of(known)
     if before is not None:  # metadata that are invalid stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
     return row
+
+
+def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
+    """Return the time of an agent's end. A late event's time counts if no other event has one."""
+    metadata = {} if metadata is None else metadata
+    is_exact = bool(known) and not metadata.pop(_LATE, False)
+    is_exact, end = max((is_exact, known), (not signal.is_late, job.time))
+    if not is_exact:
+        metadata[_LATE] = True
+    return end
 
 
 def _more_specific(known: object, new: str | None) -> object:

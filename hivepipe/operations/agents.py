@@ -41,7 +41,7 @@ def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
     """Record the end of an agent.
 
     A notification, which has no type, waits for the end of the turn. The agent's own SubagentStop
-    has the time of the end, unless the agent was stopped.
+    has the time of the end, but it may be missing, as after a stop.
     """
     status = "failed" if args.failed else "completed"
     is_late = not args.type and not args.failed

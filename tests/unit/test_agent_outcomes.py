@@ -76,13 +76,19 @@ def test_the_status_is_the_same_in_every_order_of_the_events(
     assert all(row == rows[0] for row in rows)
 
 
-def test_a_late_notification_does_not_move_the_end_of_the_agent(db: Database) -> None:
+@pytest.mark.parametrize(
+    ("events", "hour"), [(("start", "stop", "notice"), 1), (("call", "start", "notice"), 2)]
+)
+def test_a_late_notification_ends_only_an_agent_without_another_end(
+    db: Database, events: tuple[str, ...], hour: int
+) -> None:
     start_session(db)
-    for number, event in enumerate(("start", "stop", "notice")):
-        operation, fields = EVENTS[event]
-        apply(db, operation, AT_NS + number * HOUR_NS, agent_id="a1", **fields)
-    row = agent(db)
-    assert (row["outcome"], row["completed_at"]) == ("completed", stored_time(AT_NS + HOUR_NS))
+    for number, order in enumerate(itertools.permutations(enumerate(events))):
+        for at, event in order:
+            operation, fields = EVENTS[event]
+            apply(db, operation, AT_NS + at * HOUR_NS, agent_id=f"a{number}", **fields)
+    ends = {(row["outcome"], row["completed_at"]) for row in db.rows("SELECT * FROM agents")}
+    assert ends == {("completed", stored_time(AT_NS + hour * HOUR_NS))}
 
 
 def test_outcome_and_error_survive_the_cleanup(db: Database) -> None:
