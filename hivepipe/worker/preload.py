@@ -24,7 +24,6 @@ from hivepipe import redact
 from hivepipe.home import read_small
 from hivepipe.stack.installed import installed
 from hivepipe.stack.processes import PROCESSES, script_path
-from hivepipe.worker.own_process import stop_signals_blocked
 
 USUAL_OPTIONS = "-I"  # a program with other options is small, and would be larger as a fork
 _UNUSED = "opentelemetry"
@@ -63,6 +62,8 @@ def _imported() -> bool:
 
 def fork() -> int:
     """Fork without the parent's signal handlers. In a child, supervisord's would drop a signal."""
+    from hivepipe.worker.own_process import stop_signals_blocked  # noqa: PLC0415  see `_imported`
+
     with stop_signals_blocked():
         pid = os.fork()
         if not pid:
@@ -92,6 +93,7 @@ def run_script(words: list[str], environ: dict[str, str]) -> NoReturn:
     # supervisord has closed the parent's files. Without this, the collection of one of the parent's
     # objects could close a descriptor that is now in use for another file.
     gc.freeze()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()  # noqa: TID251  the environment becomes the one that `execve` would set
     os.environ.update(environ)  # noqa: TID251
     _set_command_line(words)
@@ -104,11 +106,10 @@ def run_script(words: list[str], environ: dict[str, str]) -> NoReturn:
 
 
 def _reset_signals() -> None:
-    """Reset the parent's signal handlers, as `execve` does."""
+    """Reset the parent's signal handlers, as `execve` does. A signal then ends the process."""
     for number in range(1, signal.NSIG):
         if callable(getsignal(number)):  # `signal.getsignal` would make an enum of each
             signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _set_command_line(words: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,10 +69,14 @@ def test_the_script_has_environment_signals_and_command_line_of_its_own(tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems execute")
-def test_a_signal_ends_a_child_that_has_not_started_its_program() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_child_that_has_not_started_its_program(number: int) -> None:
+    """Its parent's code, which deletes the supervisor's socket, does not continue in it."""
     before, begin, after = PARENT.partition("    preload.run_script")
-    parent = f"{before}    os.kill(os.getpid(), signal.SIGTERM)\n{begin}{after}"
-    assert subprocess.check_output([sys.executable, "-I", "-c", parent, "/nowhere"]) == b"-15\n"
+    parent = f"{before}    os.kill(os.getpid(), {number:d})\n{begin}{after}"
+    parent = f"import atexit; atexit.register(print, 'cleaned up'){parent}"
+    ended = subprocess.check_output([sys.executable, "-I", "-c", parent, "/nowhere"])
+    assert ended == b"-%d\ncleaned up\n" % number
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems execute")
