@@ -80,6 +80,14 @@ SHARING = {
     "hivepipe.guard.shell_writes",
 }
 IN_TROUBLE = {"hivepipe.files.hook_log"}  # after an error that is logged
+RARE = SPEAKING | BY_KEYWORD | SETTING | RECALLING | PLUGGED_IN | PROBING | SHARING | ELSEWHERE
+RARE |= STARTING | IN_TROUBLE
+OTHERS_IN_THE_BUNDLE = {  # for some events of other programs, agents and files, and the status line
+    "hivepipe.events.hosts",
+    "hivepipe.events.task_notifications",
+    "hivepipe.hook.identity_snapshots",
+    "hivepipe.hook.status_line",
+}
 
 NEVER = (
     "collections",
@@ -247,20 +255,7 @@ class Loaded:
         assert not real, "the real json is loaded"
         assert not set(NEVER) & self.names
         ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
-        rare = (
-            SPOOLING
-            | SPEAKING
-            | BY_KEYWORD
-            | SETTING
-            | RECALLING
-            | PLUGGED_IN
-            | PROBING
-            | SHARING
-            | ELSEWHERE
-            | STARTING
-            | IN_TROUBLE
-        )
-        assert len(ours - rare) <= MODULES_AT_MOST
+        assert len(ours - SPOOLING - RARE) <= MODULES_AT_MOST
 
 
 Run = Callable[..., Loaded]
@@ -517,6 +512,11 @@ def test_the_watch_program_agrees_with_importtime(
 
 def test_the_bundle_executes_what_every_event_loads() -> None:
     assert set(FIRST) == FEWEST | ALWAYS
+
+
+def test_the_bundle_has_each_module_of_the_hook_path_and_no_other() -> None:
+    usual = ALWAYS | COUNTING | CONNECTING | HANDING_OVER | SPOOLING | GUARDING | JUDGING | TELLING
+    assert set(MODULES) == PACKAGES | usual | BESIDE | RARE | OTHERS_IN_THE_BUNDLE
 
 
 # ---- with a damaged bundle, or that of another Python, hooks work as before

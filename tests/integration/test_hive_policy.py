@@ -225,6 +225,10 @@ def test_a_monitor_parks_once_even_if_parking_fills_the_context(scene: Scene) ->
     assert "half of it" in task
     (row,) = scene.home.rows("SELECT respawn_of FROM hive_workers WHERE respawn_of IS NOT NULL")
     assert row["respawn_of"] == worker
+    for run in (1, 2):  # the new worker fills its context, too: one respawn is the limit
+        until(lambda run=run: scene.is_recorded(fresh, run), "it is not parked")
+        scene.run("monitor", "--once", "--respawn")
+    assert len(scene.check()) == 2
 
 
 def test_a_silent_worker_is_asked_continues_and_is_asked_again_after_a_resume(scene: Scene) -> None:

@@ -102,6 +102,16 @@ def test_everything_is_imported_once_and_nothing_is_lost(
     assert without_state(states(user.project)) == without_state(before)
 
 
+def test_migrate_ends_with_the_probe(user: User, old: OldProject) -> None:
+    old.hooks()
+    user.own(user.project)
+    output = user.hivepipe("migrate", "--yes", "--probe", expect=1, HIVEPIPE_DISABLED="1")
+    assert (
+        f"probe    0 of {HOOKS} hooks recorded an event, {HOOKS} answered, but not recorded"
+        in output
+    )
+
+
 def test_json_is_one_object_for_plan_and_result(user: User, whole: OldProject) -> None:
     before = states(user.project)
     dry = json.loads(user.hivepipe("migrate", "--dry-run", "--json"))

@@ -65,7 +65,8 @@ def test_a_server_that_is_away_for_a_day_ends_no_uplink(
     monkeypatch.setattr(process, "_say", lambda *_: None)  # the status is another test's
     process.run()
     assert len(delays) == 1102
-    assert max(delays) <= uplink.AWAY_SECS[1]
+    longest = uplink.AWAY_SECS[1]
+    assert longest / 2 <= min(delays[9:]) <= max(delays) <= longest  # they grew
     passes = ArchivePasses()
     for _ in range(1100):
         passes._ended(1, 0.0)

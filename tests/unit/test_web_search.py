@@ -1,5 +1,6 @@
 """The view Search of `hivepipe web`: what it finds, opens and refuses."""
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -7,8 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from hivepipe.cli.main import main
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.search import Found
 from hivepipe.web import search_view
@@ -23,6 +26,28 @@ def json_of(client: TestClient, **query: str) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
+
+
+QUERIES = [
+    {**CART, "since": "2026-01-11"},
+    {**CART, "until": "2026-01-11"},
+    {**CART, "session": SESSION[:6], "project": "/home/ana"},
+    {**CART, "word": "1", "limit": "1"},
+]
+
+
+def test_the_json_equals_that_of_the_command(client_with_archive: TestClient) -> None:
+    for query in QUERIES:
+        options = [f"--{name}={it}" for name, it in query.items() if name not in ("q", "word")]
+        options += ["--word"] if "word" in query else []
+        words = ["search", query["q"], *options, "--json"]
+        expected = json.loads(CliRunner().invoke(main, words).stdout)
+        page = json_of(client_with_archive, **query)
+        assert page["total"] == expected["total"], query
+        assert page["not_indexed_bytes"] == expected["not_indexed_bytes"] == 0
+        mine = [{name: hit[name] for name in hit.keys() - {"parts", "home", "ref"}}
+                for hit in page["hits"]]  # fmt: skip
+        assert mine == expected["hits"], query
 
 
 def test_facets_count_what_narrowing_finds(client_with_archive: TestClient) -> None:
