@@ -91,6 +91,8 @@ def _state(place: Place, facts: Facts) -> str:
         return "is not recorded, because no hook is registered: run `hivepipe init`"
     if facts.is_out_of_reach:
         return "is not recorded by sessions that start here (`hivepipe doctor` says why)"
+    if not (place.python or facts.is_alive):
+        return "is kept on disk only, until `hivepipe init` registers the project"
     if place.state == "down":
         return "is recorded on disk only, because the stack is stopped"
     return "is recorded"

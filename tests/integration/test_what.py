@@ -40,3 +40,11 @@ def test_what_and_doctor_agree_below_two_registrations(user: User) -> None:
         assert ("folder" in {each["check"] for each in found["findings"]}) is not is_read
         assert ("is not recorded" in user.hivepipe("what", cwd=below)) is not is_read
         user.do("mv", ".git", "git")
+
+
+def test_a_copied_project_is_told_that_its_events_wait(user: User) -> None:
+    user.hivepipe("init", "--no-probe")
+    copy = f"{user.project} copy"
+    user.do("cp", "-R", user.project, copy)
+    assert " is recorded\n" in user.hivepipe("what")
+    assert "only, until `hivepipe init` registers" in user.hivepipe("what", cwd=copy)

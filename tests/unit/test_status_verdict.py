@@ -70,7 +70,7 @@ REMEDIES = {
     "resting": "the next event of a session starts the stack",
     "stopped": "`hivepipe up -d`",
     "off": "`hivepipe on`",
-    "unregistered": "`hivepipe init`",
+    "unregistered": "events of hooks wait on disk until `hivepipe init`",
     "broken": "hivepipe doctor",
     "unhealthy": "hivepipe doctor",
 }
