@@ -200,6 +200,17 @@ class ClaimingWorker(SimpleWorker):
         with stop_signals_blocked():
             super().subscribe()  # type: ignore[no-untyped-call]
 
+    def _pubsub_exception_handler(self, exc: Exception, *thread: Any) -> None:
+        """Let RQ's thread for commands connect again.
+
+        RQ logs an error for each lost connection, also if a proxy has ended it because it was idle.
+        """
+        if not isinstance(exc, redis.ConnectionError):
+            super()._pubsub_exception_handler(exc, *thread)
+        text = f"the connection for RQ's commands was lost ({_reason(exc)}), again in 2 s"
+        self._log_once_a_minute("commands", text)
+        time.sleep(2)
+
     def unsubscribe(self) -> None:
         """End RQ's thread for commands to this worker.
 

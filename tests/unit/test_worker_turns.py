@@ -66,6 +66,17 @@ def test_the_thread_of_a_worker_is_stopped_before_its_wait_ends() -> None:
     assert calls.index("thread.stop") < calls.index("pubsub.unsubscribe")
 
 
+def test_a_lost_connection_for_commands_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    handler = worker(SlowWorker)._pubsub_exception_handler
+    for _ in range(3):
+        handler(redis.ConnectionError("Connection closed by server."), Mock(), Mock())
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+
+
 def test_a_bug_in_an_export_is_logged_once_and_stops_no_job(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
