@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.tables import json_option, show_entries
 from hivepipe.cli.terminal import say
 from hivepipe.db.cleanups import verdicts
 from hivepipe.db.database import Database, opened
@@ -49,10 +49,9 @@ def _show(judged: list[tuple[str, Verdict]], dry_run: bool) -> None:
     gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.is_outdated]
     kept = Counter(verdict.reason for _, verdict in judged if not verdict.is_outdated)
     found = [{"id": agent, "reason": reason} for agent, reason in gone]
-    if show_json(dry_run=dry_run, deleted=found, kept=dict(kept)):
+    beside = {"dry_run": dry_run, "kept": dict(kept)}
+    if show_entries("deleted", found, {"agent": "id", "reason": "reason"}, beside=beside):
         return
-    if gone:
-        show_table(("agent", "reason"), gone)
     terms = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items()))
     kept_line = f"kept {kept.total()}" + (f" ({terms})" if terms else "")
     say(f"{'would delete' if dry_run else 'deleted'} {len(gone)}, {kept_line}")

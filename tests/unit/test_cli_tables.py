@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hivepipe.cli import tables
+from hivepipe.cli import cleanup, tables
 from hivepipe.cli.hive import check
 from hivepipe.cli.tables import (
     local_day,
@@ -23,6 +23,7 @@ from hivepipe.cli.tables import (
     stored,
 )
 from hivepipe.cli.watch import screen
+from hivepipe.jobs.agent_expiry import Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +175,16 @@ def test_an_empty_table_is_one_word_or_sentence(capsys: pytest.CaptureFixture[st
     show_table(COLUMNS, [])
     show_table(COLUMNS, [], "no open sessions")
     assert capsys.readouterr().out == "none\nno open sessions\n"
+
+
+def test_cleanup_shows_the_beginning_of_many_deleted_agents(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tables, "MOST_ROWS", 2)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with given():
+        cleanup._show([(f"agent{number}", Verdict(True, "expired")) for number in range(3)], True)
+    out, errors = capsys.readouterr()
+    assert [f"agent{number}" in out for number in range(3)] == [True, True, False]
+    assert errors == "only 2 of 3 rows are shown: a pipe gets all\n"
+    assert out.endswith("would delete 3, kept 0\n")
