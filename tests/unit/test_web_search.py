@@ -30,8 +30,10 @@ def json_of(client: TestClient, **query: str) -> dict[str, Any]:
 
 QUERIES = [
     {**CART, "since": "2026-01-11"},
-    {**CART, "until": "2026-01-11"},
+    {**CART, "until": "2026-01-10"},
     {**CART, "session": SESSION[:6], "project": "/home/ana"},
+    {**CART, "session": f"{SESSION[:6]}0"},
+    {**CART, "project": "/home/an"},
     {**CART, "word": "1", "limit": "1"},
 ]
 
