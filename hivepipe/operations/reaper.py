@@ -21,7 +21,7 @@ from hivepipe.db.assignments import lose_instance
 from hivepipe.db.database import SHORT_TIMEOUT_SECS, Row, open_database, write_shortly
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
 from hivepipe.events import parse_event
-from hivepipe.events.job_plan import Context, Message, dumps, encode, plan
+from hivepipe.events.job_plan import Context, Message, dumps, encode, plan, utc
 from hivepipe.home import read_small
 from hivepipe.hook.alive import UNKNOWN, liveness_of
 from hivepipe.hook.instance import Instance, forget, remembered, this_machine
@@ -58,6 +58,8 @@ def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
     for end in ends:
         messages += _session_end(end)
         logger.info("reaped %s: %s", end.row["session_id"], end.reason)
+    for message in messages:  # a latency begins at this run, not at a session's last event
+        message.created_at = utc(job.event_time_ns)
     _enqueue(context.address, messages)
     _remove_markers(context.home, [end.row for end in ends])
     _remove_files(context.home, {row["id"] for row in gone})

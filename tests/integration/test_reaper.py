@@ -164,6 +164,13 @@ def test_a_session_of_a_killed_process_is_ended_with_the_reason(stack: Stack) ->
     assert not any(path.exists() for path in markers)
     ended = stack.operations()
     assert ended["end_session"] == 1
+    with stack.server.client() as client:
+        found = [client.hgetall(key) for key in client.scan_iter("rq:job:*")]
+    (created,) = {job[b"created_at"] for job in found if job[b"description"] == b"end_session"}
+    # Its latency is that of the reaper, not the time since the last event.
+    assert created in {
+        job[b"created_at"] for job in found if job[b"description"] == b"reap_sessions"
+    }
     stack.reap()  # nothing is left to do
     assert stack.session("s-1") == row
     after = stack.operations()
