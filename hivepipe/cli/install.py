@@ -208,11 +208,13 @@ def _show_old_hooks(plan: installation.Plan) -> None:
 
 
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
-    state = read_record(plan.project).get("state")
+    state = read_record(plan.project).get("state", "on")
     say()
     say("Next")
     if state == "off":
         say("  hivepipe on        this project is switched off: hooks do nothing")
+    elif state == "down":
+        say("  hivepipe up -d     the stack is stopped: hooks keep events on disk")
     if asking := waiting(plan.home, plan.project):
         say(f"  hivepipe trust     this repository asks for something: {in_a_line(asking)}")
     try:
@@ -224,7 +226,8 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     if scope is Scope.CODEX:
         say("  codex              in this folder: it asks whether you trust the hooks")
     else:
-        say(f"  claude             {where}: its first event starts the stack")
+        starts = ": its first event starts the stack" if state == "on" else ""
+        say(f"  claude             {where}{starts}")
         say("                     (in a new folder it first asks whether you trust its hooks)")
     say("  hivepipe sessions  shows what was recorded")
     say("  hivepipe doctor    checks the installation")

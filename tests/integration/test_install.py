@@ -54,6 +54,8 @@ def test_uninstall_leaves_no_file_process_or_socket(user: User) -> None:
     assert user.processes()
     assert user.sockets()
     user.hivepipe("down")
+    shown = user.hivepipe("init")
+    assert ("hivepipe up -d" in shown, "starts the stack" in shown) == (True, False)
     assert "stack" not in user.hivepipe("uninstall")  # none ran
     assert changed(before, user.files()) == {}
     assert user.processes() == []
