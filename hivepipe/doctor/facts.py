@@ -93,7 +93,7 @@ class Facts:
         folders = dict.fromkeys((self.folder, self.place.project))
         paths = {
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
-        } | {self._top_file: Scope.LOCAL}
+        }
         return list(filter(None, [_settings_file(scope, path) for path, scope in paths.items()]))
 
     @property
@@ -138,7 +138,9 @@ class Facts:
     @property
     def is_out_of_reach(self) -> bool:
         """Tell whether sessions that start in the folder read none of the files with the hooks."""
+        top = _settings_file(Scope.LOCAL, self._top_file)  # perhaps of another project
         files = [file for file in self.with_hooks if file.scope is not Scope.CODEX]
+        files += [top] if top and top.entries else []
         has_plugin = self.plugin and self.plugin.is_usable
         return bool(files) and not has_plugin and not any(map(self._is_read, files))
 

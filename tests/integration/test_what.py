@@ -38,6 +38,7 @@ def test_what_and_doctor_agree_below_two_registrations(user: User) -> None:
     for is_read in (True, False):
         found = json.loads(user.do("hivepipe", "doctor", "--json", cwd=below).stdout)
         assert ("folder" in {each["check"] for each in found["findings"]}) is not is_read
+        assert str(user.project / ".claude") not in json.dumps(found)  # of another project
         assert ("is not recorded" in user.hivepipe("what", cwd=below)) is not is_read
         user.do("mv", ".git", "git")
 
