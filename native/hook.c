@@ -50,10 +50,10 @@ enum {
 
 extern char **environ;
 
-/* A frame (hivepipe/hook/frame.py): the head ends where the event begins. Untouched pages use
-   no memory. */
-static char frame[HEAD_BYTES + MOST_INPUT + 1];
-static char *const input = frame + HEAD_BYTES;
+/* A frame (hivepipe/hook/frame.py): the head ends where the event begins. */
+static char frame[HEAD_BYTES + MOST_SENT + 1];
+static char *input = frame + HEAD_BYTES;
+static size_t room = MOST_SENT + 1; /* bytes that `input` can hold */
 static char *start_of_frame;
 static size_t frame_size;
 static char answer[MOST_ANSWER];
@@ -342,6 +342,16 @@ static int is_whole(size_t from) {
     return end > from && input[end - 1] == '}' && !in_string && opened == closed && closed > 0;
 }
 
+/* Take more memory only when it is needed, because it may be limited (ulimit -v). */
+static int has_room(void) {
+    if (input_size < room) return 1;
+    char *larger = malloc(HEAD_BYTES + 8 * room);
+    if (!larger) return 0;
+    input = memcpy(larger + HEAD_BYTES, input, input_size);
+    room *= 8;
+    return 1;
+}
+
 /* Read the event, limited in time and size, without waiting for the end of the file: if
    nothing more has arrived, a whole JSON object is enough. */
 static void read_input(void) {
@@ -363,7 +373,11 @@ static void read_input(void) {
         }
         if (ready == 0 && ms > 0) continue;
         if (ready == 0) break;
-        ssize_t size = read(0, input + input_size, MOST_INPUT + 1 - input_size);
+        if (!has_room()) {
+            trouble = "no memory for an event of this size";
+            return;
+        }
+        ssize_t size = read(0, input + input_size, room - input_size);
         if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (size < 0) trouble = "stdin could not be read";
         if (size <= 0) return;

@@ -175,11 +175,16 @@ def test_a_large_environment_loses_no_event(hook_home: HookHome) -> None:
         assert len(hook_home.home.spool) == 1, size
 
 
-@pytest.mark.parametrize("size", [0, 60_000, 900_000])
-def test_a_limit_on_the_size_of_files_loses_no_event(hook_home: HookHome, size: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "size"),
+    [("f 32", 0), ("f 32", 60_000), ("f 32", 900_000), ("v 60000", 0), ("v 60000", 3_000_000)],
+)
+def test_a_limit_on_files_or_memory_loses_no_event(
+    hook_home: HookHome, limit: str, size: int
+) -> None:
     """`ulimit -f`: the raw event may not fit where its jobs do."""
     event = {**payloads.EVENTS["Stop"], "last_assistant_message": "x" * size}
-    limited = 'ulimit -f 32; exec "$@"'  # blocks of 512 bytes
+    limited = f'ulimit -{limit}; exec "$@"'  # blocks of 512 bytes, or kB
     process = hook_home.start(hook_home.native, "Stop", shell=limited)
     assert process.communicate(encoded(event), timeout=60) == (b"", b"")
     assert process.returncode == 0
