@@ -33,10 +33,15 @@ def simple_commands(command: str) -> list[Command]:
     """Split a command line into simple commands."""
     found: list[Command] = [([], [], 0)]
     operator = ""
-    for token in _tokens(command):
+    level = 0
+    tokens = list(_tokens(command))
+    for at, token in enumerate(tokens):
         if isinstance(token, str) and token in _SEPARATORS:
-            level = found[-1][2] + (token == "(") - (token == ")")
-            found.append(([], [], max(level, 0)))  # in `case`, a `)` ends a pattern
+            if token in "|&" and token not in (*tokens[at - 1 : at], *tokens[at + 1 : at + 2]):
+                found[-1] = (*found[-1][:2], level + 1)  # in a subshell of its own
+            # In `case`, a `)` ends a pattern.
+            level = max(level + (token == "(") - (token == ")"), 0)
+            found.append(([], [], level))
         elif isinstance(token, str):
             operator = token
             continue

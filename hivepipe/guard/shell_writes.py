@@ -100,7 +100,7 @@ def _add_program(found: Writes, cwd: str, words: list[Word], depth: int) -> str:
         return ""
     if (program in _SHELLS or program == "eval") and all(word.literal for word in arguments):
         _add_command(found, cwd, _command_given(program, arguments), depth)
-    else:
+    elif program != "rsync" or not _is_dry_run(arguments):
         _add_arguments(found, cwd, program, arguments, depth)
         is_entry = program in (*_OF_ENTRIES, "mv")
         for tree in _trees(program, arguments):
@@ -204,6 +204,15 @@ def _sources_and_target(program: str, arguments: list[Word]) -> tuple[list[Word]
         return files[:-1], [] if is_remote else files[-1:]
     target = _value_of("t", "--target-directory", arguments) or files[-1:]
     return [word for word in files if word not in target], target
+
+
+def _is_dry_run(arguments: list[Word]) -> bool:
+    """Tell whether `rsync` gets `--dry-run` or `-n`, but not the n of `-essh -n`."""
+    texts = [word.text for word in arguments]
+    return "--dry-run" in texts or any(
+        text[:1] == "-" != text[1:2] and "n" in text and not set(text) & set("eTfBM")
+        for text in texts
+    )
 
 
 def _of_w_command(script: Word) -> list[Word]:
