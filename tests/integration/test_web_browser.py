@@ -95,6 +95,8 @@ def test_a_notification_is_shown_when_a_session_begins_to_wait(
         if number == 2:
             page.get_by_role("button", name="Notify me").click()
             shows(page, "#notice")("Stop notifying me")
+            # Beside a changing name, "pressed" would say the opposite.
+            assert page.locator("#notice").get_attribute("aria-pressed") is None
         page.locator(".card a").first.focus()
         fire("PermissionRequest", PERMISSION_REQUEST | session, private_home.env)
         expect(page.locator(".waits-for-you")).to_have_count(number)

@@ -85,7 +85,6 @@ function offer() { // show the notification button and its next action
   const button = document.getElementById("notice");
   if (!button || !("Notification" in window)) return;
   button.hidden = false;
-  button.setAttribute("aria-pressed", wanted());
   button.textContent = wanted() ? "Stop notifying me" : "Notify me when a session waits";
 }
 
