@@ -32,7 +32,7 @@ Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The result of appending one chunk. `before` and `after` are the checkpoints around it."""
+    """A chunk of appended lines; `before` and `after` are the checkpoints around the chunk."""
 
     before: Offsets
     after: Offsets
@@ -54,10 +54,10 @@ def chunks(
     should_stop: Callable[[], bool],
     claim: Callable[[], None],
 ) -> Iterator[Chunk]:
-    """Append new lines to the archive. Yield a result at least every 32 MB.
+    """Append a transcript's new lines to its archive; yield a `Chunk` at least every 32 MB.
 
-    `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before lines
-    are appended. `redact` can also know secrets of earlier lines; `redact_alone` uses rules only.
+    `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before the first
+    write. `redact` may also know secrets of earlier lines; `redact_alone` uses rules only.
 
     Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
     the archive.
@@ -108,7 +108,7 @@ def _refuse_edited(
     redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines | None,
 ) -> None:
-    """Raise EditedArchiveError if another program changed the lines.
+    """Raise EditedArchiveError if another program changed the archive's lines.
 
     Lines that a killed process left after the checkpoint do not count as a change. If
     `removed_lines` is None, all lines after the checkpoint are accepted.

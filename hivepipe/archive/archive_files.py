@@ -109,7 +109,7 @@ class ArchiveFiles:
         return status.st_size if status else 0
 
     def meta_stamp(self) -> Stamp:
-        """Return a value that changes whenever the metadata do."""
+        """Return a value that changes whenever the metadata change."""
         return self._folder.stamp(self._meta)
 
     def described_ns(self) -> int:
@@ -124,7 +124,7 @@ class ArchiveFiles:
         return max((status.st_ctime_ns for status in found if status), default=0)
 
     def lines_stamp(self) -> Stamp:
-        """Return a value that changes whenever the committed lines or the learned secrets do."""
+        """Return a value that changes with the committed lines and the learned secrets."""
         names = (self._lines, self._packed, self._offsets, self._hidden(LEARNED))
         return tuple(
             number
@@ -136,7 +136,7 @@ class ArchiveFiles:
 
     @property
     def is_packed(self) -> bool:
-        """Tell whether the lines are compressed. If both files exist, the plain one is used."""
+        """Tell whether the archive has only the compressed file of its lines."""
         return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
 
     @property
@@ -192,7 +192,7 @@ class ArchiveFiles:
         return self._folder.open(self._lines), False
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
-        """Replace all lines atomically. Keep the modification time; return the new checkpoint."""
+        """Replace all lines, but not the file's modification time; return the new checkpoint."""
         length = checksum = 0
         with self._folder.replacing(self._lines) as out:
             for line in lines:
@@ -252,11 +252,11 @@ class ArchiveFiles:
         return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
 
     def is_as_written(self) -> bool:
-        """Tell whether all files are as hivepipe wrote them. This reads all lines."""
+        """Tell whether the archive's files are as hivepipe wrote them. This reads all lines."""
         return self.meta_is_as_written() and self.lines_are_as_written()
 
     def lines_are_as_written(self) -> bool:
-        """Tell whether the file has exactly the committed lines. This reads all lines."""
+        """Tell whether the lines' file has exactly the committed lines. This reads all lines."""
         offsets = self.offsets()
         return offsets is not None and self._is_whole(offsets)
 
@@ -269,7 +269,7 @@ class ArchiveFiles:
             )
 
     def remove(self) -> int:
-        """Remove all files of the archive, the lines last; return how many there were."""
+        """Remove all files of the archive, the lines last; return the number of removed files."""
         hidden = map(self._hidden, (TOTALS, REMOVED_LINES, LEARNED))
         names = (self._meta, self._offsets, *hidden, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)

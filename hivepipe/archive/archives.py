@@ -113,7 +113,7 @@ class Archives(Catalog):
         return False
 
     def _grow(self, source: Source, callbacks: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
-        """Append an archive's new lines; return their number, and whether metadata were written."""
+        """Append a transcript's new lines; return (their number, whether metadata were written)."""
         name = self._name(source, settled)
         if name is None:
             return 0, False
@@ -232,7 +232,7 @@ class Archives(Catalog):
         return bool(changed)
 
     def _clear_others(self, source: Source, callbacks: ArchiveCallbacks) -> None:
-        """Redact the other archives of a session, and update their metadata."""
+        """Redact a session's archives except that of `source`, and update their metadata."""
         known = self.known_of(source.session)
         for key, entry in self.of_session(source.session).items():
             if key == source.key:
@@ -291,7 +291,7 @@ class Archives(Catalog):
     def _descriptions(
         self, key: str, totals: Totals, callbacks: ArchiveCallbacks
     ) -> Iterator[dict[str, Any]]:
-        """Yield the metadata to write, and again if a subagent's metadata changed during the write.
+        """Yield a session's metadata; yield them again if a subagent's metadata changed meanwhile.
 
         `not_described` would miss such a change, because it only compares the times of the files.
         """
@@ -308,7 +308,7 @@ class Archives(Catalog):
         return found
 
     def _subagents(self, session: str) -> list[Totals]:
-        """Return the totals of a session's subagents, or [] for a subagent.
+        """Return the totals of a session's subagents, or [] if `session` is a subagent's key.
 
         Totals that cannot be read are left out; `hivepipe archive verify` reports them.
         """
@@ -320,7 +320,7 @@ class Archives(Catalog):
 
 
 def _rules_of(before: Offsets, redactor: "Redactor") -> int:
-    """Return the checksum of the rules, or 0 if other rules redacted the earlier lines."""
+    """Return the checksum of the redactor's rules, or 0 if other rules redacted earlier lines."""
     is_of_one = before.rules == redactor.checksum or not before.length
     return redactor.checksum if is_of_one else 0
 
@@ -328,7 +328,7 @@ def _rules_of(before: Offsets, redactor: "Redactor") -> int:
 def _identity(source: Source, known: Meta | None) -> Meta:
     """Return a transcript's ids and agent type as metadata.
 
-    The stored agent type in `known` wins.
+    An agent type in `known`, the stored metadata, takes precedence.
     """
     if not source.agent:
         return {"kind": MAIN, "session_id": source.session}

@@ -38,7 +38,7 @@ class Catalog:
 
     @contextmanager
     def opened(self, entry: Entry) -> Iterator[ArchiveFiles]:
-        """Open the archive of an entry. Raises FileNotFoundError if its folder is gone."""
+        """Open the archive of an index entry. Raises FileNotFoundError if its folder is gone."""
         name = ArchiveName.of_path(entry["path"])
         with Folder(self.root, *name.folders) as folder:
             yield ArchiveFiles(folder, name)
@@ -71,7 +71,7 @@ class Catalog:
             return None
 
     def of_session(self, session: str) -> dict[str, Entry]:
-        """Return key -> entry of a session and its subagents."""
+        """Return key -> entry of the archives of a session and its subagents."""
         entry = self.index.entries().get(session)
         own = {session: entry} if entry else {}
         return own | self.of_subagents(session)
@@ -132,14 +132,14 @@ class Catalog:
         return found[0], entries[found[0]]
 
     def on_disk(self) -> Iterator[tuple[str, Entry]]:
-        """Yield every archive of hivepipe that has metadata, even if it is not in the index."""
+        """Yield (key, entry) of each archive that has metadata and is in the manifest."""
         made = self.manifest.made()
         for entry, kept in self.each_on_disk():
             if kept.name.path in made:
                 yield key_of(entry), entry
 
     def each_on_disk(self) -> Iterator[tuple[Entry, ArchiveFiles]]:
-        """Yield every archive that has valid metadata, even if it is not in the manifest."""
+        """Yield (entry, files) of each archive with metadata, even if the manifest lacks it."""
         for names in month_folders(self.root):
             with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
                 for file in folder.names():

@@ -54,10 +54,10 @@ def is_cleared_of(kept: ArchiveFiles, known: Sequence[str]) -> bool:
 
 
 def clear(kept: ArchiveFiles, redactor: "Redactor") -> int:
-    """Redact an archive's lines; return how many changed.
+    """Redact an archive's lines; return the number of changed lines.
 
-    The caller holds the lock and has checked the lines. A line without a secret keeps every byte.
-    An archive without a secret is not rewritten.
+    The caller holds the archive's lock and has checked the lines. A line without a secret keeps
+    every byte. An archive without a secret is not rewritten.
     """
     offsets = kept.offsets()
     changed = sum(line != clean for line, clean in _cleared(kept, offsets, redactor))

@@ -80,7 +80,7 @@ class Index:
                 self._write(folder, self._read(folder))
 
     def tidy(self) -> None:
-        """Write the index file if it is due and the journal has entries that the file lacks."""
+        """Write the index file if this is due and the journal has entries that the file lacks."""
         with Folder(self._root) as folder:
             waiting = folder.status(JOURNAL)
             if waiting is None or not waiting.st_size or not _is_due(folder):
@@ -90,8 +90,7 @@ class Index:
     def move_to_journal(self) -> None:
         """Write all entries to the journal, because the index file is about to be replaced.
 
-        `uninstall` gives the file name back to a predecessor's index, and calls this function
-        before.
+        `uninstall` calls this function before it gives the file name back to a predecessor's index.
         """
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))

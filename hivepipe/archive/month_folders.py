@@ -10,7 +10,7 @@ def remove_empty(base: str, *names: str) -> None:
     """Remove these nested folders, the innermost first, until one is not empty.
 
     The names of the folders may reveal something about the deleted content. A process that makes a
-    file in such a folder at the same moment fails and tries again.
+    file in a removed folder at the same moment fails and tries again.
     """
     for end in range(len(names), 0, -1):
         *outer, name = names[:end]

@@ -50,7 +50,7 @@ class ArchiveName:
         return "{}T{}:{}:{}Z".format(*found.groups()) if found else ""
 
     def choices(self, session: str) -> Iterator["ArchiveName"]:
-        """Yield this name, then alternatives to use if it is taken."""
+        """Yield this name, then other names to use if the earlier names are taken."""
         yield self
         yield ArchiveName(self.folders, f"{self.stem}_{session}")
         for number in count(2):

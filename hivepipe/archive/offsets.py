@@ -51,7 +51,7 @@ class Offsets:
             return None
 
     def text(self) -> bytes:
-        """Return the lines that `all_in` reads. These lines can overwrite older lines in place."""
+        """Return the checkpoint as lines that `all_in` reads and that may overwrite older lines."""
         numbers = (self.length, self.checksum, self.source_bytes, self.source_checksum)
         more = (self.source_tail, self.removed_lines, self.stamp)
         line = b"%012x %08x %012x %08x %08x %08x %016x\n" % (*numbers, *more)
@@ -89,7 +89,7 @@ class Offsets:
 
 
 def _rules_in(line: bytes) -> tuple[tuple[int, int], int] | None:
-    """Parse a checkpoint's second line: (length, checksum) of lines, and checksum of rules."""
+    """Parse a second line: ((length, checksum) of lines, checksum of rules), or None if invalid."""
     name, *words = line.split() or [b""]
     if name != _RULES or len(words) != 3:
         return None

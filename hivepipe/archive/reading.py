@@ -34,7 +34,7 @@ def _last_of(*parts: bytes) -> bytes:
 
 
 class LineReader:
-    """A reader that starts at an offset.
+    """A reader of a file's complete lines, from an offset on.
 
     `offset`, `checksum` and `tail`, the last bytes before the offset, are updated after each batch.
     """

@@ -13,7 +13,7 @@ NAME_BYTES = 8
 
 
 class RemovedLines:
-    """A multiset of line hashes."""
+    """A multiset of the hashes of removed lines."""
 
     def __init__(self, text: bytes = b"") -> None:
         """Parse the output of `text`."""
@@ -26,7 +26,7 @@ class RemovedLines:
         self._names.update(map(_name, lines))
 
     def take(self, line: bytes) -> bool:
-        """Remove one occurrence of the line; return whether there was one."""
+        """Remove one occurrence of the line; return False if the line does not occur."""
         if not self._names:
             return False
         name = _name(line)
@@ -41,7 +41,7 @@ class RemovedLines:
 
     @property
     def checksum(self) -> int:
-        """Return the CRC-32 of the text, or 0 if it is empty."""
+        """Return the CRC-32 of `text`, or 0 if `text` is empty."""
         return zlib.crc32(self.text()) if self._names else 0
 
 

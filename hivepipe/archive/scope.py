@@ -65,17 +65,14 @@ def unfollow(home: str, folder: str) -> None:
 
 
 def claude_folders(home: str, named: str = "") -> list[str]:
-    """Return Claude Code's folders: the default folder, `named`, and folders that hooks named."""
+    """Return Claude Code's folders: the default folder, `named`, and the stored folders."""
     return list(
         dict.fromkeys(filter(None, (default_folder(), named, *_lines(home, CLAUDE_FOLDERS))))
     )
 
 
 def remember_claude_folder(home: str, folder: str) -> None:
-    """Store another folder of Claude Code's files for the sweep.
-
-    The default folder is not stored.
-    """
+    """Store a folder of Claude Code for `claude_folders`, unless it is the default folder."""
     if folder and folder != default_folder():
         _add(home, CLAUDE_FOLDERS, folder)
 

@@ -87,7 +87,7 @@ class TotalsCache:
 
 
 def _saved(kept: ArchiveFiles) -> Counted:
-    """Return an archive's saved totals; empty totals if this version has saved none."""
+    """Return an archive's saved totals, or empty totals if none of this version can be read."""
     data = kept.hidden(TOTALS)
     first, _, dumped = data.partition(b"\n")
     try:
@@ -100,7 +100,7 @@ def _saved(kept: ArchiveFiles) -> Counted:
 
 
 def _catch_up(counted: Counted, kept: ArchiveFiles, offsets: Offsets) -> bool:
-    """Count the lines up to the checkpoint; return whether the totals belong to these lines."""
+    """Count the lines up to the checkpoint; return whether the totals then match the checkpoint."""
     if counted.length < offsets.length:
         for _, line in kept.lines_until(offsets.length, counted.length):
             counted.feed([line[:-1]])

@@ -19,7 +19,7 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 
 
 def compress(catalog: Catalog, check_stop: Callable[[], None]) -> int:
-    """Compress the archives that have not grown for a month; return how many.
+    """Compress the archives that have not grown for a month; return their number.
 
     `check_stop` may raise an exception to stop the call. If an archive cannot be compressed, the
     others are compressed before OSError is raised.
@@ -60,7 +60,7 @@ def _compress(kept: ArchiveFiles, check_stop: Callable[[], None]) -> bool:
 
 
 def adopt(catalog: Catalog) -> int:
-    """Add the archives of 1.0.0, which had no manifest, to the manifest; return how many.
+    """Add the archives of 1.0.0, which had no manifest, to the manifest; return their number.
 
     An archive is added if its checkpoint and checksums match its files.
     """
@@ -75,7 +75,7 @@ def adopt(catalog: Catalog) -> int:
 
 
 def rebuild_index(catalog: Catalog) -> bool:
-    """Rebuild the index from the files; return whether it was different."""
+    """Rebuild archive-index.json from the archives' files; return whether it changed."""
     if not os.path.isdir(catalog.root):
         return False
     return catalog.index.rebuild(lambda: dict(catalog.on_disk()))

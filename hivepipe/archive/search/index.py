@@ -105,10 +105,10 @@ class FolderState(NamedTuple):
 
 
 class SearchIndex:
-    """An open index. Several processes may use one file."""
+    """An open search index, whose file several processes may use."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the index.
+        """Open or create the search index.
 
         Raises SearchError if SQLite has no FTS5, or the file is damaged or cannot be made.
         """
@@ -177,7 +177,7 @@ class SearchIndex:
         return {key for (key,) in self._ask("SELECT key FROM archives WHERE instr(key, '#')", {})}
 
     def state(self) -> tuple[int, ...]:
-        """Return a value that changes when lines are indexed, so that a search may find more."""
+        """Return a value that changes when lines are indexed: a later search may then find more."""
         sql = "SELECT max(id) FROM passages"
         return tuple(int(self._ask(each, {})[0][0] or 0) for each in ("PRAGMA application_id", sql))
 
@@ -243,7 +243,7 @@ class SearchIndex:
             return 0
         if passage is None:
             return 0
-        tool, is_own = self._calls_of(archive, passage.uses)
+        tool, is_own = self._store_calls(archive, passage.uses)
         row = self._db.execute(
             "INSERT INTO passages (archive, offset, time, who, tool, is_own)"
             " VALUES (?, ?, ?, ?, ?, ?)",
@@ -256,10 +256,10 @@ class SearchIndex:
         self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
         return 1
 
-    def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
-        """Return the tool of a line's calls or results, and whether all of them are hivepipe's.
+    def _store_calls(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
+        """Store a line's calls; return its first tool, and whether it has only calls of hivepipe.
 
-        The calls are stored, because the results in later lines name only their ids.
+        The calls are stored, because the results in later lines name only the calls' ids.
         """
         note = "INSERT OR IGNORE INTO calls (archive, id, tool, is_own) VALUES (?, ?, ?, ?)"
         rows = [(archive, call, tool, call in uses.own) for call, tool in uses.begun]

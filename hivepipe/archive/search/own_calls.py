@@ -35,7 +35,7 @@ NO_USES = ToolUses()
 
 
 def tool_uses(line: Fields) -> ToolUses:
-    """Return the calls that a line of a transcript begins or answers."""
+    """Return the tool calls that a transcript's line begins, or whose results it has."""
     content = part(line, "message").get("content")
     blocks = content if isinstance(content, list) else []
     calls = [each for each in blocks if isinstance(each, dict)]

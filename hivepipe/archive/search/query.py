@@ -15,7 +15,7 @@ _ONLY_WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One text to search for, in folded form. A term may be restricted to word boundaries."""
+    """A text to search for, in folded form, at word boundaries if `begins_word` or `ends_word`."""
 
     text: str
     begins_word: bool = False
@@ -23,7 +23,7 @@ class Term:
 
     @property
     def is_of_words(self) -> bool:
-        """Tell whether the term has a letter or digit, so that word boundaries matter."""
+        """Tell whether the term must begin at a word boundary, and has a letter or digit."""
         return self.begins_word and bool(_WORD.search(self.text))
 
     @property
@@ -32,7 +32,7 @@ class Term:
         return bool(_ONLY_WORD.fullmatch(self.text))
 
     def place_in(self, folded_text: str) -> tuple[int, int] | None:
-        """Return the range of the first occurrence in a folded text, or None if there is none."""
+        """Return the range of the term's first occurrence in a folded text, or None."""
         if not self.is_of_words:
             begin = folded_text.find(self.text)
             return None if begin < 0 else (begin, begin + len(self.text))
@@ -61,9 +61,9 @@ class Filters:
 
     @classmethod
     def of(cls, *, project: str = "", **others: str) -> "Filters":
-        """Return the SQL conditions for values named by keys of `_CONDITIONS`; "" is ignored.
+        """Return the SQL of the filters that have a value. Their names are keys of `_CONDITIONS`.
 
-        `session` may be a prefix of an id, and times are in UTC.
+        The filter `session` may be a prefix of an id, and times are in UTC.
         """
         below = f"{project.rstrip('/')}/" if project else ""
         wanted = {name: each for name, each in {"project": below, **others}.items() if each}
