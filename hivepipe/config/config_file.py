@@ -46,7 +46,7 @@ class Config:
     """
 
     def __init__(self, home: str, project: str = "") -> None:
-        """Read both files and the trusted request of `project`. A missing file counts as empty."""
+        """Read the user's file, the home's file and `project`'s trusted request, if they exist."""
         self.home = home
         self.project = project
         self.requests = {
@@ -68,7 +68,7 @@ class Config:
         return {**(variables(requested.values) if requested else {}), **self.of_files()}
 
     def of_files(self) -> dict[str, str]:
-        """Return the values of the two files, without a repository's requests."""
+        """Return the values in the user's and the home's file, without a repository's requests."""
         return variables({name: text for name, (text, _) in self._values.items()})
 
     def all_keyword_rules(self) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ def load_and_use() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each summary variable of this shell that the stack ignores."""
+    """Return a note for each variable of this shell that limits spending: stacks ignore these."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
@@ -149,7 +149,7 @@ def unseen(home: str) -> list[str]:
 
 
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
-    """Return `values`, after reading the settings that limit spending from the files again."""
+    """Return `values` with the settings that limit spending read again from the files."""
     of_spending = {setting.variable for setting in SETTINGS if setting.limits_spending}
     now = Config(home).for_settings()
     return {name: text for name, text in values.items() if name not in of_spending} | {

@@ -18,7 +18,7 @@ from hivepipe.errors import RetentionError
 
 
 class Limits(NamedTuple):
-    """Limits in days; `spool_mb` in megabytes."""
+    """The limits of retention in days; `spool_mb` is in megabytes."""
 
     archives: float = 365
     logs: float = 30
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(home: str) -> Limits:
-    """Return the limits of the user's file. A longer limit in the home's file takes precedence.
+    """Return the limits in the user's file, or a longer limit in the home's file.
 
     Raises RetentionError if a section is invalid.
     """

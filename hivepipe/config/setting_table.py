@@ -70,14 +70,14 @@ def _id(value: Any) -> str | None:
 
 
 def _patterns(value: Any) -> str | None:
-    """Join a list of texts, or return None if it is invalid; an empty list becomes ";"."""
+    """Join a list of patterns by "; ", or return None if it is invalid; [] becomes ";"."""
     if not isinstance(value, list) or not all(_text(entry) for entry in value):
         return None
     return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
 
 
 def _names(value: Any) -> str | None:
-    """Join a list of variable names, or return None if it is invalid."""
+    """Join a list of variable names by spaces, or return None if the list is invalid."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None
@@ -188,5 +188,5 @@ def text_of(path: str | Path) -> str:
 
 
 def variables(values: dict[str, str]) -> dict[str, str]:
-    """Return environment variable -> value; the keys of `values` are names of settings."""
+    """Return environment variable -> value for the settings whose names are keys of `values`."""
     return {BY_NAME[name].variable: text for name, text in values.items()}

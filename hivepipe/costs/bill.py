@@ -20,7 +20,7 @@ class Bill:
         self.by_rate[rate] = self.by_rate.get(rate, Tokens()).plus(tokens)
 
     def by_model(self) -> dict[str, Tokens]:
-        """Return the tokens of each model, sorted by name."""
+        """Return model -> its tokens, sorted by model."""
         models: dict[str, Tokens] = {}
         for rate, tokens in sorted(self.by_rate.items()):
             models[rate.model] = models.get(rate.model, Tokens()).plus(tokens)
@@ -43,7 +43,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars, or None if no model has a price. Excludes the models `without_price`."""
+    """A cost in dollars without the models `without_price`, or None if no model has a price."""
 
     dollars: Decimal | None
     without_price: list[str]

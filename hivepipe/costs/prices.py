@@ -33,7 +33,7 @@ _SUFFIX = re.compile(r"(?:-v\d+|[-@]20\d{6})+$")
 
 @dataclass(frozen=True)
 class Price:
-    """One row: dollars per million tokens."""
+    """One row of the price table: dollars per million tokens."""
 
     per_million: tuple[Decimal, ...]  # prices in the order of _COUNTS
     since: str = ""
@@ -52,7 +52,7 @@ class PriceTable:
     factors: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
 
     def cost(self, rate: Rate, tokens: Tokens) -> Decimal | None:
-        """Return the cost in dollars of messages with one rate, or None without a price."""
+        """Return the cost in dollars of messages with one rate, or None if it has no price."""
         price = self._price(rate)
         if price is None:
             return None

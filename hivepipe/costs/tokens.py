@@ -19,7 +19,7 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> "Tokens":
-        """Return the token counts in a row's columns; each count may be a sum over messages."""
+        """Return the token counts in a row's columns, each of one message or a sum of several."""
         return cls(*(row[name] for name in cls._fields))
 
     @property
