@@ -21,7 +21,7 @@ def record_activity(
     totals: Mapping[str, int],
     state: Mapping[str, object],
 ) -> None:
-    """Insert or update a row. Each total keeps its maximum; the newest activity sets the state.
+    """Store a session's activity. Each total keeps its maximum; the newest activity sets the state.
 
     The keys of `totals` and `state` are columns; `state` contains the time `last_active_at`.
     """

@@ -29,7 +29,7 @@ _RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSignal:
-    """The content of one event about an agent; None and "" are unknown."""
+    """The content of one event about an agent; None and "" mean unknown."""
 
     agent_id: str
     status: str
@@ -93,7 +93,7 @@ def _new_agent(swarm: str, job: Origin, signal: AgentSignal) -> dict[str, object
 
 
 def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[str, object]:
-    """Return the row merged with one more event. The order of the events does not matter."""
+    """Return an agent's row merged with one more event; the order of events does not matter."""
     row = dict(known)
     row["name"] = known["name"] or signal.name
     if signal.type:
@@ -132,7 +132,7 @@ def _more_specific(known: object, new: str | None) -> object:
 
 
 def _expiry(last_active: object, otherwise: str) -> str:
-    """Return when an agent expires. The period starts at `last_active`, else at `otherwise`."""
+    """Return when an agent expires: TTL_SECS after `last_active`, if valid, else `otherwise`."""
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)
@@ -144,7 +144,7 @@ def _expiry(last_active: object, otherwise: str) -> str:
 def _render(
     row: dict[str, object], before: dict[str, object], job: Origin, signal: AgentSignal
 ) -> dict[str, object]:
-    """Return the metadata rebuilt from the row, in the predecessor's format.
+    """Return an agent's metadata, rebuilt from its row in the predecessor's format.
 
     Keys of other programs are kept, such as the key that protects an agent from cleanup.
     """

@@ -15,18 +15,18 @@ def is_applied(db: Database, job_id: str) -> bool:
 
 
 def mark_imported(db: Database, id: str) -> None:
-    """Record an import in the transaction of its effect. The record is permanent."""
+    """Record for ever, in the caller's transaction, that the content with this id was imported."""
     db.insert("imported", {"id": id, "imported_at": now()[0]})
 
 
 def is_imported(db: Database, id: str) -> bool:
-    """Tell whether this content was imported. Release 1.0.0 recorded imports in `applied`."""
+    """Tell whether the content with this id was imported. 1.0.0 recorded imports in `applied`."""
     found = db.row("SELECT 1 FROM imported WHERE id = :id", {"id": id})
     return found is not None or is_applied(db, id)
 
 
 def count(db: Database, name: str, number: int) -> None:
-    """Add to a counter that `hivepipe status` shows."""
+    """Add `number` to a counter that `hivepipe status` shows."""
     sum = "(name) DO UPDATE SET value = counters.value + excluded.value"
     db.insert("counters", {"name": name, "value": number}, sum)
 

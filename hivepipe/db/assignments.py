@@ -47,7 +47,7 @@ def assign_instance(db: Database, job: Origin, process: Process) -> None:
 
 
 def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
-    """Record an event of the instance in a session, and update its assignment."""
+    """Record an event of the job's instance in the job's session; update the instance's session."""
     merge = """
         (id) DO UPDATE SET
           pid = COALESCE(instance_sessions.pid, excluded.pid),
@@ -70,7 +70,7 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
 
 
 def detach_instance(db: Database, job: Origin) -> None:
-    """Record that the instance left the session. Raise MissingParentError if it never entered."""
+    """Record that an instance left a session. Raise MissingParentError if it never entered it."""
     changes = "detached_time_ns = max(detached_time_ns, :time_ns)"
     _update(db, job, changes, {"time_ns": job.event_time_ns})
     choose_session(db, job.instance)

@@ -1,4 +1,4 @@
-"""Change capture: record which rows of the shared tables changed, with a version for each change.
+"""Change capture: record which rows of the team's tables changed, with a version for each change.
 
 Changes are captured only while the home is joined to a team. Triggers append time and key of each
 changed row to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`,
@@ -108,7 +108,7 @@ def is_captured(store: Database | Listings) -> bool:
 
 
 def start_capture(db: Database) -> None:
-    """Create the tables and triggers; repeated calls change nothing.
+    """Create the tables and triggers of change capture; repeated calls change nothing.
 
     The first call requests a pass over all rows (see `mark_all_changed`).
     """
@@ -124,7 +124,7 @@ def start_capture(db: Database) -> None:
 
 
 def stop_capture(db: Database) -> None:
-    """Drop the triggers and tables. The home's id stays for a later join."""
+    """Drop the triggers and tables of change capture. The home's id stays for a later join."""
     with db.transaction():
         for each in CAPTURED:
             for event in ("insert", "update", "delete", "move"):
@@ -164,7 +164,7 @@ def _request_pass(db: Database) -> None:
 
 
 def end_pass(db: Database) -> None:
-    """Record the end of a pass: the server has deleted the rows that were not sent again."""
+    """Record that the server has deleted the rows that were not sent again."""
     with db.transaction():
         db.execute("UPDATE team_home SET sweep_below = NULL", {})
 
@@ -183,7 +183,7 @@ def _triggers() -> Iterator[str]:
 
 
 def collect(db: Database) -> bool:
-    """Move logged changes to `team_changes`; return False if there were none."""
+    """Move some logged changes to `team_changes`; return False if no change was logged."""
     if not db.row("SELECT 1 FROM team_log LIMIT 1", {}):
         return False
     with db.transaction():

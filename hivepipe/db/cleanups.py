@@ -8,7 +8,7 @@ from hivepipe.jobs.agent_expiry import Verdict, judge
 
 
 def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
-    """Return the verdict on each agent that is not deleted."""
+    """Return (agent, verdict) for each agent that is not deleted."""
     sql = """
         SELECT agents.id, agents.status, agents.metadata, agents.created_at, agents.session_id,
           agents.began_at, sessions.status AS session_status
@@ -42,7 +42,7 @@ def delete_agents(
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:
-    """Return up to `most` runs after the id `run`, oldest first, each with its deleted agents."""
+    """Return up to `most` cleanups with ids above `run`, oldest first, with deleted agents."""
     runs = db.rows(
         "SELECT * FROM cleanups WHERE id > :run ORDER BY id LIMIT :most", {"run": run, "most": most}
     )

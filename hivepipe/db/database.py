@@ -158,7 +158,7 @@ class Database:
     def try_to_write(self) -> None:
         """Check that the database can be written: commit an unchanged page.
 
-        Raise sqlite3.Error if it cannot.
+        Raise sqlite3.Error if the database cannot be written.
         """
         (number,) = self._connection.execute("PRAGMA user_version").fetchone()
         with self.transaction():
@@ -178,7 +178,7 @@ class Database:
         self.truncate_log()
 
     def truncate_log(self) -> bool:
-        """Move the write-ahead log into the file and empty it; return False if it is in use."""
+        """Move the write-ahead log into the file; return False if the log is in use."""
         row = self.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
         return row is not None and not row[0]
 
@@ -208,7 +208,7 @@ def new_values(columns: Iterable[str]) -> str:
 
 
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
-    """Return the parameters, redacted except for the schema's own values, such as 'active'.
+    """Return the parameters with texts redacted, except the schema's own words, such as 'active'.
 
     A text is redacted by the rules of its column. The parameter `name` counts as the column
     `a_name`.

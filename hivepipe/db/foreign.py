@@ -38,7 +38,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
     # `os.path` returns False in a folder that the user cannot enter, where `Path` raises.
     if os.path.islink(path) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
-    if _is_own_at_first_sight(path):
+    if _main_file_is_own(path):
         return True
     try:
         with closing(LegacyDatabase(path)) as database:
@@ -47,10 +47,10 @@ def _made_by_hivepipe(path: Path) -> bool | None:
         return None
 
 
-def _is_own_at_first_sight(path: Path) -> bool:
-    """Tell whether hivepipe made the main file.
+def _main_file_is_own(path: Path) -> bool:
+    """Tell whether hivepipe made a database, judged without its -wal and -shm.
 
-    `immutable` keeps SQLite away from -wal and -shm.
+    With `immutable`, SQLite does not open these two files.
     """
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"

@@ -195,7 +195,7 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
 
 
 def clean_pages(db: Database) -> None:
-    """Rewrite the file so that no page has deleted data. Raise sqlite3.Error if it is in use."""
+    """Rewrite the database without deleted data. Raise sqlite3.Error if the database is in use."""
     db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # databases may be older than this setting
     db.execute("VACUUM", {})
     timeout = db.row("PRAGMA busy_timeout", {})

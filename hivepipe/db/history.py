@@ -15,7 +15,7 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
 
 
 def delete_prompt(db: Database, session: str, prompt_id: str, start: str) -> None:
-    """Delete a prompt of Claude Code itself. The prompt's event does not tell who sent the prompt.
+    """Delete a prompt that Claude Code itself sent; the prompt's event does not tell who sent it.
 
     A text that the user types during the same turn has the same id. So the first CAP_NAME
     characters must be equal, too.

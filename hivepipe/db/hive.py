@@ -36,8 +36,8 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
-    Return the time (ns since 1970) by which statuses are compared. This is the file's own time,
-    except if that is in the future or the clock was set back.
+    Return the time (ns since 1970) by which statuses are compared: the time of the status file,
+    but an earlier time if that is in the future or the clock was set back.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
@@ -140,7 +140,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return tuples for a worker's stored state, runs and statuses; none for an unknown worker.
+    """Return a tuple for each stored state, run and status of a worker, or set() if unknown.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """
@@ -155,7 +155,7 @@ def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
 
 
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
-    """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
+    """Return the cost of ask, park and respawned runs since a time, in millionths of a dollar.
 
     The cost of a run that still runs or was killed is unknown. Such a run is counted at the cost of
     the most expensive run of its worker or of the worker that its worker replaced, else at

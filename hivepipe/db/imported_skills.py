@@ -1,4 +1,4 @@
-"""Skill counts imported from a predecessor's file: totals by skill, and the listed uses."""
+"""Skill counts of a predecessor's file: totals by skill, and the uses that the file lists."""
 
 import json
 from _blake2 import blake2b
@@ -41,9 +41,9 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
-    """Tell whether hivepipe itself exported this file.
+    """Tell whether hivepipe itself exported the file with these skills.
 
-    hivepipe exported it if the store has every listed use, and at least as many uses of each skill.
+    A file counts as exported if the store has all its uses, and at least its total of each skill.
     """
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses

@@ -1,4 +1,4 @@
-"""Queries of the commands, on a read-only connection. A query ends when its rows are read."""
+"""Queries of the commands, on a read-only connection."""
 
 import json
 import sqlite3
@@ -185,7 +185,7 @@ _OUTCOME = """
 
 
 def with_metadata(agent: Entry) -> Entry:
-    """Return the agent with its metadata's tokens, duration and parent, each None if unknown."""
+    """Return an agent's row with tokens, duration and parent of its metadata; None is unknown."""
     metadata = metadata_of(agent) or {}
     usage, parent = part(metadata, "usage"), part(metadata, "spawn_context").get("agent_id")
     return agent | {

@@ -42,9 +42,9 @@ def database_path(home: str) -> Path:
 
 
 def database_in(home: str, tree: str) -> Path:
-    """Return the database path in a project's work tree, or in the home itself.
+    """Return the database path in the work tree `tree`, or in the home if `tree` is "".
 
-    If that place has too long a path or a shared file system, return a path in the state folder.
+    If that path is too long or its file system is shared, return a path in the state folder.
     """
     folder = f"{tree}{IN_PROJECT}" if tree else home
     if len(os.fsencode(folder)) > LONGEST_HOME_BYTES or is_on_shared_file_system(folder):

@@ -12,7 +12,7 @@ from hivepipe.files.sqlite_file import statements, transaction
 
 
 def _steps() -> Iterator[tuple[str, str]]:
-    """Yield name and script of each step in schema.sql."""
+    """Yield name and script of each migration step in schema.sql."""
     _, *steps = read_text(Path(__file__).with_name("schema.sql")).split("\n-- step ")
     for step in steps:
         name, _, script = step.partition("\n")

@@ -4,7 +4,7 @@ from hivepipe.db.database import Database, Row
 
 
 def open_sessions(db: Database) -> list[Row]:
-    """Return a row for each open session and instance, in the order of their last events.
+    """Return a row for each open session and instance, by session and the instance's last event.
 
     A session without an instance has one row with `instance_id` NULL.
     """

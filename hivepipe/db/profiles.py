@@ -64,7 +64,7 @@ def is_version(db: Database, profile: str, name: str, sha256: str) -> bool:
 def add_version(
     db: Database, job: Origin, profile: str, name: str, sha256: str, text: str, source: str
 ) -> None:
-    """Insert a version of a file, with the ids of its job and session."""
+    """Insert a version of a profile's file, with the ids of the job and of its session."""
     row = {
         "profile_id": profile,
         "name": name,
@@ -80,7 +80,7 @@ def add_version(
 
 
 def baseline(db: Database, profile: str, folder: str, name: str) -> str:
-    """Return the hash of the last known content of the file `name` in `folder`, or ""."""
+    """Return the stored hash of a profile's file `name` in `folder`, or ""."""
     sql = """
         SELECT sha256 FROM identity_baselines
         WHERE profile_id = :profile AND folder = :folder AND name = :name
@@ -92,7 +92,7 @@ def baseline(db: Database, profile: str, folder: str, name: str) -> str:
 def set_baseline(
     db: Database, profile: str, folder: str, name: str, sha256: str, time_ns: int
 ) -> None:
-    """Store the hash of the content of a file in a folder, unless a newer hash is known."""
+    """Store the hash of a profile's file in this folder, unless a newer hash is stored."""
     newest = f"""
         (profile_id, folder, name) DO UPDATE SET {new_values(("sha256", "time_ns"))}
         WHERE excluded.time_ns >= identity_baselines.time_ns

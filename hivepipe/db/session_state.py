@@ -2,7 +2,7 @@
 
     signal  an event: the session works (active), or its turn has ended (paused)
     work    a heartbeat; no job carries it (module `activity`)
-    end     a SessionEnd, sent by the client or by the reaper
+    end     a SessionEnd, sent by Claude Code, or by hivepipe after Claude Code died
     inside  the instances that are in the session (module `assignments`)
 
 A session has ended when no instance is inside and its newest end is newer than its newest signal.
@@ -20,7 +20,7 @@ PROCESS_GOES_ON = ("clear", "resume")  # the process continues in another sessio
 
 
 def note_signal(db: Database, job: Origin, turn: str, time_ns: int = 0) -> None:
-    """Record activity of a session, unless newer activity is known."""
+    """Record that a session was active or paused at a time, unless a newer signal is stored."""
     still_ended = "status = 'ended' AND last_end_ns >= :time_ns"
     sql = f"""
         UPDATE sessions SET
@@ -147,7 +147,7 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether the process ended with the session.
+    """Tell whether the process of an ended session has ended, too.
 
     Otherwise the process continued in another session.
     """

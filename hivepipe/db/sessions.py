@@ -50,7 +50,7 @@ def upsert_session(db: Database, job: Origin, swarm: str, start: AboutSession) -
 
 
 def _signal_ns(job: Origin, source: str) -> int:
-    """Return the time of this start if the start shows that the session works, else 0.
+    """Return the time of a session's start if the start shows that the session works, else 0.
 
     A start that was derived from another event must not take precedence over that event. After a
     compaction, a start does not show whether the session works.
@@ -61,7 +61,7 @@ def _signal_ns(job: Origin, source: str) -> int:
 
 
 def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> None:
-    """Set a column, unless its present value was set with a higher order.
+    """Set a column of a session's row, unless its present value was set with a higher order.
 
     An order is usually the time of an event. The metadata of the row keep the order of each column.
     If the orders are equal, the greater value stays.

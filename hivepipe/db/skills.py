@@ -39,7 +39,7 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
 
 
 def imported_skills(store: Listings) -> Iterator[ImportedSkill]:
-    """Yield the totals of a predecessor for each skill."""
+    """Yield each skill's totals that were imported from a predecessor."""
     sessions: dict[str, list[str]] = {}
     for row in store.each("SELECT * FROM imported_skill_sessions ORDER BY rowid", {}):
         sessions.setdefault(row["skill"], []).append(row["session_id"])

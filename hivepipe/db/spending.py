@@ -45,7 +45,7 @@ class Amount(NamedTuple):
 
 
 class Tries(NamedTuple):
-    """The calls about a subject: number of failed calls, whether any was answered, open calls."""
+    """The calls about a subject: number of failed calls, whether one was answered, open calls."""
 
     failed: int
     answered: bool
@@ -79,10 +79,10 @@ class Spending:
         model: str,
         home: str,
     ) -> tuple[int, int]:
-        """Reserve up to `wanted` requests of at most `each` cost.
+        """Reserve up to `wanted` requests about a subject; each costs at most the amount `each`.
 
         Return the id of the reservation and the number of granted requests. The number is 0 if a
-        cap is reached. `since` is the start of the day, in seconds since 1970.
+        cap is reached. `caps` limit the amount since `since`, in seconds since 1970.
         """
         with transaction(self._connection):
             spent = self.spent(since)
@@ -112,7 +112,7 @@ class Spending:
         self._connection.execute(sql, {"id": id, "state": state, **amount._asdict()})
 
     def give_up(self, subject: str) -> None:
-        """Mark the open calls of a subject as failed, at their full reserved cost."""
+        """Mark the open calls about a subject as failed, at their full reserved cost."""
         sql = "UPDATE calls SET state = 'failed' WHERE subject = :subject AND state = 'open'"
         self._connection.execute(sql, {"subject": subject})
 
@@ -132,9 +132,9 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger of costs. Raise StoreError if it cannot be used: then call no model.
+    """Open the ledger of costs. Raise StoreError if it cannot be used; then no model may be asked.
 
-    Raise DamagedLedgerError if a later attempt would fail, too.
+    The error is DamagedLedgerError if a later attempt would fail, too.
     """
     path = spending_path()
     try:

@@ -20,7 +20,7 @@ _COLUMNS = ", ".join(("session_id", *COLUMNS))
 
 
 def record_summary(db: Database, session: str, made: RecordSummary) -> None:
-    """Write a summary unless a better or newer one of the same state exists."""
+    """Write a summary, unless a better or newer summary of the same session state exists."""
     better = f"""
         (session_id, state) DO UPDATE SET {new_values(COLUMNS)}
         WHERE excluded.kind = '{LLM}' AND summaries.kind = '{PLAIN}'
@@ -31,7 +31,7 @@ def record_summary(db: Database, session: str, made: RecordSummary) -> None:
 
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:
-    """Return the newest summary of each session, or all of one session, newest first."""
+    """Return the newest summary of each session, or all summaries of one, newest first."""
     newest = """
         NOT EXISTS (SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
           AND (other.made_at, other.state) > (one.made_at, one.state))
@@ -65,7 +65,7 @@ def is_summarised(store: Listings, session: str, state: str) -> bool:
 
 
 def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
-    """Return the open sessions (id, project, last activity) with their last activity in the range.
+    """Return (id, project, last activity) of the open sessions last active from `since` to `until`.
 
     Sessions that were summarised since their last activity are not returned.
     """

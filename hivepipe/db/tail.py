@@ -46,7 +46,7 @@ LOOK_BACK_EVERY = 20  # polls between two reads of a week's changes
 
 
 class Line(NamedTuple):
-    """One event as it was stored."""
+    """One stored event, as a line of output."""
 
     created_at: str
     session_id: str
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 
 class Tail:
-    """A poller that remembers the returned rows. The caller passes a connection to each poll."""
+    """A poller for new rows that remembers the returned rows. Each poll is given a connection."""
 
     def __init__(self, session: str = "", first: int = 0) -> None:
         """Follow all sessions or one; `first` limits the rows of each kind in the first poll."""

@@ -58,7 +58,7 @@ def prepare(home: str) -> int:
 
 
 def replaced(home: str) -> str:
-    """Return what replaced the home's data, as a message, or "" if nothing replaced it."""
+    """Return a message if another file or a link replaced the home's data, else ""."""
     tree = tree_of(home)
     for name in _FOLDERS if tree else ():
         if os.path.islink(f"{tree}{name}"):
@@ -82,10 +82,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def recorded_tree(project: str, home: str) -> str:
-    """Return the project if its work tree has this home's database, else "".
-
-    The record need not name the tree.
-    """
+    """Return the project if its work tree has this home's database, recorded or not, else ""."""
     number = Manifest(home).fact(_NUMBER)
     path = database_in(home, project)
     is_there = number and path.is_file() and not path.is_symlink()
@@ -157,7 +154,7 @@ def refuse_tracked(path: Path) -> None:
 
 
 def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
-    """Return the error text for tracked files, and the command that fixes it."""
+    """Return the error text for files that git tracks, and the command that solves it."""
     remove = f"git -C {shlex.quote(tree)} rm"
     for name in tracked:
         if name.endswith(_LOGS):

@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 def record(db: Database, session: str, started_ms: int, duration_ms: int, model: str, time: str,
            tokens: Tokens) -> None:  # fmt: skip
-    """Store one model's part of a count. Storing the same line again changes nothing."""
+    """Store one model's part of a `cost-state` count. Repeated storing changes nothing."""
     key = {"session_id": session, "started_ms": started_ms, "duration_ms": duration_ms}
     db.insert("cost_states", {**key, "model": model, "created_at": time, **tokens._asdict()})
 
@@ -117,7 +117,7 @@ def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
 
 
 def _since_fork(session: str, states: list[State]) -> State:
-    """Return the last count of a session, minus its parent's last count before the fork."""
+    """Return a session's last count, minus the last count of its parent before the fork, if any."""
     own = [state for state in states if state.session == session]
     others = (state for state in states if state.session != session)
     before = [state for state in others if _is_before(state, own[0])]
@@ -148,7 +148,7 @@ def _used(store: Listings, sessions: list[str]) -> Used:
 
 
 def add_used(found: Used, row: Entry) -> None:
-    """Add the usage sums of one model's messages."""
+    """Add a row of usage sums (one session and model) to the sums found so far."""
     key = (row["session_id"], plain_name(row["model"]))
     found[key] = found.get(key, Tokens()).plus(Tokens.of(row))
 

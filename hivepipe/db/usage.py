@@ -69,7 +69,7 @@ def _usage_of(row: Row) -> Usage:
 
 
 def rate_of(row: Row | Entry, band: int) -> Rate:
-    """Return the rate of a row's message."""
+    """Return the rate of the message of a row, given the band of its prompt."""
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
 
 

@@ -12,7 +12,7 @@ def _quarter(row: str) -> str:
 
 
 def band(row: str) -> str:
-    """Return SQL for the band of a message, as `hivepipe.costs.tokens` defines it."""
+    """Return SQL for the prompt band of a row's message, as in `hivepipe.costs.tokens`."""
     parts = ("input", "cache_read", "cache_write_5m", "cache_write_1h")
     prompt = " + ".join(f"{row}.{name}" for name in parts)
     return f"CASE WHEN {prompt} > 200000 THEN 200000 WHEN {prompt} > 100000 THEN 100000 ELSE 0 END"
