@@ -297,7 +297,7 @@ class ToolEvent(Event):
 
     @property
     def has_changed_files(self) -> bool:
-        """Tell whether a Bash command changed files, by the diff in the tool's response."""
+        """Tell whether this call changed files, by the diff in the response to a Bash command."""
         diff = self._object(self.response, EDIT_DIFF)
         # Without `files`, an "unavailable" diff lists files that the command may have left alone.
         return bool(diff.get("files") or (diff.get("changedFiles") and not diff.get("unavailable")))
@@ -309,7 +309,7 @@ class ToolEvent(Event):
 
     @property
     def launch(self) -> str:
-        """Return how the agent was launched: completed, async, remote, or ""."""
+        """Return how the agent was launched: completed (not async), async, remote, or ""."""
         status = self._text(self.response, "status", CAP_NAME)
         known = {"completed": "completed", "async_launched": "async", "remote_launched": "remote"}
         return known.get(status, "")
@@ -440,7 +440,7 @@ class StopFailure(Stop):
 
     @property
     def is_activity(self) -> bool:  # type: ignore[override]
-        """Tell whether the turn was the session's own, not the turn of a subagent."""
+        """Tell whether the session's own turn ended, not the turn of a subagent."""
         return not self.agent_id
 
     def _read(self, fields: Fields) -> None:
@@ -522,7 +522,7 @@ def is_machine_made(prompt: str) -> bool:
 
 
 def valid_id(text: str) -> str:
-    """Return a valid id unchanged, "" for an invalid id, the hash of an id like a token."""
+    """Return a valid id, its hash if it looks like a token, or "" if it is invalid."""
     if not text.strip(_OF_UUIDS) and len(text) <= CAP_ID:
         return text  # most ids; no token has only these characters
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):

@@ -113,7 +113,7 @@ class Count:
     __slots__ = ("checkpoints", "due", "operations")
 
     def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
-        """Set the values. A total of None is unknown, and leaves the stored total unchanged."""
+        """Set the attributes. A total of None is unknown, and leaves the stored total unchanged."""
         self.due = due
         self.operations = operations
         self.checkpoints = checkpoints
@@ -158,7 +158,7 @@ class Message:
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """Set the values.
+        """Set the attributes.
 
         `twins` has the ids that the job would have 2 s earlier and 2 s later. A job with one of
         these ids is a duplicate. `twins` is "" if the id does not depend on time.
@@ -175,7 +175,7 @@ class Message:
 
 
 def is_operation(event: Event) -> bool:
-    """Tell whether the event counts as an operation and can cause a checkpoint."""
+    """Tell whether the event is a tool call that counts towards the next checkpoint."""
     return isinstance(event, PostToolUse) and event.tool in claude_code.CHECKPOINT_TOOLS
 
 
@@ -434,7 +434,7 @@ def _on_session_end(event: claude_code.SessionEnd, context: Context) -> list[Job
 
 
 def _conclusion(event: Event, context: Context) -> Job:
-    """Return the job that does the follow-up work after the session's last instance ended."""
+    """Return the job that does the follow-up work of a session when its last instance has ended."""
     payload: Payload = {"path": event.transcript_path, "claude": context.claude_folder}
     return Job("conclude_session", payload, context.session[:8])
 

@@ -38,13 +38,13 @@ def _notice(kind: str, text: str) -> Payload:
 
 
 def _called(event: claude_code.ToolEvent) -> str:
-    """Describe a call by its description or file, because arguments may be long or secret."""
+    """Return a call's tool with its description or file: its arguments may be long or secret."""
     what = event.description or event.file_path
     return f"{event.tool} ({what})" if what else event.tool or "a tool"
 
 
 def _task(event: claude_code.PostToolUse) -> list[Payload]:
-    """Return the notices of task tools.
+    """Return the notice of a call that creates or changes a task, as a list.
 
     These notices replace hooks on TaskCreated and TaskCompleted.
     """

@@ -116,7 +116,7 @@ def envelope_of(value: object) -> Envelope:
         project=metadata.get("project") or "",
         agent=_id_or_empty(metadata.get("agent")),
         event_time_ns=value.get("event_time_ns") or 0,
-        **_of_all(payload),
+        **_common_fields(payload),
     )
     wanted = (
         (envelope.id, str),
@@ -142,8 +142,8 @@ def _id_or_empty(value: object) -> str:
     return value if isinstance(value, str) and valid_id(value) == value else ""
 
 
-def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that are allowed for every operation, if their values are valid."""
+def _common_fields(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload's valid fields that every operation may have: tier, slot, periodic."""
     wanted = (("tier", str), ("slot", int))
     found = ((name, payload.get(name), kind) for name, kind in wanted)
     valid = {name: value for name, value, kind in found if type(value) is kind}

@@ -28,7 +28,7 @@ class RecordSummary(Args, handler="summaries.record_summary", priority=8):
     useful: dict[str, bool] | None = None
 
     def row(self) -> dict[str, object]:
-        """Return the values of the columns."""
+        """Return column -> value of the summary's row."""
         return {name: getattr(self, name) for name in COLUMNS}
 
 
