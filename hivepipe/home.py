@@ -154,9 +154,9 @@ def kept_in(home: str, tree: str) -> str:
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     """Return the nearest registered folder and its record.
 
-    If there is none, return the main checkout of a linked worktree, else `root`, and {}. Ignores
-    HIVEPIPE_HOME. The search goes from `root` up to the top of its worktree, then from the main
-    checkout upwards, and last from above the worktree upwards.
+    If there is none, return the main checkout of a linked worktree, else `root`, and {}.
+    HIVEPIPE_HOME is ignored. The search goes from `root` up to the top of its worktree, then from
+    the main checkout upwards, and last from above the worktree upwards.
     """
     top, main = _linked_worktree(root)
     for folder in (*_up(root, top), *_up(main), *_up(top)):
@@ -183,8 +183,8 @@ def main_checkout(root: str) -> str:
 def _linked_worktree(root: str) -> tuple[str, str]:
     """Return the top of root's linked worktree and its main checkout, or ("", "").
 
-    The link is trusted only if the main checkout's files point back. Otherwise a cloned repository
-    could send its events to another project's home by a `.git` file.
+    The worktree's `.git` file is trusted only if the main checkout names the worktree, too. A
+    cloned repository could otherwise send its events to another project's home by this file.
     """
     for folder in _up(root):
         link = read_small(f"{folder}/.git")

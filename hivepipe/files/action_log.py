@@ -21,7 +21,7 @@ NAME = "actions.log"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action; `by` is the command or the page, `ids` are the ids of the first jobs."""
+    """One logged action; `by` is the command or the page, `ids` are the ids of the first jobs."""
 
     at: str
     user: str
@@ -36,7 +36,7 @@ class Action:
 def record(home: str, what: str, **fields: Any) -> Action:
     """Append an action of this user with the current time.
 
-    Raise HivepipeError, which says that `what` is done, if the log cannot be written.
+    Raise HivepipeError if the log cannot be written. The error says that the action `what` is done.
     """
     action = Action(at=now()[0], user=_user(), **fields)
     try:

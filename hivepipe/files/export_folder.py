@@ -40,7 +40,7 @@ class ExportFolder:
         return int(text) if text.strip().isdigit() else 0
 
     def store_number(self, number: int) -> None:
-        """Store a number in the lock file for the next holder."""
+        """Store a number in the lock file, for the next holder of the lock."""
         os.pwrite(self._lock, f"{number:>20}\n".encode(), 0)
 
     def replace(self, name: str, data: bytes) -> None:

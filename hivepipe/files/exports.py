@@ -43,8 +43,8 @@ def replace_own(
 ) -> bool:
     """Write an export atomically. Return False if the file belongs to a person and is kept.
 
-    `is_damaged` tells whether the content is unreadable. Such a file is replaced, because it cannot
-    contain a person's edit.
+    `is_damaged` tells whether the content is unreadable. An unreadable file is replaced, because it
+    cannot contain a person's edit.
     """
     owner = owner_of(folder, manifest, name)
     if owner is Owner.OTHER and not move_aside(folder, manifest, name):

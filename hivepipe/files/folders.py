@@ -92,10 +92,9 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Yield a new file.
+        """Yield a new file that replaces the file `name` after the block, atomically and synced.
 
-        After the block it replaces the file of this name, atomically and synced. After an error
-        the old file stays, and the new file is deleted.
+        After an error the old file stays, and the new file is deleted.
         """
         temporary = f".{name.removeprefix('.')}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -176,7 +175,7 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
     """Return the innermost folder above `base` that may be a link, and the names below it.
 
     A project may be a link. hivepipe's folders inside a project may not be links, because a
-    repository can contain such links.
+    repository can contain links.
     """
     if base.endswith(_IN_PROJECT):
         return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))

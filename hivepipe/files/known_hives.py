@@ -23,7 +23,7 @@ def trusted_state_folder(root: str) -> str:
 
 
 def add(home: str, root: str) -> None:
-    """Add a path in one write, so that no concurrent addition is lost."""
+    """Add the path of a `.hive` folder in one write, so that no concurrent addition is lost."""
     if root in known(home):
         return
     make_folders(home)

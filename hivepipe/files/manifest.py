@@ -6,8 +6,8 @@
     aside   a file that hivepipe renamed to claim its name: the old and the new name
     found   the result of importing an archive or export of a predecessor, by its SHA-256
 
-The manifest is in the home, not beside the files. A repository can contain such files, but not the
-manifest.
+The manifest is in the home, not beside the files. A repository can bring files with the same names,
+but not the manifest.
 """
 
 import os
@@ -71,7 +71,7 @@ class Manifest:
     """The manifest of one home. Every call is a separate transaction and may raise StoreError."""
 
     def __init__(self, home: str) -> None:
-        """Set the path. The file is made and opened on first use."""
+        """Set the manifest's path. The file is made and opened on first use."""
         self._home = home
         is_too_long = len(os.fsencode(home)) > LONGEST_HOME_BYTES
         folder = f"{state_folder()}/databases/{short_hash(home)}" if is_too_long else home
@@ -144,7 +144,7 @@ class Manifest:
             db.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", rows)
 
     def claim(self, path: str) -> None:
-        """Record a file before it is made. Raises OSError or StoreError if that fails."""
+        """Record a file before it is made. Raises OSError or StoreError if this is impossible."""
         if path not in self.made():
             self._write("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", path, time.time())
 

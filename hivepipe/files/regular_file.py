@@ -22,9 +22,9 @@ class SpecialFileError(OSError):
 
 
 def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a regular file. A new file gets mode 0600. Fits the parameter `opener` of `open`.
+    """Return a descriptor of a regular file. The function can be the `opener` of `open`.
 
-    Raises OSError also for a pipe, a device or a folder.
+    A new file gets mode 0600. Raises OSError also for a pipe, a device or a folder.
     """
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     refuse_special(descriptor, path)
