@@ -118,7 +118,7 @@ _limits: dict[tuple[str | None, ...], Limits] = {}  # one entry: most events hav
 
 
 def limits() -> Limits:
-    """Return the rules' limits and tool lists from the settings in force."""
+    """Return the limits and tool patterns of the guard's rules from the settings in force."""
     values = (
         settings.variable("HIVEPIPE_GUARD_LOOP"),
         settings.variable("HIVEPIPE_GUARD_ALTERNATION"),

@@ -27,10 +27,10 @@ _OF_FOLDERS = ("/", "/.", "/..")
 
 
 class SharedDisk:
-    """The disk with the rights of one profile."""
+    """The shared disk, and the rights of one profile on it."""
 
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
-        """Set the rights. `is_silent` means that the disk did not answer at the last check."""
+        """Set the attributes. `is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)
@@ -66,7 +66,7 @@ class SharedDisk:
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
     def _is_in(self, folder: str, tree: "Word", is_entry: bool) -> bool:
-        """Tell whether the root is in this folder, or in one that a pattern matches."""
+        """Tell whether the path or pattern `tree` contains the shared root, or names all in it."""
         if tree.literal:
             return f"{self._root}/".startswith(f"{self._place(folder, tree.text, is_entry)}/")
         from fnmatch import fnmatchcase  # noqa: PLC0415  few commands have a pattern
@@ -103,7 +103,7 @@ class SharedDisk:
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
 
     def _place(self, folder: str, path: str, is_entry: bool = False) -> str:
-        """Return the resolved path; `is_entry` means that a link is itself the path."""
+        """Return the resolved path; with `is_entry`, a link at its end is not followed."""
         whole = absolute(path if path.startswith(("/", "~")) else f"{folder}/{path}")
         parent, _, name = whole.rpartition("/")
         if is_entry and name not in ("", ".", ".."):

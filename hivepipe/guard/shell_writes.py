@@ -1,8 +1,8 @@
 """The paths that a shell command writes, as far as its text shows them.
 
 Words, quotes, redirections, here-documents, nested commands and known commands that write files are
-supported; variables, functions and other programs are not. Commands that cannot be analysed are
-marked. Hooks import this module if a shared root is set.
+supported; variables, functions and other programs are not. For other commands,
+`Writes.is_readable` is False. Hooks import this module if a shared root is set.
 """
 
 from hivepipe.guard.shell_words import Word, simple_commands
@@ -171,10 +171,7 @@ def _add_arguments(
 
 
 def _trees(program: str, arguments: list[Word]) -> list[Word]:
-    """Return the paths that these commands change as a whole:
-
-    `rm -r`, `mv`, `chmod -R`, `chown -R`, `rsync --delete`.
-    """
+    """Return the paths that `rm -r`, `mv`, `chmod -R`, `chown -R`, `rsync --delete` change."""
     files = [word for word in arguments if not word.text.startswith("-")]
     options = [word.text for word in arguments if word.text.startswith("-")]
     sources, target = _sources_and_target(program, arguments)
@@ -234,7 +231,7 @@ def _in_place(options: list[str]) -> bool:
 
 
 def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> None:
-    """Add the writes of `-delete`, and of commands after -exec.
+    """Add what `find` writes by `-delete`, or by the commands after -exec.
 
     In these commands `{}` stands for the start points, with all that they contain unless another
     option selects files.
@@ -298,7 +295,7 @@ def _is_known(cwd: str, word: Word) -> bool:
 
 
 def _without_wrappers(words: list[Word]) -> list[Word]:
-    """Remove assignments and wrappers such as `sudo`, with their options and numbers."""
+    """Return a command's words without assignments, and without wrappers such as `sudo -n`."""
     at = 0
     with_value = ""
     while at < len(words):

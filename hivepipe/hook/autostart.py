@@ -33,7 +33,7 @@ def start_stack(place: Place) -> None:
     if place.state != "on" or not place.python or not _is_wanted():
         return
     path = _path(place)
-    if path and _is_due(read_small(path)) and _wins(path) and posix.fork() == 0:
+    if path and _is_due(read_small(path)) and _claim_start(path) and posix.fork() == 0:
         try:
             _become_starter(place, path)
         finally:
@@ -82,10 +82,10 @@ def _is_due(text: str) -> bool:
     return not 0 < wait <= LONGEST_WAIT_SECS
 
 
-def _wins(path: str) -> bool:
-    """Move the time of the next start ahead, under the lock.
+def _claim_start(path: str) -> bool:
+    """Move the time of the next start ahead, under the file's lock; return whether it was moved.
 
-    Return True in only one of many concurrent hooks.
+    The result is True in only one of many concurrent hooks.
     """
     descriptor = open_or_make(path, posix.O_RDWR)
     try:

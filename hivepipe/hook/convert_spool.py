@@ -63,7 +63,7 @@ def _convert(path: Path) -> None:
 
 
 def _take_in(path: Path, frame: Frame) -> None:
-    """Write the spool file of an event, after removing an incomplete one of a killed converter."""
+    """Write the spool file of an event, after removing what a killed converter left of it."""
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     frame.act_as_sender()

@@ -81,7 +81,7 @@ def project_part(project: str, kind: str = "project", number: int | None = None)
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part that is not about `own`, the id of the session or its task."""
+    """Return the first part of this kind that is not about `own`, the id of the session or task."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"

@@ -43,7 +43,7 @@ place_of_event: "home.Place | None" = None  # None until it is known
 
 
 def is_left_to_settings(name: str) -> bool:
-    """Tell whether this is the plugin's hook, but a hook in the settings handles the event."""
+    """Tell whether this process is the plugin's hook and should leave the event to other hooks."""
     if not is_plugins():
         return False
     from hivepipe.hook.plugin import has_nothing_to_do
@@ -259,7 +259,7 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Return the answer when nothing is recorded, with a message if root uses another's home."""
+    """Return the answer when nothing is recorded; warn root in a home of another user."""
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL
@@ -272,7 +272,7 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 
 def locate(event: Event | None) -> home.Place:
-    """Return the paths that the sender sent, else those for CLAUDE_PROJECT_DIR or the cwd."""
+    """Return the paths sent with the event, else the paths of CLAUDE_PROJECT_DIR or the cwd."""
     found = sender.place()
     if found:
         project, folder, record = found

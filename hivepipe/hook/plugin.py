@@ -50,10 +50,10 @@ def _script(name: str) -> str:
 
 
 def _runs(text: str, script: str) -> bool:
-    """Tell whether a settings file's text has an existing hook of hivepipe for this event.
+    """Tell whether a settings file's text has a hook of hivepipe whose program exists.
 
-    A hook given by its name or through a shell is not found. Then both hooks process the event, and
-    the duplicate is dropped, which only takes longer.
+    A hook given by its name or through a shell is not found. Then the plugin's hook also processes
+    the event, and the duplicate is dropped, which only takes longer.
     """
     wanted = f'","args":["{script}"]'
     end = text.find(_PROGRAM)

@@ -40,7 +40,7 @@ class Memory:
     __slots__ = ("id", "path", "score", "text")
 
     def __init__(self, id: str, path: str, text: str, score: int) -> None:
-        """Set the values: `id` is the id of the file, `text` the best matching passage."""
+        """Set the attributes: `id` is the id of the file, `text` the best matching passage."""
         self.id = id
         self.path = path
         self.text = text
@@ -68,7 +68,7 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
     """Return at most five memories for a prompt that were not shown before, best first.
 
-    Raise ValueError if the files are invalid.
+    Raise ValueError if the files of memories are invalid.
     """
     recalled = set(read_small(recalled_path(home, context.own_session), RECALLED_BYTES).split())
     return matching(home, context.swarm, context.profile, prompt, recalled)
@@ -117,7 +117,7 @@ def _matching(part: str, words: list[str]) -> list[Memory]:
 
 
 def _line(part: str, beginning: str) -> str:
-    """Find the line that begins with `beginning` by binary search; return its rest, or ""."""
+    """Find a part's line that begins with `beginning` by binary search; return its rest, or ""."""
     low, high = 0, len(part)
     while low < high:
         middle = (part.rfind("\n", low, (low + high) // 2) + 1) or low
@@ -159,7 +159,7 @@ def as_text(memories: list[Memory]) -> str:
 
 
 def parts(swarm: str, profile: str) -> list[str]:
-    """Return the names of the parts for a session: the user's, the swarm's, the profile's."""
+    """Return the names of a session's memory parts: the user's, the swarm's, the profile's."""
     names = ["all", f"swarm-{short_hash(swarm)}"]
     return [*names, f"profile-{profile}"] if profile else names
 

@@ -106,7 +106,7 @@ def _context(fields: Fields, session: Fields) -> str:
 
 
 def _cache(until: object) -> str:
-    """Return how long the prompt cache lasts. After its end, the context is paid for again."""
+    """Return as text how long the prompt cache lasts; after that, the context is paid for again."""
     number = _number(until)
     if number is None:
         return ""
@@ -124,7 +124,7 @@ def _today() -> str:
 
 
 def _before(command: str, data: bytes) -> bytes:
-    """Return the output of another status line for the same input, with a final line break."""
+    """Return the output of the user's earlier status line for this input, with a line break."""
     reading, writing = posix.pipe()
     if posix.fork() == 0:
         posix.dup2(writing, 1)

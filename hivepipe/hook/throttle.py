@@ -1,4 +1,4 @@
-"""Count an instance's operations, and allow one checkpoint per interval.
+"""Count an instance's operations (calls of certain tools), and allow one checkpoint per interval.
 
 `instances/<key>.checkpoint` is updated under a file lock, so that only one of two parallel hooks
 makes the checkpoint, with or without Redis:
@@ -26,9 +26,9 @@ _LOCK_STEP_SECS = 0.001
 
 
 class _State:
-    """The content of the file.
+    """The content of an instance's `.checkpoint` file; a damaged file counts as empty.
 
-    A damaged file counts as empty, because the store keeps the higher totals.
+    This loses no count, because the store keeps the higher totals.
     """
 
     __slots__ = ("answers", "last_ns", "sessions")

@@ -23,7 +23,7 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
 def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None = None) -> str:
-    """Return the line for the user, or "".
+    """Return the line that warns the user of events that wait, or "".
 
     `unfinished` is the plugin's line that says how to complete the installation, or "". The
     plugin's line is returned even if no event waits. `before_ns` is the time of the current event,
