@@ -20,7 +20,7 @@ class AofSync(threading.Thread):
     """The thread that syncs the append-only file; it runs as long as the writer."""
 
     def __init__(self, home: Path) -> None:
-        """Set up the thread. Redis 6 has one file in the home, later versions have a folder."""
+        """Set up the thread. Redis 6 has one append-only file, later versions have a folder."""
         super().__init__(name="aof-sync", daemon=True)
         self._home = home
         self._synced: dict[Path, int] = {}
@@ -28,7 +28,7 @@ class AofSync(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Sync the files that have grown, every second until `stop`."""
+        """Sync the append-only files that have grown, every second until `stop` is called."""
         while not self._stopping.wait(EVERY_SECS):
             self.sync()
 

@@ -109,7 +109,7 @@ class FailedJobs:
         return self._read(ids)[0]
 
     def retry(self, jobs: list[FailedJob]) -> int:
-        """Return jobs to the queues of their original priority; return how many were moved."""
+        """Return jobs to the queues of their original priority; return the number of moved jobs."""
         each = [(_bytes(job.id), job.queue, job.target) for job in jobs]
         return self._run(_RETRY, each, utc(time.time_ns()))
 

@@ -69,7 +69,7 @@ def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]
 
 
 def reconcile(connection: Redis, is_shared: bool) -> int:
-    """Requeue lost jobs; return their number. `is_shared` is as in `redact_failed_jobs`."""
+    """Requeue lost jobs; return their number. With `is_shared`, other programs use the server."""
     return _reclaim_abandoned(connection, is_shared) + _repush_orphans(connection)
 
 

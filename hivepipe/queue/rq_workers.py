@@ -38,7 +38,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the heartbeat is recent enough.
+        """Tell whether the worker's last heartbeat is recent enough for it to be alive.
 
         An idle stock worker sends no heartbeat for minutes.
         """
@@ -130,7 +130,7 @@ def living_roles(workers: list[RqWorker]) -> set[str]:
 
 
 def have_settled(workers: list[RqWorker]) -> bool:
-    """Tell whether the workers have had time to start."""
+    """Tell whether any worker is so old that all workers have had time to start."""
     return any(worker.age_secs > SETTLED_SECS for worker in workers)
 
 

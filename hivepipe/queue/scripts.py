@@ -12,9 +12,9 @@ Constant = str | int | Sequence[str]
 
 
 def script(name: str, **constants: Constant) -> str:
-    """Return a script, preceded by its constants.
+    """Return the Lua script `name`, preceded by these constants.
 
-    Raise FileNotFoundError if the file is missing.
+    Raise FileNotFoundError if the script's file is missing.
     """
     text = lua_text(f"queue/lua/{name}.lua")
     if not text:

@@ -17,7 +17,7 @@ from hivepipe.queue.spool import NOTES
 
 
 def set_aside_notes(folder: Path) -> list[Path]:
-    """Let hooks begin a new file, and return the files that are set aside, oldest first."""
+    """Set a folder's file of notes aside; return all files that are set aside, oldest first."""
     with suppress(OSError):  # the file does not exist or cannot be renamed: retried later
         (folder / NOTES).rename(folder / _new_name())
     return sorted(folder.glob(f"{NOTES}.*"))

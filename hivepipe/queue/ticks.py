@@ -123,7 +123,7 @@ def finish(connection: Redis, ticks: Sequence[tuple[str, str]], at: str) -> None
 
 
 def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
-    """Remove the ticks of operations that no longer exist; return the ids."""
+    """Remove the ticks of operations that no longer exist; return the ids of these ticks."""
     wanted = {tick_id(row.name).encode() for row in rows}
     listed: Any = connection.zrange(SCHEDULED_KEY, 0, -1)
     keys: Any = connection.scan_iter(b"rq:job:" + TICK_PREFIX + b"*", count=1000)
