@@ -51,7 +51,7 @@ def record_cleared(folder: str, session: str, lines: int) -> None:
 
 
 def append(folder: str, message: str) -> None:
-    """Append one line with a time. Raise OSError if the file cannot be written."""
+    """Append one line with the current time. Raise OSError if the file cannot be written."""
     now = time.time()
     text = "".join(c if c.isprintable() else "?" for c in message)
     line = f"[{_stamp(now)}] {text}".encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"

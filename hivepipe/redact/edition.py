@@ -18,7 +18,7 @@ _PACKAGE = blake2b(b"".join(map(read_bytes, _FILES))).digest()
 
 
 def checksum_of(texts: Iterable[str]) -> int:
-    """Return the checksum for these config files, in this order. The checksum is never 0."""
+    """Return the checksum of redaction with these config files, in this order. It is never 0."""
     found = blake2b(_PACKAGE, digest_size=8)
     for text in texts:
         # An invalid file has no rules; its parser reports the error.

@@ -76,7 +76,7 @@ class Reading:
     """
 
     def __init__(self, spelled: bytes, strings: Iterable[tuple[int, int]], deadline: float) -> None:
-        """Decode the strings. Raise OutOfTimeError as `Positions` does."""
+        """Decode the `strings`, ranges of `spelled`. Raise OutOfTimeError after `deadline`."""
         self._spelled = spelled
         self._deadline = deadline
         self._origins = array("Q")  # start of each piece in the original text ...

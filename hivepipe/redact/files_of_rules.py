@@ -35,7 +35,7 @@ def use_rules_when_needed(home: str) -> str:
 
 
 def _has_rules(home: str) -> bool:
-    """Tell whether a file has rules of the user; return True for an unreadable file."""
+    """Tell whether a config file has rules of the user; return True for an unreadable file."""
     try:
         return any("redaction" in tomllib.loads(text) for text in files_of_rules(home).values())
     except (RedactionRuleError, tomllib.TOMLDecodeError, RecursionError):

@@ -113,7 +113,7 @@ class Learned:
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 
     def find(self, text: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
-        """Yield start, end and number of each known value in the text. Raise OutOfTimeError."""
+        """Yield start, end and number of each known value in a text, or raise OutOfTimeError."""
         sketches = self._sketches(escaped=False)
         if sketches is None:
             return

@@ -16,7 +16,7 @@ WORDS = rf"{_WORD}(?:[-_.]{_WORD})*"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of secret: its pattern and its replacement."""
+    """A rule that finds secrets of one kind by a pattern and replaces them."""
 
     name: str
     kind: str  # the secret's name in the singular, for placeholders and the audit log

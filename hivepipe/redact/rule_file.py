@@ -93,7 +93,7 @@ class Section:
 def parse(
     text: str, words: Mapping[str, str], *, kind: str = OWN_KIND, try_examples: bool = True
 ) -> Section:
-    """Parse a file with predefined `words`. Raise RedactionRuleError, which names the rule.
+    """Parse rules, with predefined `words`. Raise RedactionRuleError, which names the faulty rule.
 
     `kind` is the default kind of a rule.
     """

@@ -51,7 +51,7 @@ class Scanner:
         disguise: str = "",
         suspect: str = "",
     ) -> None:
-        """Compile the sieves.
+        """Compile the sieves of all rules.
 
         A text that matches `suspect` may be disguised; in such a text, `disguise` finds the parts
         to decode.
@@ -107,7 +107,7 @@ class Scanner:
             yield max(start, 0), end
 
     def is_disguise(self, suspects: Sequence[int]) -> bool:
-        """Tell whether these numbers, from the method `suspects`, include that of a disguise."""
+        """Tell whether numbers from the method `suspects` include the number of a disguise."""
         return bool(suspects) and suspects[-1] == len(self.rules)
 
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:

@@ -1,7 +1,7 @@
 """The user's own rules, which add to the built-in rules or replace them.
 
-Several files are combined. A later file replaces rules with the same name. The patterns may use the
-words of the built-in rules.
+Several files are combined. A rule in a later file replaces a rule with the same name. The patterns
+may use the words of the built-in rules.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from hivepipe.redact.rule_file import ENGINE_WORDS, Section
 
 
 def parse(text: str) -> Section:
-    """Parse a config.toml. Raise RedactionRuleError, which names the rule and its fault."""
+    """Parse the rules in a config.toml. Raise RedactionRuleError, which names rule and fault."""
     section = rule_file.parse(text, {**ENGINE_WORDS, **built_in_rules.section().words})
     unknown = section.disabled - {rule.name for rule in built_in_rules.rules()}
     if unknown:
