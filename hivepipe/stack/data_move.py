@@ -86,8 +86,8 @@ class Move(NamedTuple):
     def finish(self, tree: str, other: str) -> None:
         """Delete the files in `tree`, then the tokens and the journal.
 
-        `other` keeps its files. A work tree without the token has no copies. Raise TreeError if
-        `other` is such a tree, because the files in `tree` may then be the only ones.
+        `other` keeps its files. Raise TreeError if `other` is a work tree without the token: it has
+        no copies, so the files in `tree` may be the only ones.
         """
         if self._is_of(tree):
             self._delete(tree, other)

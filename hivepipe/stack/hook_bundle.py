@@ -253,7 +253,7 @@ def _sources() -> tuple[tuple[int, int], ...]:
 
 
 def _compiled(text: bytes, place: str) -> CodeType:
-    """Compile without docstrings, assertions, and annotations, which take time to evaluate."""
+    """Compile a module without docstrings, assertions and annotations, which take time to run."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):

@@ -67,12 +67,12 @@ run(event)
 
 
 def launcher() -> str:
-    """Return the path of this installation's program."""
+    """Return the path of this installation's hook program."""
     return f"{_folder()}/{short_hash(str(PACKAGE))}/hook"
 
 
 def default_launcher() -> str:
-    """Return the path of the program that runs for hooks called by name."""
+    """Return the path of the hook program that runs for hooks called by name."""
     return f"{_folder()}/default/hook"
 
 
@@ -146,7 +146,7 @@ def refresh() -> None:
 
 
 def is_fresh() -> bool:
-    """Tell whether the copy exists and matches the current package."""
+    """Tell whether the copy of the hook path exists and matches the current package."""
     path = Path(launcher())
     try:
         with open(path.with_name("hook_path"), "rb", opener=regular) as file:

@@ -45,7 +45,7 @@ def touch(home: str) -> bool:
 
 
 def is_of_another_kernel(home: str) -> bool:
-    """Tell whether `<home>/kernel` names another kernel; the host name alone may differ."""
+    """Tell whether `<home>/kernel` names another kernel; another host name alone does not count."""
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 

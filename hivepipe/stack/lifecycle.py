@@ -71,7 +71,7 @@ def take_all_down(
 
 
 def _set_all_down(homes: set[str]) -> set[str]:
-    """Record that the stacks of these homes are down; return the homes, or none after an error."""
+    """Record that the stacks of these homes are down; return the homes, or set() on failure."""
     try:
         change_records(homes, state="down")
     except (HivepipeError, OSError):

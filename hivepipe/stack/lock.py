@@ -18,7 +18,7 @@ RETRY_SECS = 0.02
 
 
 def acquire_lock(path: str, wait_secs: float) -> int:
-    """Return an inheritable descriptor that holds the lock.
+    """Return an inheritable descriptor that holds the lock of the file `path`.
 
     Raise LockHeldError if another process holds it for `wait_secs`.
     """

@@ -15,7 +15,7 @@ from hivepipe.stack.wanted import WANTED
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """Have the files checked on every five-second tick of supervisord."""
+    """Have the `.wanted` files checked on every five-second tick of supervisord."""
     folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
     events.subscribe(events.Tick5Event, lambda _event: switch(supervisord, folder))
     return object()  # the plugin has no methods to call
@@ -41,7 +41,7 @@ def _switch(process: Any, wanted: str) -> None:
 
 
 def _is_free(wanted: str) -> bool:
-    """Tell whether no process holds the lock named in a `.wanted` file; True without a name."""
+    """Tell whether no process holds the lock that a `.wanted` file names, if it names a lock."""
     try:
         with open(wanted, encoding="utf-8") as file:
             lock = file.read()

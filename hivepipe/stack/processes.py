@@ -66,7 +66,7 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process, needed only by a stack whose Redis is of the kind `if_redis`."""
+    """A long-lived process of the stacks whose Redis is of the kind `if_redis`."""
 
     name: str
     stop_secs: int = 10
@@ -146,13 +146,13 @@ def render(url: str) -> str:
 
 
 def _within(wanted: int, kind: int) -> int:
-    """Return a limit, but at most the account's hard limit of this kind."""
+    """Return the limit `wanted`, but at most the account's hard limit of the same kind."""
     _, hard = resource.getrlimit(kind)
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def identity(url: str) -> str:
-    """Return an identifier of version and programs, to compare with that of a running stack."""
+    """Return an identifier of hivepipe's version, the URL of Redis, and the stack's programs."""
     digest = blake2b(f"{url}\n{_programs(url)}".encode(), digest_size=4).hexdigest()
     return f"hivepipe-{version('hivepipe')}-{digest}"
 

@@ -33,7 +33,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
 
 def _prepare_end(options: Any) -> None:
-    """Prepare a shutdown. A restart needs no preparation: the programs are started again."""
+    """End supervisord's waits if it shuts down, but not if it restarts its programs."""
     if options.mood == SupervisorStates.SHUTDOWN:
         _end_waits(options)
         atexit.register(os._exit, 0)  # freeing the workers' modules takes 0.2 s

@@ -28,7 +28,7 @@ LAST_LOOKS = 6
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """Have the sockets checked on every five-second tick of supervisord."""
+    """Have the stack's sockets checked on every five-second tick of supervisord."""
     watch = _Watch(supervisord)
     events.subscribe(events.Tick5Event, lambda _event: watch.restart_unreachable())
     return object()  # the plugin has no methods to call
@@ -42,7 +42,7 @@ class _Watch:
         self._redis_missed = self._supervisor_missed = 0
 
     def restart_unreachable(self) -> None:
-        """Restart processes that cannot be reached."""
+        """Restart Redis, or the stack, if Redis or supervisord does not listen at its socket."""
         if self._supervisord.options.mood < SupervisorStates.RUNNING:
             return
         self._look_at_redis()

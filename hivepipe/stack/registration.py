@@ -62,7 +62,7 @@ def register(
     """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree has the data, or "". Raise RegistrationError if a path
-    cannot be recorded, or if, without `adopt`, the project already has such folders or a home.
+    cannot be recorded, or if, without `adopt`, the project already has these folders or a home.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -221,8 +221,8 @@ def _mode(folder: str) -> str:
 def _refuse_shipped(project: str, home: str, tree: str) -> None:
     """Raise RegistrationError if the project already contains data in its folder `.hive-mind`.
 
-    A branch may bring such files later. So a registered project is only checked before its data are
-    moved into this folder.
+    A registered project is checked only before its data are moved into this folder, because a
+    branch may bring data into the folder later.
     """
     recorded, shipped = read_record(project), f"{tree or project}{IN_PROJECT}"
     if tree:

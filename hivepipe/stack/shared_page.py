@@ -44,7 +44,7 @@ def record() -> dict[str, str]:
 
 
 def shared_address() -> str:
-    """Return the address of the running page with its token, or "" if it does not run."""
+    """Return the address of the web page with its token, or "" if the page does not run."""
     try:
         os.close(acquire_lock(lock_path(), 0))
     except LockHeldError:

@@ -22,7 +22,7 @@ class _Dropping(io.FileIO):
 
 
 def make(_supervisord: Any, **_config: str) -> object:
-    """Replace `sys.stderr`."""
+    """Replace `sys.stderr` by a file object that ignores failed writes."""
     raw = _Dropping(2, "wb", closefd=False)
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(raw), errors="backslashreplace", line_buffering=True

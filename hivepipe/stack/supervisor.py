@@ -113,7 +113,7 @@ def start(stack: Stack) -> None:
 def runs_without(stack: Stack) -> bool:
     """Tell whether the stack's own Redis listens or is starting without a supervisor (Procfile).
 
-    Return True right after the start of Redis or the writer, False if a supervisor's socket exists.
+    Redis counts as starting right after Redis or the writer started. A supervisor socket means no.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):  # a killed supervisor leaves it
         return False

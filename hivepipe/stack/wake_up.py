@@ -13,7 +13,7 @@ from hivepipe.queue.endpoint import BELL
 
 
 class WakeUp:
-    """The socket, bound as long as the process runs."""
+    """The datagram socket that hooks write to, bound as long as the process runs."""
 
     def __init__(self, folder: str) -> None:
         """Bind the socket, replacing a socket that a killed process has left."""
