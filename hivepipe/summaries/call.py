@@ -90,7 +90,7 @@ def ask(
     dollars: float,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Reply:
-    """Ask once within these limits; return the reply, which may be an error."""
+    """Ask a model once, within the given limits; return its reply, which may be an error."""
     granted = min(requests, MOST_REQUESTS)
     request = {
         "kind": offer.provider.kind,

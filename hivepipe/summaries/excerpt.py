@@ -21,7 +21,7 @@ _ARGUMENTS = ("file_path", "notebook_path", "command", "pattern", "skill", "desc
 
 
 class Excerpt(NamedTuple):
-    """The text, and the number of messages of the user and Claude in the whole conversation."""
+    """An excerpt's text, and the number of messages of user and Claude in the conversation."""
 
     text: str
     messages: int

@@ -250,7 +250,7 @@ def _unreadable(path: Path, error: OSError) -> CredentialsError:
 def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:
     """Store a credential or the command that prints it; None removes it.
 
-    Other lines of the file, such as comments, stay. Raise CredentialsError if this fails.
+    Other lines of the file, such as comments, stay. Raise CredentialsError if it cannot be stored.
     """
     if name not in (SETTABLE if by_command else KEPT):
         raise CredentialsError(

@@ -25,7 +25,7 @@ class Caps(NamedTuple):
 
 
 def caps() -> Caps:
-    """Return the caps in force; a cap that is not a number is 0."""
+    """Return the daily caps in force; a cap that is not a number is 0."""
     return Caps(
         int(_cap(variable("HIVEPIPE_LLM_DAILY_CALLS"), "HIVEPIPE_LLM_DAILY_CALLS")),
         int(_cap(variable("HIVEPIPE_LLM_DAILY_TOKENS"), "HIVEPIPE_LLM_DAILY_TOKENS")),

@@ -44,5 +44,5 @@ def _opening(rest: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text, or the beginning of a longer one and CUT: at most `most` characters."""
+    """Return a text of at most `most` characters; a longer text is cut, and CUT is added."""
     return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT

@@ -29,7 +29,7 @@ class SessionFacts:
 
 
 def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], str]:
-    """Return the counts in a line of the type `cost-state`."""
+    """Return start, running time, tokens by model, and `time` from a `cost-state` line."""
     models = part(line, "modelUsage")
     by_model = {clean(name[:CAP_NAME]): _tokens(part(models, name)) for name in models}
     return unix_ms(line, "startTime"), count(line, "totalDuration"), by_model, time

@@ -63,7 +63,7 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 @dataclass(slots=True)
 class Totals:
-    """The totals so far. A field in `_NAMES` holds each name once, in the order of first use."""
+    """Totals of a transcript's lines. A field in `_NAMES` has each name once, by first use."""
 
     lines: int = 0
     broken_lines: int = 0
@@ -193,7 +193,7 @@ class Totals:
         return False
 
     def _note_line(self, mark: str) -> None:
-        """Remember a line.
+        """Remember the mark of a line, so that the line is not counted again.
 
         If an earlier summary named the `uuid` of this line, the summary becomes the title.
         """
