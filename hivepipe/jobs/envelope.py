@@ -69,7 +69,7 @@ def redacted(text: str) -> str:
 
 
 def _depth(value: object, limit: int = DEEPEST + 1) -> int:
-    """Return the nesting depth of lists and objects, or `limit` if it is deeper."""
+    """Return the nesting depth of lists and objects in a value, but at most `limit`."""
     if limit == 0 or not isinstance(value, dict | list):
         return 0
     inner = value.values() if isinstance(value, dict) else value

@@ -21,6 +21,6 @@ def load(client: Redis) -> dict[str, int] | None:
 
 
 def save(client: Redis, misses: dict[str, int]) -> None:
-    """Store the counts for the next check, even if the memory of Redis is full."""
+    """Store the counts `misses` for the next check, even if the memory of Redis is full."""
     fields = [part for pair in misses.items() for part in pair]
     client.eval(_SAVE, 1, ALERTS_KEY, _CHECKED, 0, *fields)

@@ -44,8 +44,8 @@ def _kept(path: Path) -> bytes | None:
 def _made(path: Path) -> bytes:
     """Store a new key and return it, or return the key that another process stored first.
 
-    The new file is also the lock. A process that gets the lock after the file was renamed finds the
-    key.
+    Processes lock the temporary file, which is then renamed. A process that waited for the lock
+    finds the key in the renamed file.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -79,7 +79,7 @@ class Redactor:
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return a copy that, with a key, recognises secrets found earlier in any context.
+        """Return a copy that, with a key, recognises in every context the secrets found earlier.
 
         `known` has lines from the property `known` of an earlier copy.
         """

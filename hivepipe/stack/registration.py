@@ -160,9 +160,9 @@ def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
 
 
 def new_home(project: str) -> str:
-    """Return the last home of a project, or a numbered home if another project has it now.
+    """Return the last home of a project, or a numbered home if another project has that home now.
 
-    A project that was at this path before its rename keeps its home.
+    The other project may have been at this path before it was renamed.
     """
     first = last_home(project)
     homes = chain([first], (f"{first}-{number}" for number in count(2)))
