@@ -8,7 +8,7 @@ import click
 
 from hivepipe.cli.parameters import CheckedCommand
 from hivepipe.cli.tables import Column, output_options, show_entries, show_json, show_table
-from hivepipe.cli.terminal import say, short
+from hivepipe.cli.terminal import say, say_prose, short
 from hivepipe.errors import HivepipeError
 from hivepipe.files.deletion_log import deletions
 from hivepipe.home import locate
@@ -53,7 +53,7 @@ def disk(prune: bool, with_log: bool) -> None:
         return
     rows = [(store.name, size(store.size_bytes), store.keeps) for store in usage.stores]
     show_table(("store", "size", "keeps"), [*rows, ("total", size(usage.total), "")])
-    say(f"kept: {usage.kept}")
+    say_prose(f"kept: {usage.kept}", 6)
     if dropped:
         say(
             f"deleted: {counted(dropped.archives, 'archive')}, {counted(dropped.logs, 'log')}, "

@@ -7,7 +7,7 @@ import click
 
 from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import as_json, json_option, show_entries, show_json, show_table
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say, say_prose
 from hivepipe.errors import GuardError, os_error_as
 from hivepipe.guard import messages, rules
 from hivepipe.guard.check import MODES, guard_mode, limits, mode_path
@@ -40,7 +40,7 @@ def list_rules() -> None:
         for rule, (warns, denies) in _numbers(limits()).items()
     ]
     if not as_json():
-        say(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
+        say_prose(f"mode {mode}: {_MODES_IN_WORDS[mode]}", 2)
     columns = {"rule": "rule", "warns at": "warns_at", "denies from": "denies_from"}
     show_entries("rules", entries, columns, beside={"mode": mode})
 
@@ -65,7 +65,7 @@ def explain(rule: str) -> None:
     warns, denies = _numbers(now)[rule]
     if not show_json(rule=rule, warns_at=warns, denies_from=denies, text=text):
         for line in lines:
-            say(line)
+            say_prose(line, 2)
 
 
 @guard.command(name="try")
@@ -109,7 +109,7 @@ def mode(mode: str | None) -> None:
             write_small(path, f"{mode}\n")
     now = guard_mode(home)
     if not show_json(mode=now, text=_MODES_IN_WORDS[now]):
-        say(f"{now}: {_MODES_IN_WORDS[now]}")
+        say_prose(f"{now}: {_MODES_IN_WORDS[now]}", 2)
 
 
 def _numbers(now: Limits) -> dict[str, tuple[int | None, int | None]]:
