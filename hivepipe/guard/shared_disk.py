@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 READ_ONLY = ("erofs", "read-only file system")  # the error code of Node, and the system's message
 _LINKS_AT_MOST = 40
+_LONGEST_PATTERN = 1000  # a name has 255 bytes; the time of `fnmatch` is quadratic
 _FILE_KIND, _IS_FOLDER = 0o170000, 0o040000
+_PATTERN = set("*?[")
 _OF_FOLDERS = ("/", "/.", "/..")
 
 
@@ -69,17 +71,15 @@ class SharedDisk:
         """Tell whether the path or pattern `tree` contains the shared root, or names all in it."""
         if tree.literal:
             return f"{self._root}/".startswith(f"{self._place(folder, tree.text, is_entry)}/")
-        from fnmatch import fnmatchcase  # noqa: PLC0415  few commands have a pattern
-
         names = tree.text.rstrip("/").split("/")
-        first = next(at for at, name in enumerate(names) if set(name) & set("*?["))
+        first = next(at for at, name in enumerate(names) if set(name) & _PATTERN)
         above = f"{self._place(folder, '/'.join([*names[:first], '']))}/"
         below = f"{self._root}/".removeprefix(above).split("/")[:-1]
         return (
             f"{self._root}/".startswith(above)
             and len(names) - first <= len(below) + (names[-1] == "*")  # or all categories
             and all(
-                fnmatchcase(part, name) and (part[0] != "." or name[0] == ".")
+                _matches(part, name) and (part[0] != "." or name[0] == ".")
                 for part, name in zip(below, names[first:], strict=False)
             )
         )
@@ -92,7 +92,7 @@ class SharedDisk:
         owner, _, name = rest.partition("/")
         if rest:
             self._make_own_folder(category)
-        if owner == self._profile:
+        if owner == self._profile or (set(owner) & _PATTERN and _matches(self._profile, owner)):
             return None
         is_folder = path.endswith(_OF_FOLDERS) or self._is_folder(place)
         if not rest:
@@ -150,6 +150,12 @@ class SharedDisk:
             else:
                 place = f"{place}/{part}"
         return place
+
+
+def _matches(name: str, pattern: str) -> bool:
+    from fnmatch import fnmatchcase  # noqa: PLC0415  few commands have a pattern
+
+    return len(pattern) < _LONGEST_PATTERN and fnmatchcase(name, pattern)
 
 
 def _link_target(path: str) -> str:

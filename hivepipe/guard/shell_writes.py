@@ -54,7 +54,7 @@ class Writes:
     """The paths that a command writes; `is_readable` is False if it can write other paths, too.
 
     `trees` lists the paths that are deleted, moved or changed with all that they contain. A path
-    that is no literal is a pattern. "" is the folder after `cd $VAR`.
+    that is no literal is a pattern, in `paths` as text. "" is the folder after `cd $VAR`.
     """
 
     __slots__ = ("is_readable", "paths", "trees")
@@ -242,29 +242,33 @@ def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> Non
     starts = given[:at] or [Word(".", literal=True)]
     if {"-H", "-L"} & {word.text for word in arguments}:
         starts = [Word(f"{word.text}/", word.literal) for word in starts]  # a link is followed
+    names = {word.text for word in starts}
     options: set[str] = set()
     while at < len(texts):
         option = texts[at]
         at += 1
         words: list[Word] = []
-        if option == "-delete":
+        if option == "-delete" and option not in options:
             words = [Word("rm", literal=True), *starts]
         elif option in ("-exec", "-execdir", "-ok", "-okdir"):
             end = next((n for n in range(at, len(texts)) if texts[n] in (";", "+")), len(texts))
             words = [w for word in given[at:end] for w in (starts if "{}" in word.text else [word])]
             at = end + 1
-        elif option.startswith(("-", "(", "!")):
-            options.add(option)
         inner = Writes()
         inner.is_readable = depth < _DEEPEST and not option.startswith(("-fprint", "-fls"))
         if inner.is_readable:
             _add_program(inner, cwd, words, depth + 1)
         if options - _FOR_FOLDERS:
-            inner.trees = [tree for tree in inner.trees if tree[1] not in starts]
+            inner.trees = [tree for tree in inner.trees if tree[1].text not in names]
         if not options - _FOR_FILES:
-            below = [path for path in inner.paths if path[1] in (word.text for word in starts)]
-            inner.trees += [(cwd, Word(path, literal=True), entry) for _, path, entry in below]
+            below = [path for path in inner.paths if path[1] in names]
+            inner.trees += [
+                (cwd, Word(path, literal=not set(path) & set("*?[")), entry)
+                for _, path, entry in below
+            ]
         _merge(found, inner)
+        if option.startswith(("-", "(", "!")) and not option.startswith(("-exec", "-ok")):
+            options.add(option)
 
 
 def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
@@ -282,9 +286,8 @@ def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
 
 
 def _add(found: Writes, cwd: str, word: Word, is_entry: bool = False) -> None:
-    if not word.literal:
-        found.is_readable = False
-    elif _is_known(cwd, word):
+    found.is_readable = found.is_readable and word.literal
+    if _is_known(cwd, word):
         found.paths.append((cwd, word.text, is_entry))
 
 

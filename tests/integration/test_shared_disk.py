@@ -171,6 +171,18 @@ def test_a_deletion_of_a_folder_above_the_root_is_denied(root: Path) -> None:
         assert judged(root, event) is None, command
 
 
+def test_a_pattern_that_matches_only_folders_of_others_is_denied(
+    private_home: Home, root: Path
+) -> None:
+    for pattern in ("{root}/thoughts/bob/*", "{root}/*/bob", "{root}/thoughts/b?b/*.md", "link/*"):
+        verdict = judged(root, shell(f"rm -f {pattern.format(root=root)}", private_home.project))
+        assert verdict, pattern
+        assert verdict.deny, pattern
+    for pattern in ("{root}/thoughts/ana/*", "{root}/*/ana", "{root}/thoughts/a*/b", "a/*"):
+        verdict = judged(root, shell(f"rm -f {pattern.format(root=root)}", private_home.project))
+        assert not (verdict and verdict.deny), pattern
+
+
 def test_the_reason_names_the_place_in_the_own_folder(private_home: Home, root: Path) -> None:
     for command, advice in {
         "cp a.md {root}/thoughts/bob/": "thoughts/ana/",

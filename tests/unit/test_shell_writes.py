@@ -207,6 +207,7 @@ def test_a_long_here_document_is_read_once() -> None:
 
 
 def test_nested_commands_of_find_are_read_once() -> None:
+    assert len(writes_of("find a b " + "-delete " * 9, "/").paths) == 2
     assert len(writes_of("find a -exec " * 4 + "rm {} +", "/").paths) == 1
     assert not writes_of("find a -exec " * 40 + "rm {} +", "/").is_readable
 
