@@ -36,9 +36,6 @@ GUIDES = [
 NOT_RUN = {
     "make demo": "makes an environment of its own; the demo itself: test_demo.py",
     "make test": "is what runs this",
-    "make faults": "a suite of its own: test_rounds.py",
-    "make real": "a suite of its own, with the real client: tests/real",
-    "HIVEPIPE_TEST_": "likewise",
     "pipx install": "pipx is not everywhere: test_installation_forms.py",
     "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
     "claude mcp add ": "needs Claude Code; the server: test_mcp.py",
