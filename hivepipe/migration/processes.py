@@ -16,7 +16,7 @@ _WORKER = re.compile(r"(.*/)?queue-worker(-macos)?\.sh")
 
 
 class OldProcess(NamedTuple):
-    """A process and the reason why it matters."""
+    """A process of the predecessor, and why the migration reports it."""
 
     pid: int
     text: str
@@ -29,11 +29,11 @@ def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
     return [
         OldProcess(process.pid, text)
         for process in users_processes()
-        if (text := _is_worker(process, project) or _holds(process, names, folders))
+        if (text := _worker_text(process, project) or _holds(process, names, folders))
     ]
 
 
-def _is_worker(process: psutil.Process, project: str) -> str:
+def _worker_text(process: psutil.Process, project: str) -> str:
     """Return a text that names the queue worker's script, or "" for other processes."""
     scripts = [word for word in value_or(process.cmdline, [])[:4] if _WORKER.fullmatch(word)]
     if not scripts:

@@ -26,14 +26,14 @@ def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) ->
     """
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         with db.transaction():
-            is_over = _is_over(db, job)
-        follows = [*_archive(job, args), *_clean_up(db, job)] if is_over else []
+            is_claimed = _claim_follow_up(db, job)
+        follows = [*_archive(job, args), *_clean_up(db, job)] if is_claimed else []
     if follows:
         context.follow_up(job, follows)
 
 
-def _is_over(db: Database, job: Origin) -> bool:
-    """Return True if the session was deleted, or has ended and this job gets the follow-up work."""
+def _claim_follow_up(db: Database, job: Origin) -> bool:
+    """Claim the work after a session's end; return True if claimed, or the session was deleted."""
     mark_applied(db, job)
     if not session_exists(db, job.session):
         if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):

@@ -122,7 +122,7 @@ class Orchestrator:
         self._go_on(worker, "answer", text, partial(_answered, worker, checked.status.digest))
 
     def park(self, worker: Worker, after: int = 0) -> None:
-        """Resume a worker so that it writes down its learnings. `after` is as in `resume`."""
+        """Resume a worker so that it writes down its learnings; for `after`, see `resume`."""
         self.resume(
             worker, self._prompt("park", worker, self._card_with_flags(worker)), "park", after
         )
@@ -179,7 +179,7 @@ class Orchestrator:
         return checked_workers
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update these workers' rows in the store; after an error the next check does this."""
+        """Update these workers' rows in the store; after an error the next check repeats it."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:
@@ -255,7 +255,7 @@ class Orchestrator:
                 wait_secs=0,
             )
         except HiveError:
-            if not _is_started_soon(worker):
+            if not _wait_for_start(worker):
                 raise
             self.troubles.append(f"{worker.id}: {already}")
 
@@ -278,7 +278,7 @@ class Orchestrator:
         return replace(card, project=project, path=path)
 
     def _card_with_flags(self, worker: Worker) -> Card:
-        """Return a worker's card; it has the user's default flags if hivepipe did not start it."""
+        """Return a worker's card, with the user's default flags if hivepipe did not start it."""
         card = self._card(worker)
         return card if card.created_at else replace(card, flags=default_flags())
 
@@ -310,7 +310,7 @@ def _had_another_run(worker: Worker, after: int) -> str:
     return f"{worker.id} has had another run" if is_another else ""
 
 
-def _is_started_soon(worker: Worker) -> bool:
+def _wait_for_start(worker: Worker) -> bool:
     """Wait for another spawn to start the first run; return False if it fails or is too slow."""
     deadline = time.monotonic() + _START_SECS
     while not _was_started(worker):
