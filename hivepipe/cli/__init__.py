@@ -1,1 +1,1 @@
-"""The commands: parse, call one function, print."""
+"""The commands of `hivepipe`. Each parses its arguments, calls one function and prints."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """The module of a command below hivepipe.cli, and its line in `--help`."""
+    """A command: its module, as a path below hivepipe.cli, and its line in `--help`."""
 
     module: str
     summary: str

@@ -94,7 +94,7 @@ def _show_own(own: dict[str, Any]) -> None:
 
 
 def _listed(models: list[str]) -> str:
-    """Return the names of models as the page shows them: at most 20, each cut."""
+    """Return at most 20 names of models as one text, each cut, and the number of other models."""
     names = [cut(printable(each), 60) or "no name" for each in models[:20]]
     more = f" and {len(models) - 20} more" if len(models) > 20 else ""
     return ", ".join(names) + more

@@ -51,10 +51,7 @@ def doctor(fire: bool) -> None:
 
 
 def _well(fired: bool) -> str:
-    """Return the message for no problems.
-
-    Without a probe (`fired`), the message does not say that hooks record.
-    """
+    """Return the line for no problems; after a probe (`fired`), it also says that hooks record."""
     if fired:
         return "no problem found, and every hook records"
     return "no problem found; `hivepipe doctor --probe` checks whether hooks record"

@@ -31,7 +31,7 @@ class Tail:
         self._seen = dict.fromkeys(logs, (0, 0))  # inode, and offset up to which it was read
 
     def last_lines(self, count: int) -> list[tuple[str, str]]:
-        """Return the last lines of each log as (process, line)."""
+        """Return the last `count` lines of each log as (process, line)."""
         lines = []
         for log in self._seen:
             before, now = _look(_rotated(log)), _look(log)

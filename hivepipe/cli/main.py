@@ -138,7 +138,7 @@ def _reason(error: OSError) -> str:
 def _why_not_loaded(error: MemoryError | ImportError) -> str:
     """Return why an import failed, or "" if a bug of hivepipe caused it.
 
-    Python then prints a traceback.
+    Python prints a traceback for such a bug.
     """
     if isinstance(error, MemoryError) or _NO_ROOM in str(error):
         return "not enough memory (ulimit -v, or the limit of a container)"
@@ -160,10 +160,7 @@ def _refuse_deleted_folder() -> None:
 
 
 def _write_what_waits() -> None:
-    """Flush stdout at the end.
-
-    After an error, print it unless the pipe is closed, and exit with 1.
-    """
+    """Flush stdout. If that fails, exit with 1, and print the error unless the pipe is closed."""
     try:
         flush()
     except OSError as error:

@@ -28,10 +28,7 @@ def mcp() -> None:
 
 
 def _answer_by_new_version(raw: bytes) -> None:
-    """Let a new process answer.
-
-    After an upgrade, this process would mix modules of two versions.
-    """
+    """After an upgrade, answer a message in a new process, to mix no modules of two versions."""
     import subprocess  # noqa: PLC0415  a fast start
 
     from hivepipe.programs import module  # noqa: PLC0415

@@ -126,7 +126,7 @@ def _is_for_us(hit: Hit, place: Place) -> bool:
 
 
 def _record(place: Place, found: list[Hit]) -> None:
-    """Record which memories were shown to this shell's session, so that its summary rates them."""
+    """Record which memories this shell's session was shown; the session's summary rates them."""
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return

@@ -30,7 +30,7 @@ def is_good(found: list[Probe]) -> bool:
 
 
 def show_probe(found: list[Probe]) -> None:
-    """Print a line with the summary, and a line for each problem below it."""
+    """Print the summary of a probe on one line, and each of its problems on a line below."""
     say_prose(f"probe    {summary(found)}")
     if not is_good(found):
         for finding in findings(found):
@@ -38,7 +38,7 @@ def show_probe(found: list[Probe]) -> None:
 
 
 def findings(found: list[Probe]) -> list[Finding]:
-    """Return a finding for each source and reason of failed events."""
+    """Return a finding for each source and kind of failure of the events that were not recorded."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for each in found:
         if not each.recorded:
@@ -50,7 +50,7 @@ def findings(found: list[Probe]) -> list[Finding]:
 
 
 def summary(found: list[Probe]) -> str:
-    """Return the summary as one line."""
+    """Return one line that counts the hooks by the result of their test event."""
     recorded = [each for each in found if each.recorded]
     if not found:
         return "there are no hooks to test"
@@ -62,6 +62,6 @@ def summary(found: list[Probe]) -> str:
 
 
 def entries(found: list[Probe]) -> list[dict[str, Any]]:
-    """Return the entries of `--json`."""
+    """Return the entry of each probe for `--json`."""
     names = ("source", "event", "verdict", "by_hand", "trouble")
     return [{name: getattr(each, name) for name in names} for each in found]

@@ -154,7 +154,7 @@ def remove(profile_id: str) -> None:
 
 
 def _version(store: Listings, profile_id: str, name: str | None, version: int) -> Entry:
-    """Return one version. Raise ProfileError if it does not exist or belongs to another file."""
+    """Return one version of a file. Raise ProfileError if the file does not have this version."""
     found = profiles.version(store, profile_id, version)
     if found is None:
         raise ProfileError(f"profile {profile_id} has no version {version}: see `history`")

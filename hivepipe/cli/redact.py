@@ -28,7 +28,7 @@ class Report:
     lines_with: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, rules: tuple[str, ...]) -> None:
-        """Count one line and the matches of rules in it."""
+        """Count one line, and the rules that matched in it."""
         self.lines += 1
         self.changed += bool(rules)
         self.secrets.update(rules)

@@ -13,7 +13,7 @@ from hivepipe.text.visible import printable
 class _Console(Console):
     """A rich console that escapes the control characters of texts.
 
-    Only rich's own sequences stay.
+    The control sequences that rich itself adds stay.
     """
 
     def render(

@@ -20,7 +20,7 @@ _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "re
 
 
 def show_time_line(found: TimeLine, session: str) -> None:
-    """Print head, events, files and summary."""
+    """Print a session's time line: head, events, files and summary."""
     console = new_console()
     console.print(Text(printable(session), "bold"))
     for name, text in _head(found):

@@ -161,11 +161,9 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 
 
 def _registered(place: Place) -> str:
-    """Return the project's folder if it has a record, else its home.
+    """Return the project's folder if it has a record, else its home if that has a record.
 
-    With HIVEPIPE_HOME, only the home counts.
-
-    Raises RegistrationError if there is no record.
+    With HIVEPIPE_HOME, only the home is tried. Raises RegistrationError if there is no record.
     """
     for folder in (place.home,) if variable("HIVEPIPE_HOME") else (place.project, place.home):
         if read_record(folder):

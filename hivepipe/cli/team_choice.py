@@ -28,7 +28,7 @@ def team_choice(*, since: str = "", until: str = "") -> Choice | None:
 
 
 def first_entries(found: list[Entry], most: int) -> list[Entry]:
-    """Return the first `most` of a team's list, and print a note if there are more."""
+    """Return the first `most` entries of a team's list, and print a note if it has more."""
     if len(found) > most:
         say(f"only the newest {most:,} are shown: --person and --machine show fewer", err=True)
     return found[:most]

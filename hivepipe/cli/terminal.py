@@ -227,7 +227,7 @@ class _GuardedErrors(_Guarded):
 
 @contextmanager
 def _dropping_what_fails(*, err: bool) -> Iterator[None]:
-    """Ignore an error in writing to stderr, such as a full disk. Raise an error of stdout."""
+    """Ignore a failed write to stderr, as on a full disk; raise the error of one to stdout."""
     try:
         yield
     except OSError:

@@ -14,7 +14,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def show_markdown(found: Conversation) -> None:
-    """Print head and turns while the archive is read."""
+    """Print a conversation as Markdown while its archive is read: head, then turns."""
     for name, text in head(found):
         say(f"- **{name}** {_escaped(text)}")
     for piece, begins in turns(found.pieces):

@@ -27,7 +27,7 @@ NARROWEST = 20
 
 
 def show_text(found: Conversation) -> None:
-    """Print head and turns while the archive is read."""
+    """Print a conversation as text while its archive is read: head, then turns."""
     screen = console()
     width = screen.width if is_terminal() else None
 

@@ -57,7 +57,7 @@ def watch(place: Place) -> None:
 
 
 def screen(report: dict[str, Any], sessions: list[Entry], rate: float | None) -> RenderableType:
-    """Return the screen for one report."""
+    """Return the screen that shows one report on a stack, and its sessions."""
     parts: list[RenderableType] = [_head(report)]
     if report["trouble"]:
         parts.append(Text(report["trouble"], style="red"))

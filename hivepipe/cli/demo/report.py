@@ -70,7 +70,7 @@ def show_cost(console: Console, costs: dict[str, list[float]]) -> None:
 
 
 def secrets_found(database: str) -> int:
-    """Return the number of database files with the API key of the demo's first prompt."""
+    """Return the number of database files that contain the API key of the demo's first prompt."""
     found = 0
     for suffix in ("", "-wal"):
         try:

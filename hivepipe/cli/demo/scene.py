@@ -24,7 +24,7 @@ TIMEOUT_SECS = 60
 
 
 class Scene:
-    """The project, its stack, and the duration of each hook."""
+    """The demo's project and stack, and the measured duration of each hook."""
 
     def __init__(self, folder: str) -> None:
         self.project = f"{folder}/shop"
@@ -73,13 +73,13 @@ class Scene:
         return int(found[0]) if found else 0
 
     def kill(self, name: str) -> int:
-        """Kill one process of the stack with SIGKILL; return its pid."""
+        """Kill the stack's process with this name by SIGKILL; return its pid."""
         pid = self.pid(name)
         os.kill(pid, signal.SIGKILL)
         return pid
 
     def kill_all(self) -> list[int]:
-        """Kill the whole stack, the supervisor first so that it restarts nothing; return pids."""
+        """Kill the stack, the supervisor first so that it restarts nothing; return all pids."""
         pids = [int(entry["pid"]) for entry in self.status()["processes"]]
         supervisor = psutil.Process(pids[0]).parent()
         everything = [supervisor, *map(psutil.Process, pids)]
@@ -109,7 +109,7 @@ class Scene:
         return not (accounts["waiting"] or accounts["running"] or accounts["retrying"])
 
     def fire(self, by_instance: Mapping[str, list[HookCall]]) -> int:
-        """Run the hooks of all instances in parallel, and those of one instance in order."""
+        """Run the hooks of all instances in parallel, but the hooks of one instance in order."""
         with ThreadPoolExecutor(len(by_instance)) as pool:
             list(pool.map(lambda name: self._fire_all(name, by_instance[name]), by_instance))
         return sum(len(events) for events in by_instance.values())

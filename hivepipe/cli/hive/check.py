@@ -74,7 +74,7 @@ def _screen() -> tuple[int, int]:
 
 
 def _short(checked: CheckedWorker) -> str:
-    """Return an id shortened to eight digits of its UUID; every command accepts this form."""
+    """Return a worker's id cut after eight digits of its UUID; every command accepts this form."""
     id = checked.worker.id
     return id[:-28] if UUID.search(id) else id
 

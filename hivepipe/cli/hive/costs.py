@@ -28,7 +28,7 @@ from hivepipe.text.plurals import counted
 def costs(by: str) -> None:
     """Show the cost of workers, including deleted ones.
 
-    The cost of a worker is the sum of its runs.
+    The cost of a worker is the sum of the costs of its runs.
     """
     orchestrator = Orchestrator(here_hive())
     hive = orchestrator.hive
