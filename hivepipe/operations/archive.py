@@ -172,7 +172,7 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 @lru_cache(maxsize=4)
 def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> "Redactor":
-    """Return a home's redactor; make a new one if `_stamps`, those of the rule files, changed."""
+    """Return a home's redactor, made again if the stamps of the rule files (`_stamps`) changed."""
     return load_redactor(home)
 
 

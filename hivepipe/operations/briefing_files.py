@@ -58,7 +58,7 @@ class BriefingFiles:
         self._projects: list[str] = []
 
     def refresh_if_due(self, db: Database) -> None:
-        """Update the files if a check is due and data changed; errors are logged and retried."""
+        """Update the briefing files if a check is due and data changed; log errors and retry."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return
@@ -74,7 +74,7 @@ class BriefingFiles:
             self._seen, self._written_at = seen, now
 
     def write(self, database: Path) -> None:
-        """Update every file. Raise OSError or StoreError on failure."""
+        """Update every briefing file. Raise OSError or StoreError on failure."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
             if self._own_project not in (*self._projects, ""):  # it has no session yet
@@ -116,7 +116,7 @@ class BriefingFiles:
 def _parts_of_a_kind(
     kind: str, project: str, entries: Iterable[Entry], part: Callable[[Entry], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the first parts of a kind; a text begins with its subject's id."""
+    """Yield (name, text) of a project's first parts of a kind; a text begins with an entry's id."""
     own = (entry for entry in entries if entry["project"] == project)
     for number, entry in enumerate(islice(own, PARTS_OF_A_KIND)):
         yield project_part(project, kind, number), f"{entry['id']}\n{part(entry)}"

@@ -1,4 +1,4 @@
-"""cleanup_agents soft-deletes outdated agents; log_cleanups writes a log file of its runs."""
+"""cleanup_agents soft-deletes outdated agents; log_cleanups writes a log of these deletions."""
 
 import re
 from datetime import UTC, datetime

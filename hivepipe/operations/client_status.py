@@ -49,6 +49,6 @@ def client_status(
 
 
 def _settings_folder(transcript: str) -> str:
-    """Return the folder above `projects/<project>/<session>.jsonl`."""
+    """Return Claude Code's settings folder: the parent of `projects/<project>/<session>.jsonl`."""
     folder = os.path.dirname(os.path.dirname(transcript))
     return os.path.dirname(folder) if os.path.basename(folder) == "projects" else config_folder()

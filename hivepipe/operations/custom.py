@@ -37,7 +37,7 @@ logger = logging.getLogger("hivepipe.operations")
 
 
 class Declaration(NamedTuple):
-    """The arguments of the decorator."""
+    """The arguments of the decorator `operation`."""
 
     on: tuple[str, ...]
     retries: int

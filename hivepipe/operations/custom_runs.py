@@ -31,7 +31,7 @@ def custom_jobs(job: Envelope) -> list[Job]:
 
 
 def run_custom(context: JobContext, job: Origin, args: RunCustom) -> None:
-    """Call the operation's function in a process. Raise OperationFailedError or StoppedError.
+    """Call the operation's function in a new process. Raise OperationFailedError or StoppedError.
 
     The function is not called for a forgotten session.
     """

@@ -137,7 +137,7 @@ class _Skill(NamedTuple):
 
 
 def _skill(name: str, entry: Any) -> _Skill | str:
-    """Return a skill of the file, parsed, or an error text if its entry is not valid."""
+    """Return one skill of skill-usage.json, parsed, or an error text if its entry is not valid."""
     if not isinstance(entry, dict):
         return "it is not an object"
     name = clean(name)[:CAP_NAME]

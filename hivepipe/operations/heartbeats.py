@@ -27,7 +27,7 @@ class Heartbeats:
         self._flushed_at = float("-inf")
 
     def flush_if_due(self, db: Database) -> None:
-        """Write the activity to the store if a flush is due. Raise RedisError on failure."""
+        """Write the sessions' activity to the store if a flush is due. May raise RedisError."""
         if time.monotonic() - self._flushed_at >= EVERY_SECS:
             self._flushed_at = time.monotonic()
             self.flush(db)
@@ -37,7 +37,7 @@ class Heartbeats:
         self._flushed_at = float("-inf")
 
     def flush(self, db: Database) -> None:
-        """Write the activity to the store. If the store fails, the activity stays in Redis."""
+        """Write the sessions' activity to the store. If this fails, the activity stays in Redis."""
         taken = take_activity(self._connection)
         if not taken:
             return

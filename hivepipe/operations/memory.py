@@ -46,12 +46,12 @@ def index_path(home: str) -> Path:
 
 
 def index_memory(context: JobContext, job: Origin, args: IndexMemory) -> None:
-    """Update the index from the folders of a session."""
+    """Update the memory index from the folders of a session."""
     index_folders(context, _named_folders(job, args))
 
 
 def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
-    """Add folders to the index, and update it from all of its folders.
+    """Add folders to the memory index, and update the index from all of its folders.
 
     A damaged index is logged; the next search reports it. Raise OSError or sqlite3.OperationalError
     if the index is locked or the disk is full.
@@ -95,7 +95,7 @@ def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
 
 
 def update_index(home: str, index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
-    """Index changed files, drop missing files, and prepare the memories for hooks."""
+    """Update the memory index: add changed files, drop missing files; prepare files for hooks."""
     for named in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":"):
         if named.startswith("/"):
             index.remember_folder(Folder(os.path.realpath(named), SWARM, ""))

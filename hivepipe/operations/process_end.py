@@ -88,7 +88,7 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether a file has its last known content or, if that is unknown, a stored version's."""
+    """Tell whether a file has its last known content or, if unknown, that of a stored version."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
@@ -135,7 +135,7 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Remove snapshots older than KEPT_DAYS, which are stored already or cannot be stored."""
+    """Remove snapshots of identity files after KEPT_DAYS: each is stored or cannot be stored."""
     with suppress(FileNotFoundError):
         # Hooks name snapshots <event time>_<pid>_<name>.
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):

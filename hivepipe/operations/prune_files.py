@@ -79,7 +79,7 @@ def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def drop_outdated(context: JobContext, job: Origin) -> Pruned:
-    """Delete outdated files; return the numbers. Raise RetentionError if the limits are invalid."""
+    """Delete and count outdated files. Raise RetentionError if the limits are invalid."""
     home, now = context.home, job.event_time_ns / 1e9
     limits = limits_of(home)
     if AUDIT_LOG in Manifest(home).made():
@@ -128,7 +128,7 @@ def _remove(home: str, each: Outdated) -> bool:
 
 
 def count_dropped(db: Database, _job: Origin, args: CountDropped) -> None:
-    """Count the events that `drop_outdated` is about to drop."""
+    """Count the spooled events that `drop_outdated` is about to delete."""
     if not args.what or args.number < 0:
         raise BadEnvelopeError("nothing to count")
     count(db, f"dropped:{args.what}", args.number)

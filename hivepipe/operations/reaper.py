@@ -187,7 +187,7 @@ def _remove_files(home: str, gone: set[str]) -> None:
 
 
 def _is_hooks(path: Path, text: str) -> bool:
-    """Tell whether a hook wrote `text` to this file, which a pid or an instance's id names."""
+    """Tell whether a hook wrote `text` to a file whose name is a pid or an instance's id."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():

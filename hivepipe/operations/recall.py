@@ -74,7 +74,7 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
 
 
 def remove_parts(home: str, kept: Container[str] = ()) -> None:
-    """Remove the files of memories that hooks read, except the parts to keep."""
+    """Remove the files of memories that hooks read, except the files whose name is in `kept`."""
     for path in [*Path(home, "recall").glob("*.txt")]:
         if path.stem not in kept and path.stem.startswith(_PARTS):
             path.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
 
 
 def _part_text(passages: list[Passage], rated: dict[str, int]) -> str:
-    """Return a part as text; if the part is too long, the oldest passages are left out."""
+    """Return passages as the text of one file; leave out the oldest passages if it is too long."""
     while True:
         text = "\n".join([*sorted(_lines(passages, rated)), ""])
         if len(text.encode()) <= PART_BYTES:

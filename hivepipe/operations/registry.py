@@ -49,8 +49,8 @@ def apply_results(db: Database, results: list[Message]) -> None:
 def _session_of(db: Database, job: Envelope) -> str:
     """Look up the session of an event without a session id; return the id found, or "".
 
-    A job of tier "any" can belong to the project's newest open session. A job of tier "own" cannot:
-    a checkpoint could get into the session of another instance.
+    A job whose `tier` is "any" can belong to the project's newest open session. A job whose `tier`
+    is "own" cannot: a checkpoint could get into the session of another instance.
     """
     found = session_of_instance(db, job.instance)
     if not found and job.tier == "any":

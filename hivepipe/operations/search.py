@@ -24,7 +24,7 @@ def index_path(home: str) -> Path:
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) -> Archived | None:
-    """Return an archive as the search index takes it, or None if the archive has no lines."""
+    """Return an archive in the form that the search index takes, or None if it has no lines."""
     offsets = kept.offsets()
     if not offsets or not offsets.length:
         return None
@@ -104,7 +104,7 @@ def line_at(archived: Archived, offset: int) -> bytes:
 def _lines_from(
     archives: Archives, entry: Entry, size: int, offset: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of the committed lines; later lines are not complete yet."""
+    """Yield (offset, line) of the lines from `offset` to `size`; later lines may be incomplete."""
     with archives.opened(entry) as kept:
         yield from kept.lines_until(size, offset)
 

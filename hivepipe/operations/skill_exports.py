@@ -43,7 +43,7 @@ class SkillExports:
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the two files if that is due. The store is checked only if it has changed.
+        """Write the skill exports if that is due. The store is checked only if it has changed.
 
         A failure, such as a lock that another process holds, is logged as a warning and retried.
         """
@@ -65,7 +65,7 @@ class SkillExports:
             self._failures = 0
 
     def finish(self) -> None:
-        """Write the uses that are missing from the files. A failure is logged as a warning."""
+        """Write the uses that the skill exports lack. A failure is logged as a warning."""
         try:
             if self._pending()[0]:
                 self.write()
@@ -79,7 +79,7 @@ class SkillExports:
             log_line(logs_folder(self._home), "SkillExport", "WARNING", text)
 
     def write(self) -> None:
-        """Write both files. Raise OSError or StoreError on failure.
+        """Write both skill exports. Raise OSError or StoreError on failure.
 
         The store is read under the lock, so that older data never replace newer data.
         """
@@ -107,7 +107,7 @@ class SkillExports:
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:
-        """Return how many uses the two files lack, and the time of the oldest of these uses."""
+        """Return how many uses the skill exports lack, and the time of the oldest of these uses."""
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:

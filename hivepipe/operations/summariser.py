@@ -184,7 +184,7 @@ class Summariser:
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Return the number of failed attempts. Raise SummaryError if no more are allowed."""
+        """Return how many attempts failed; raise SummaryError if no other attempt is allowed."""
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("the model was asked before, and its answer was lost")

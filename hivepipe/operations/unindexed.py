@@ -54,7 +54,7 @@ class Unindexed:
         return all(each.state for each in self.folders)
 
     def missing_bytes(self, index: SearchIndex) -> int:
-        """Return how many bytes are not indexed."""
+        """Return how many bytes of the summaries and archives are not indexed."""
         return sum(map(index.missing_bytes, self.archived))
 
 

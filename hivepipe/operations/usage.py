@@ -1,4 +1,4 @@
-"""Store what a worker read in a transcript: usage of messages, and facts about the session."""
+"""Store what a job read in a transcript: the usage of messages, and facts about the session."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -25,7 +25,7 @@ class ArchiveTranscript(Args, handler="archive.archive_transcript", queue=SLOW):
 
 
 class RecordUsage(Args, handler="usage.record_usage", priority=8, without_session=True):
-    """Usage of messages, and facts about their session: see hivepipe.operations.usage."""
+    """Record usage of messages, and facts about their session: see hivepipe.operations.usage."""
 
     messages: list[Any]
     said: dict[str, Any] | None = None

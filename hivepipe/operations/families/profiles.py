@@ -30,7 +30,7 @@ class SyncIdentity(Args, handler="profiles.sync_identity"):
 
 
 class FinishProcess(Args, handler="process_end.finish_process", priority=5, queue=SLOW):
-    """Clean up after the process of a session."""
+    """Clean up after the end of a session's process."""
 
 
 class IndexMemory(Args, handler="memory.index_memory", queue=SLOW):
@@ -43,6 +43,6 @@ class IndexMemory(Args, handler="memory.index_memory", queue=SLOW):
 
 
 class RecordRecall(Args, handler="recall.record_recall"):
-    """A list of memories that a prompt recalled, each with `name` and `text`."""
+    """Record the memories that a prompt recalled; each has `name` and `text`."""
 
     memories: list[dict[str, str]]

@@ -6,7 +6,7 @@ from hivepipe.queue.names import SLOW
 
 
 class CountDropped(Args, handler="prune_files.count_dropped", priority=9, without_session=True):
-    """Count events that are about to be dropped."""
+    """Count spooled events that are about to be deleted as outdated."""
 
     what: str
     number: int
