@@ -183,7 +183,7 @@ class _Page:
 
 
 async def _act(page: _Page, token: str, action: str, request: Request) -> Response:
-    """Execute a form and redirect to the result, or ask for confirmation first."""
+    """Execute the action of a form and redirect to its result, or show the question to confirm."""
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
     by = f"page, {request.client.host if request.client else '?'}"
     try:

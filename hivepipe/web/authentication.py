@@ -29,7 +29,7 @@ class Authentication:
     """ASGI middleware that authenticates requests and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, token: str, reader_token: str, *, is_local: bool) -> None:
-        """`reader_token` gives read-only access; "" disables it.
+        """Set up; `reader_token` gives read-only access, and "" disables it.
 
         With `is_local`, the server listens on loopback, and other host names are refused.
         """

@@ -32,7 +32,7 @@ class BackgroundCache(Generic[Value]):
 
     The value requested last is computed first, so that its page does not wait for other values.
     Expired values are computed next, in the order of their requests, so that none waits for ever.
-    Until then, callers get the expired value.
+    Callers get an expired value until the new value is computed.
     """
 
     def __init__(self) -> None:

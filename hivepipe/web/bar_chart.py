@@ -10,7 +10,7 @@ _FEWEST = 60  # slots, so that a single bar is not as wide as the page
 
 
 def bars(heights: Sequence[float], slots: int) -> list[Entry]:
-    """Return `x`, `y`, `width` and `height` of a bar for each height; the highest bar has 100 %."""
+    """Return `x`, `y`, `width` and `height` of a bar per height; the highest bar is 100 % high."""
     highest = max(heights, default=0) or 1
     place = 100 / slots
     return [

@@ -39,7 +39,7 @@ class Changes:
     """Watches all databases with one task for all open pages."""
 
     def __init__(self, databases: Callable[[], list[Path]]) -> None:
-        """`databases` returns the paths of the databases, and is called at each poll."""
+        """Set up; `databases` returns the paths of the databases, and is called at each poll."""
         self._databases = databases
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None

@@ -49,7 +49,7 @@ async def sent_form(request: Request, token: str) -> Fields:
 
 
 def settle(known: KnownHome, fields: Fields, by: str) -> Outcome:
-    """Retry or discard the chosen failed jobs, or ask first. May raise FormError or StackError."""
+    """Retry or discard jobs, or return a question to ask. May raise FormError or StackError."""
     choice = Choice.of_form(fields)
     with failed_jobs(Stack.of(known.place()).address) as store:
         jobs = choice.jobs(store.jobs())

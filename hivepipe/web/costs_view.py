@@ -54,5 +54,5 @@ def _day_cost(each: GroupCost) -> Entry:
 
 
 def _share(part: int, whole: int) -> float | None:
-    """Return the share of a whole with four decimals, or None if the whole is 0."""
+    """Return `part` divided by `whole` to four decimals, or None if `whole` is 0."""
     return round(part / whole, 4) if whole else None

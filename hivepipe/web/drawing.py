@@ -72,7 +72,7 @@ class Drawing:
 
     @property
     def has_days(self) -> bool:
-        """Tell whether a time of day occurs twice in the range."""
+        """Tell whether the drawing's range of times has the same time of day twice."""
         return ns_of(self.ended) - ns_of(self.began) >= _DAY_NS
 
 

@@ -21,7 +21,7 @@ class RqMount:
         self._made: dict[str, ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for a page of a home."""
+        """Answer a request for a page of RQ's view of a home."""
         try:
             answer = await run_in_threadpool(self._of_home, scope["path_params"]["home"])
         except HivepipeError as error:

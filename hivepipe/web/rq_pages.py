@@ -21,7 +21,7 @@ _REFUSED = "this view is read-only: retry and discard failed jobs in the view Qu
 
 
 def rq_pages(address: str) -> ASGIApp:
-    """Return the application for the Redis at an address.
+    """Return the application that shows the Redis at an address.
 
     From then on, RQ in this process deserializes only plain values.
     """
@@ -58,7 +58,7 @@ def _no_answer(error: Exception) -> Response:
 
 
 def _forget_expired() -> None:
-    """Remove expired jobs as `rq info` does; otherwise the pages would count them."""
+    """Remove expired jobs, as `rq info` does, because the pages would count them."""
     if request.blueprint == "rq_dashboard":
         for name in ALL_QUEUES:
             FinishedJobRegistry(name, connection=current_app.redis_conn).cleanup()  # type: ignore[attr-defined]

@@ -90,7 +90,7 @@ def content_of_store(store: Listings, session: str, found: TimeLine, costs: list
 
 
 def with_title(content: Content) -> Content:
-    """Return the content with a name; the archive's first prompt is used if no row has a name."""
+    """Return a session's content with its name: from its row, or the archive's first prompt."""
     about, first = content.pop("about"), content.pop("first_prompt")
     name = name_of(content["id"], {**about, "prompt": about.get("prompt") or first})
     return {**content, "name": name}
@@ -156,7 +156,7 @@ class _Reading:
 
 
 def _newest(files: dict[str, list[FileChange]]) -> dict[str, list[FileChange]]:
-    """Return the newest changes of all files together."""
+    """Return the newest MOST_CHANGES of all changes, by file."""
     every = sorted(
         ((path, change) for path, changes in files.items() for change in changes),
         key=lambda pair: pair[1].call.piece,

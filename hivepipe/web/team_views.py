@@ -67,7 +67,7 @@ _OF_LINES = ("role", "agent", "tool", "project")  # filters that a team's search
 
 
 def choice_of(query: ViewQuery, since: str = "", until: str = "") -> Choice:
-    """Return the choice by the filters `person`, `machine` and `team_project`."""
+    """Return the choice of a team's rows by the filters `person`, `machine` and `team_project`."""
     person, machine = query.filter("person"), query.filter("machine")
     return Choice(person, machine, query.filter("team_project"), since, until)
 
@@ -111,7 +111,7 @@ def costs(query: ViewQuery) -> Content:
 
 
 def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float | None]]:
-    """Return (value of a column, dollars), highest first; a sum without any price is None."""
+    """Return (value of the column `name`, dollars), highest first; None stands for no price."""
     sums: dict[str, float | None] = {}
     for each in found:
         key = each.key[name] if name != "machine" else f"{each.key['person']}/{each.key[name]}"

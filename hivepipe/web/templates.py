@@ -55,7 +55,7 @@ def time_of_day(text: str | None, with_day: bool = False) -> str:
 
 
 def time_left(text: str) -> str:
-    """Return the time until a time of the store as text: minutes, seconds, or "cold" after it."""
+    """Return the time until a time of the store: minutes, seconds, or "cold" if it is past."""
     secs = (ns_of(text) - now()[1]) / 10**9
     return (
         f"{secs / 60:.0f} min left" if secs >= 60 else f"{secs:.0f} s left" if secs > 0 else "cold"

@@ -31,7 +31,7 @@ class ViewCache:
     """The last answer for each key, used until `state` changes or the answer is too old."""
 
     def __init__(self, state: Callable[[], object]) -> None:
-        """`state` returns a value that differs after each change."""
+        """Set up; `state` returns a value that differs after each change."""
         self._state = state
         self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
         self._lock = Lock()
@@ -52,7 +52,7 @@ class ViewCache:
         return made
 
     def _drop_unused(self) -> None:
-        """Drop the oldest answers beyond MOST_BYTES, and empty slots that no request uses."""
+        """Drop the oldest answers beyond MOST_BYTES, and empty entries that no request uses."""
         with self._lock:
             answers = {key: slot.answer for key, slot in self._slots.items()}
             sizes = {key: len(answer.text) if answer else 0 for key, answer in answers.items()}

@@ -44,7 +44,7 @@ def status_of(error: HivepipeError) -> int:
 
 
 def status_with(content: Content) -> int:
-    """Return the HTTP status of a view: an error status if the content reports a bad query."""
+    """Return the HTTP status of a view: 400 if its content reports a bad query, else 200."""
     return 400 if content.get("error") else 200
 
 
@@ -58,7 +58,7 @@ def _failure(view: Callable[[ViewQuery], Content], query: ViewQuery, known: Know
 
 
 def _read(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
-    """Return the content of a view. Raise HivepipeError, even if the data is damaged."""
+    """Return the content of a view; raise an error of damaged data as HivepipeError."""
     with damage_named():
         return view(query)
 

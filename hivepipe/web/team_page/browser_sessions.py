@@ -46,7 +46,7 @@ class BrowserSessions:
         return found if found and found.until > time.monotonic() else None
 
     def begin(self, response: Response, session: BrowserSession) -> None:
-        """Set a new cookie on a response."""
+        """Store a session, and set its new cookie on a response."""
         sessions = self._signed_in if session.person else self._signing_in
         for old in [*sessions][: max(len(sessions) - MOST + 1, 0)]:
             del sessions[old]

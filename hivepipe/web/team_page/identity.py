@@ -27,7 +27,7 @@ class Identity(Protocol):
         """Return the member's name, or "" before sign-in. Raise IdentityError to refuse."""
 
     def ask(self, request: Request) -> Response:
-        """Return the response to a request without sign-in."""
+        """Return the response to a request that names no member."""
 
 
 @dataclass(frozen=True)

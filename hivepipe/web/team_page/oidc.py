@@ -116,7 +116,7 @@ class SignIn:
     async def _logout(self, request: Request) -> Response:
         """End the session here; the page links to the provider, whose session is still open.
 
-        A link, because the page's policy blocks a form that another site redirects.
+        The page has a link, because its policy blocks a form that another site redirects.
         """
         self._sessions.end(request)
         try:
@@ -164,7 +164,7 @@ class SignIn:
         return name
 
     def _failed(self, error: Exception, status: int) -> Response:
-        """Refuse a sign-in and replace the client, because it keeps wrong answers and old keys."""
+        """Refuse a sign-in and replace the client, which keeps wrong answers and old keys."""
         self._client = _client_at(self._provider)
         return _refused(error, status)
 
@@ -186,7 +186,7 @@ class SignIn:
 
 
 def _basic(client: Any, _method: str, uri: str, headers: Any, body: Any) -> tuple[Any, ...]:
-    """Send client id and secret in the encoding of RFC 6749 2.3.1, which authlib does not apply."""
+    """Add client id and secret to a request in the encoding of RFC 6749 2.3.1, unlike authlib."""
     words = ":".join(map(quote_plus, (client.client_id, client.client_secret)))
     headers["Authorization"] = f"Basic {b64encode(words.encode()).decode()}"
     return uri, headers, body
