@@ -70,7 +70,7 @@ class Bills:
             bill.add(charge.rate, charge.tokens, charge.messages)
 
     def priced(self, prices: PriceTable) -> list[GroupCost]:
-        """Return the cost of each key."""
+        """Return each key's bill with its cost at these prices."""
         return [
             GroupCost(dict(zip(self.columns, key, strict=True)), bill, bill.cost(prices))
             for key, bill in self.of.items()

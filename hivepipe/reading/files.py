@@ -48,7 +48,7 @@ def changed_files(
 
 
 def last_first(changes: Iterable[Change]) -> list[Change]:
-    """Sort the changes, the newest first."""
+    """Return the changes, the newest first."""
     return sorted(changes, key=lambda change: (change.last_at, change.path), reverse=True)
 
 

@@ -46,7 +46,7 @@ class KnownHome:
     project: str
 
     def place(self) -> Place:
-        """Return the home's locations, with the state off if the home or its project is off."""
+        """Return the home's locations; the state is `off` if the home or its project is off."""
         record = read_record(self.home)
         if self.project and read_record(self.project).get("state") == "off":
             record = {**record, "state": "off"}
@@ -80,7 +80,7 @@ def _applied(values: dict[str, str]) -> Iterator[None]:
 
 
 def _of_home(home: str) -> _OfHome:
-    """Return settings and database of a home; both are read again when a file has changed."""
+    """Return a home's settings and database, read again when one of their files has changed."""
 
     def read() -> _OfHome:
         values = _values(home, own)

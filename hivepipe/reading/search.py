@@ -133,7 +133,7 @@ _LAST: StateCache[Found] = StateCache(8)
 def _index(
     index: SearchIndex, new: Unindexed, progress: Callable[[int, int], None], secs: float
 ) -> int:
-    """Index for a limited time; return the number of bytes that are not indexed yet.
+    """Index new lines for at most `secs`; return the number of bytes that are not indexed yet.
 
     The time begins when the first new lines are read, so that each call indexes some lines.
     """

@@ -106,7 +106,7 @@ def _copied_at(archives: Archives, entry: Entry) -> float:
 
 
 def _said_at(archives: Archives, entry: Entry) -> float:
-    """Return the time of the last line, or 0 if the last bytes contain no time."""
+    """Return the time of an archive's last line, or 0 if the last bytes contain no time."""
     with suppress(OSError, ValueError), archives.opened(entry) as kept:
         if kept.is_packed:  # the archive is a month old
             return datetime.fromisoformat(str((kept.meta() or {}).get("ended_at"))).timestamp()

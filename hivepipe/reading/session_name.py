@@ -7,7 +7,7 @@ _ID = 8
 
 
 def name_of(session: str, about: Entry | None) -> str:
-    """Return the name of a session; `about` is its entry in `Listings.titles`, or None."""
+    """Return the display name of a session; `about` is its entry in `Listings.titles`, or None."""
     known = about or {}
     text = known.get("objective") or known.get("prompt") or ""
     line = " ".join(text.split())

@@ -30,7 +30,7 @@ class TeamLine(Line):
 
     @property
     def opened_by(self) -> str:
-        """Return the command that shows the session."""
+        """Return the command that shows the session of the text."""
         person = shlex.quote(self.person)
         return f"hivepipe session show {self.hit.session} --team --person {person}"
 

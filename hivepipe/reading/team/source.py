@@ -58,7 +58,7 @@ CHOSEN = f"""
 
 
 def in_range(count: str) -> str:
-    """Return the SQL of a count, clamped so that sums do not overflow."""
+    """Return SQL that clamps a count, so that sums do not overflow."""
     return f"LEAST(GREATEST(COALESCE({count}, 0), 0), {MOST_COUNTED})"
 
 
