@@ -32,7 +32,7 @@ class Hive:
     """A `.hive` folder and the home that its workers report to."""
 
     def __init__(self, root: Path, home: str) -> None:
-        """`root` is the `.hive` folder itself."""
+        """Set up; `root` is the `.hive` folder itself."""
         self.root = root
         self.home = home
         self.notes: list[str] = []  # messages for the user
@@ -100,7 +100,7 @@ class Hive:
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file))
 
     def migrated(self) -> "Hive":
-        """Migrate the state that an earlier version kept in `.hive`; return the migrated hive."""
+        """Migrate workers' state that an old version kept in `.hive`; return the migrated hive."""
         self.notes += trusted_state.migrate_state(self.root)
         return self
 
@@ -179,5 +179,5 @@ def running_workers(home: str) -> list[Worker]:
 
 
 def known_hives(home: str) -> list[Hive]:
-    """Return every hive of a home whose folder exists; an old state is not migrated."""
+    """Return every hive of a home whose folder exists, without a migration of old state."""
     return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

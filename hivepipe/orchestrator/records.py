@@ -1,8 +1,7 @@
 """Copy the state in the folders of workers into the store. Repeated copies change nothing.
 
-The folder is authoritative. The store keeps the data after the folder is gone, and has the sum of
-the costs. If the store cannot be written now, for example because it is locked, the next check
-writes the data.
+The folder is authoritative. The store keeps the data, with the costs, after the folder is gone. If
+the store cannot be written now, for example because it is locked, the next check writes the data.
 """
 
 import json
@@ -62,7 +61,7 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return a tuple for the worker's state, its status and each run. `record` compares them.
+    """Return tuples for the worker's state, status and each run, which `record` compares.
 
     `store.stored_marks` returns the same tuples for the stored rows.
     """

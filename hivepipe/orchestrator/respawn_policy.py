@@ -65,7 +65,7 @@ class Step(NamedTuple):
 
 
 def steps_taken(worker: Worker) -> list[Step]:
-    """Return the steps taken for a worker, oldest first; skip incomplete lines of its file."""
+    """Return the steps taken for a worker, oldest first; skip incomplete lines of steps.jsonl."""
     found = []
     try:
         lines = read_text(worker.state / "steps.jsonl", errors="replace").splitlines()

@@ -64,10 +64,10 @@ def delete(hive: Hive, worker: Worker) -> None:
 
 
 def sync_moved_workers(hive: Hive) -> list[Worker]:
-    """Complete the removal or move of worker folders that a user removed or moved by hand.
+    """Move or remove the state of workers whose folders a user moved or removed by hand.
 
-    The state folder of each such worker is moved or removed too, and the store is updated. Return
-    the workers whose process still runs. Raise StoreError if the store cannot be written now.
+    The store is updated, too. Return the workers whose process still runs. Raise StoreError if the
+    store cannot be written now.
     """
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
@@ -141,7 +141,7 @@ def workers_of(home: str) -> tuple[list[Worker], list[str]]:
 
 
 def remove_workers(home: str, workers: Iterable[Worker]) -> None:
-    """Delete the folders of workers. Raise HiveError if a worker has a process: it could write."""
+    """Delete the folders of workers. Raise HiveError if a worker has a process, which may write."""
     for worker in workers:
         with _idle(home, worker):
             _remove(worker)

@@ -123,7 +123,7 @@ def own_costs(results: Iterable[Result]) -> list[Decimal]:
 
 
 def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
-    """Read a transcript between two byte offsets."""
+    """Return a parser that has read a transcript between two byte offsets."""
     stream = Stream()
     for raw in lines_of(path, start, end):
         list(stream.feed(raw))

@@ -71,7 +71,7 @@ def forget_deleted(root: Path) -> None:
 
 
 def migrate_state(root: Path) -> list[str]:
-    """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
+    """Migrate workers' state that an earlier version kept in a `.hive`; return notes to the user.
 
     Raise HiveError if the state folder cannot be written.
     """
@@ -139,7 +139,7 @@ def _migrate(root: Path, folder: Path) -> list[str]:
 
 
 def _old_states(root: Path, folder: Path) -> list[tuple[Path, Path]]:
-    """Return the states found in a `.hive`, each with its target folder."""
+    """Return the workers' states found in a `.hive`, each with its target folder."""
     found = [(path, folder / "workers" / path.name) for path in _folders(root / "state")]
     for path in _folders(root / "archive"):
         states = [each for each in _folders(path) if each.name == "state"]
@@ -155,7 +155,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _copy(old: Path, new: Path) -> None:
-    """Copy the regular files of a state to a temporary folder."""
+    """Copy the regular files of an old state to the folder `new`, which is emptied first."""
     shutil.rmtree(new, ignore_errors=True)
     make_folders(str(new / "runs"))
     for part in (old, old / "runs"):
@@ -207,7 +207,7 @@ def _is_on(pid: int, session: str) -> bool:
 
 
 def _remove_old(old: Path, target: Path) -> None:
-    """Remove the old state after its migration.
+    """Remove a worker's old state after its migration.
 
     If a runner still holds the lock, replace the state by a symbolic link to the new state, so that
     the runner can write the end of its run.

@@ -82,7 +82,7 @@ class Watch:
             self._reported = kept
 
     def _wakes(self) -> Iterator[None]:
-        """Yield when to compare the files: at once, on notifications, every LOOK_EVERY_MS."""
+        """Yield when to compare files: first at once, then on changes or after LOOK_EVERY_MS."""
         yield
         try:
             for _ in watch(

@@ -83,7 +83,7 @@ class Worker:
     def status(self) -> Status:
         """Return the worker's status.
 
-        A missing commit is no problem if the worker must not commit.
+        A missing commit is not listed as a problem if the worker must not commit.
         """
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):

@@ -15,7 +15,7 @@ from hivepipe.orchestrator.worker import Worker
 
 
 class WorkerSignals:
-    """The processes that hivepipe did not start, and the last tool calls of workers."""
+    """The processes of workers that hivepipe did not start, and the workers' last tool calls."""
 
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
         """Collect the foreign processes, and the last tool calls of these workers."""
