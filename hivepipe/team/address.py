@@ -26,7 +26,7 @@ _BUNDLES = (
 
 
 class Address(NamedTuple):
-    """A server, a database and a login; `secret` is not shown."""
+    """The address of a server and a database, with a login; `shown` omits login and secret."""
 
     host: str
     port: int

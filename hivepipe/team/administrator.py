@@ -44,7 +44,7 @@ def _kept() -> str:
 
 
 def keep(server: Address) -> None:
-    """Store the address for the next command."""
+    """Store the administrator's address for the next command."""
     write_user_file(FILE_NAME, f"{server.url}\n")
 
 

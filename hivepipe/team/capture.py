@@ -11,7 +11,7 @@ from hivepipe.team import membership, uplink_status
 
 
 def stop(home: str) -> bool:
-    """Drop the triggers of the home whose settings this process uses; return True if none is left.
+    """Drop a home's triggers, with the settings of this process; return True if it then has none.
 
     A database that cannot be used keeps its triggers.
     """

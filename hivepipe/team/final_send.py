@@ -20,7 +20,7 @@ ATTEMPTS_EVERY_SECS = 0.5
 
 
 class Sent(NamedTuple):
-    """The result: the sent rows, the waiting rows, the server and the sent archive segments."""
+    """The result of a final send: sent rows, waiting rows, server and sent archive segments."""
 
     rows: int
     waiting: int

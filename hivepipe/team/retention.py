@@ -70,7 +70,7 @@ def apply_retention(connection: Connection) -> Retention:
 
 
 def drop_next(connection: Connection) -> dict[str, Any] | None:
-    """Drop the oldest part of the old rows; return what was deleted, or None for nothing."""
+    """Drop the oldest part of the old rows; return what was deleted, or None without old rows."""
     with translated():
         proof: dict[str, Any] | None = one(connection, "SELECT hivepipe.drop_old()")
     return proof

@@ -59,7 +59,7 @@ def _apply(connection: Connection) -> list[str]:
 
 
 def _lock_schema(connection: Connection) -> None:
-    """Wait until running batches and a concurrent `team init` have ended, and block new ones.
+    """Wait until running batches and a concurrent `team init` have ended, and block later ones.
 
     The advisory lock, which any login could take, is used only before the first schema exists.
     """

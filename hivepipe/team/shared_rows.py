@@ -146,7 +146,7 @@ SHARED = {
 
 
 def sent_form() -> int:
-    """Return a checksum of all columns and levels, by which a home notices that they changed."""
+    """Return a checksum of all columns and levels; a change tells a home to send all rows again."""
     form = [(*each.selected, each.hidden, each.hidden_at, each.level) for each in SHARED.values()]
     return crc32(repr(form).encode())
 

@@ -106,11 +106,11 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self.greeting
 
     def _keep_terms(self, home: captured.Home) -> None:
-        """Start sending all rows again if policies or the columns of either side changed.
+        """Start a pass over all rows if policies or columns changed, here or on the server.
 
-        At the end of such a pass the server deletes the rows that were not sent again. A server
-        that was restored to a time before the last pass may have such rows, so it gets another
-        pass.
+        A pass sends all rows again. At its end the server deletes the rows that were not sent. A
+        server that was restored to a time before the last pass may have such rows, so it gets
+        another pass.
         """
         terms = json.dumps(
             {

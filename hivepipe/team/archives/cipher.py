@@ -1,4 +1,4 @@
-"""Encryption of segments on the machine: AES-SIV (RFC 5297), with a key that the server never gets.
+"""Encryption of segments before they are sent: AES-SIV (RFC 5297); the server never gets the key.
 
 The encryption is deterministic: the same segment of the same home encrypts to the same bytes and
 hash. The associated data is the position of the segment: home, archive and first byte.

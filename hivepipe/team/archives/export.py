@@ -18,8 +18,8 @@ def exported_archives(
 ) -> Iterator[dict[str, Any]]:
     """Yield the list of a member's archives, and write their lines to <id>.jsonl in a folder.
 
-    Files are not named after archives, because a machine chooses those names. Raise TeamError if
-    the key of the store or of the segments is missing, or a file cannot be written.
+    Files are not named after archives, because a machine chose those names. Raise TeamError if the
+    key of the store or of the segments is missing, or a file cannot be written.
     """
     contents = Contents(connection, is_administrator=True)
     for found in connection.execute(_LIST, (member,)).fetchall():

@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete objects that are due; return how many. A member deletes only its own objects."""
+    """Delete objects that are due for deletion (a member only its own); return their number."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done
@@ -23,9 +23,9 @@ def delete_due(connection: Connection, bucket: Bucket) -> int:
 
 
 def delete_now(connection: Connection) -> dict[str, int]:
-    """Delete the objects that are due, if this user has the store's key.
+    """Delete the objects that are due for deletion, if this user has the store's key.
 
-    Return how many objects were deleted. Without the key, return how many objects wait.
+    Return the number of deleted objects or, without the key, of objects that wait for deletion.
     """
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:
@@ -37,7 +37,7 @@ def delete_now(connection: Connection) -> dict[str, int]:
 
 
 def delete_now_or_later(connection: Connection) -> dict[str, int]:
-    """Call `delete_now`; if the store does not answer, return how many objects wait."""
+    """Call `delete_now`; if the store is away, return how many objects wait for deletion."""
     try:
         return delete_now(connection)
     except TeamError as error:
@@ -53,7 +53,7 @@ def _waiting(connection: Connection) -> dict[str, int]:
 
 
 def purge(connection: Connection) -> dict[str, int]:
-    """Delete the archives of this machine, before it leaves and loses its rights on the list."""
+    """Delete this machine's archives before it leaves the team and loses the right to do so."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 

@@ -141,7 +141,7 @@ class Pass:
         return includes(shared_level(project, self._share, self._policies), "everything")
 
     def _is_kept(self, store: Listings, entry: Entry) -> bool:
-        """Tell whether retention keeps an archive, by its start or by its session's last update."""
+        """Tell whether retention keeps an archive, by its start or its session's last update."""
         if self._retention.keeps(entry["started_at"]):
             return True
         sql = "SELECT updated_at FROM sessions WHERE id = :id AND updated_at >= :since"

@@ -83,7 +83,7 @@ class Bucket:
 
 
 def bucket_of(connection: Connection, place: Place) -> Bucket:
-    """Return the bucket of a team; the team server's root certificates verify its server too."""
+    """Return a team's bucket; root certificates that verify the team's server verify this, too."""
     return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
 
 
