@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def send_once(home: str) -> Sent | None:
-    """Send missing archives; return the counts, or None if the team does not store archives.
+    """Send missing archives; return what was sent, or None if the team does not store archives.
 
     Raise TeamError if the team's server or the membership cannot be used.
     """

@@ -272,7 +272,7 @@ class ClaimingWorker(SimpleWorker):
                 continue
 
     def _turn(self, places: int) -> float:
-        """Claim and execute once; return 0 if there was work, else the seconds to wait."""
+        """Claim and execute jobs once; return 0 if there were any, else the seconds to wait."""
         self._heartbeat_if_due()
         if not self._is_ready():
             return LONGEST_WAIT_SECS
@@ -291,7 +291,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make the jobs that wait for a writable disk or database due now, because both are."""
+        """Make jobs that wait for a writable disk or database due now, as both are writable."""
         if self._is_held_up:
             with unless_full():
                 self._claims.hurry()

@@ -30,14 +30,14 @@ class LlmQueue:
         self._absent_since = math.inf
 
     def acquire(self) -> bool:
-        """Try to acquire the queue; return whether this worker holds it."""
+        """Try to acquire the queue `llm`; return whether this worker holds the queue."""
         if self._lock is None:
             with suppress(LockHeldError, OSError):
                 self._lock = acquire_lock(f"{self._runtime}/llm-queue.lock", 0)
         return self._lock is not None
 
     def acquire_or_release(self, is_wanted: bool) -> bool:
-        """Acquire the queue if no llm worker runs, else release it; return whether it is held.
+        """Acquire queue `llm` if no llm worker runs, else release it; return whether it is held.
 
         If `is_wanted`, an llm worker is expected. Then the queue is acquired only after no llm
         worker has run for ABSENT_SECS.

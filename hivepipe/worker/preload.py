@@ -41,7 +41,7 @@ def make(supervisord: Any, **_config: str) -> object:
 
 
 def _imported() -> bool:
-    """Import the modules of the workers; return False on an error, which their logs will show."""
+    """Import the modules of the workers; return False on an error, which the workers will log."""
     gc.disable()  # a collection would find nothing, and takes a tenth of the time
     # redis-py imports this module if it is installed, which costs 1.6 MB for unused measurements.
     sys.modules[_UNUSED] = None  # type: ignore[assignment]
@@ -75,7 +75,7 @@ class Runner:
     """The replacement of supervisord's `execve`."""
 
     def __init__(self, execve: Callable[[str, list[str], dict[str, str]], object]) -> None:
-        """`execve` runs programs that are not scripts of hivepipe."""
+        """Set up; `execve` runs programs that are not scripts of hivepipe."""
         self._execve = execve
         self._version = installed()
         usual = (entry for entry in PROCESSES if entry.options == USUAL_OPTIONS)

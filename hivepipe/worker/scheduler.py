@@ -204,7 +204,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return self._lock_acquired
 
     def remove_lock(self) -> None:
-        """Release the lock if this scheduler still holds it, which rq-scheduler does not check."""
+        """Release the lock if this scheduler holds it; rq-scheduler does not check that."""
         self.connection.eval(_RELEASE, 1, self.scheduler_lock_key, self.name)
         self._lock_acquired = False
 

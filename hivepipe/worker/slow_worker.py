@@ -92,7 +92,7 @@ class SlowWorker(ClaimingWorker):
         self._job_context = JobContext(self._home, self._address, follow_up, self._should_stop)
 
     def _on_heartbeat(self) -> None:
-        """Switch on-demand programs on or off; serve `llm` too while no llm worker runs."""
+        """Switch on-demand programs on or off; serve also queue `llm` while no llm worker runs."""
         settings.use(renewed(self._home, self._settings))
         is_enabled = consent.is_enabled(self._home)
         runtime = runtime_for(self._home)
@@ -235,11 +235,11 @@ class LlmWorker(SlowWorker):
         self._llm_queue = LlmQueue(self._home)
 
     def _is_ready(self) -> bool:
-        """Tell whether the slow worker has released the queue."""
+        """Tell whether the slow worker has released the queue `llm`."""
         return self._llm_queue.acquire()
 
     def _on_heartbeat(self) -> None:
-        """Do nothing, because the slow worker decides which worker serves the queue."""
+        """Do nothing, because the slow worker decides which worker serves the queue `llm`."""
 
     def _execute_one(self, job: Claimed) -> None:
         """Execute a job with the current settings, which are read again before each job."""

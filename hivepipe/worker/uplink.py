@@ -65,7 +65,7 @@ class Uplink(SoleProcess):
                 stop_capture(db)
 
     def _attempt(self) -> None:
-        """Ship once; after a failure, wait."""
+        """Run `_ship`; after a failure, wait before the next attempt."""
         try:
             self._ship()
         except TeamRefusedError as error:
@@ -83,7 +83,7 @@ class Uplink(SoleProcess):
         return super()._should_continue() and is_same and membership.is_joined()
 
     def _ship(self) -> None:
-        """Connect and send all changes until nothing has changed for REST_SECS, then rest."""
+        """Send all changes until nothing has changed for REST_SECS; then disconnect and rest."""
         address, share = membership.machine_address(), membership.read().share
         if not self._path.exists():
             self._wait_for_change(GREET_SECS)
@@ -128,7 +128,7 @@ class Uplink(SoleProcess):
             time.sleep(min(left, LOOK_SECS))
 
     def _log_state(self) -> tuple[int, int]:
-        """Return a value of the write-ahead log that changes with every commit."""
+        """Return (time, size) of the write-ahead log, a value that changes with every commit."""
         try:
             status = os.stat(f"{self._path}-wal")
         except OSError:

@@ -239,7 +239,7 @@ class Writer(ClaimingWorker):
         ticks.finish(self.connection, [(tick.id, tick.queue) for tick, _ in due], now)
 
     def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
-        """Execute short jobs that query the system or Redis, outside of any transaction."""
+        """Execute a short job that queries the system or Redis, outside of any transaction."""
         self._crash_marker.record(job.id)
         about_job(job.id, envelope.operation, envelope.session)
         try:
