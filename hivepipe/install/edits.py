@@ -97,7 +97,7 @@ def read(path: str) -> str | None:
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
-    """Record how the edit can be undone, then make it."""
+    """Record how an edit can be undone, then make the edit."""
     if read(edit.path) == edit.after:  # another process made the same edit
         return
     known = manifest_of(edit.path)
@@ -121,7 +121,7 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Keep other processes from recording and making edits."""
+    """Keep other processes from recording and making edits during the block."""
     with locked_folder(state_folder(), WAIT_SECS):
         yield
 
@@ -159,7 +159,7 @@ def make(edit: Edit) -> None:
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:
-    """Return the edit that removes hivepipe's part.
+    """Return the edit that removes hivepipe's part from a file.
 
     A file that was not changed since hivepipe's edit gets its original bytes.
     """
@@ -174,7 +174,7 @@ def undone(path: str, without_ours: Cleaner) -> Edit:
 
 
 def undo(edit: Edit) -> None:
-    """Make an edit that `undone` returned, and drop the record."""
+    """Make an edit that `undone` returned, and drop the record of the file."""
     make(edit)
     known = manifest_of(edit.path)
     for folder in reversed(known.made if known else []):

@@ -21,7 +21,7 @@ _MADE_BOTH = f"{_MADE} and its folder"
 
 
 def to_ignore(path: str) -> Edit | None:
-    """Return the edit that makes git ignore this file, or None if it is not needed.
+    """Return the edit that makes git ignore this file, or None if no edit is needed.
 
     Also return None if the exclude file is another user's, or is a link, whose target other clones
     may use.
@@ -36,7 +36,7 @@ def to_ignore(path: str) -> Edit | None:
 
 
 def to_stop_ignoring(exclude: str, lines: Iterable[str]) -> Edit | None:
-    """Return the edit that removes these lines of hivepipe, or None if there are none."""
+    """Return the edit that removes these lines of hivepipe, or None if the file lacks them all."""
     before = after = read(exclude) or ""
     for line in lines:
         after = without_line(after, line)
@@ -128,7 +128,7 @@ def _variables_of_git() -> git.Variables:
 
 
 def _folder(path: str) -> str:
-    """Return the parent folder of `.claude`, which may not exist yet."""
+    """Return the parent folder of the `.claude` that contains this file, or will contain it."""
     return os.path.dirname(os.path.dirname(path))
 
 

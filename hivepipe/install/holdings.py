@@ -50,7 +50,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(place: Place) -> Holdings:
-    """Return the files of a place that hivepipe made, and the others; archives are verified."""
+    """Return a place's files: those that hivepipe made, and those to keep; verify the archives."""
     found = [*_each(place)]
     own = [path for path, why in found if not why]
     return Holdings(own, [Left(path, why) for path, why in found if why])

@@ -33,7 +33,7 @@ class Form(Enum):
 class Event(NamedTuple):
     """An event of Claude Code that has a hook; `since` is a version that supports the event.
 
-    Older versions may support it, too. () means every 2.1 version.
+    Older versions may support it, too. If `since` is (), every 2.1 version supports the event.
     """
 
     name: str

@@ -91,7 +91,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """Return the text without a member or an element."""
+    """Return the text without the member or element at `path`."""
     opening = _position(text, path[:-1])
     items = _items(text, opening)
     # Of duplicate keys the last one counts.

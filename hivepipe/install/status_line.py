@@ -69,7 +69,7 @@ def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> st
 
 
 def without_status_line(text: str) -> str:
-    """Return the text with the previous status line instead of hivepipe's."""
+    """Return the settings text with the previous status line instead of hivepipe's."""
     try:
         entry = _entry(text)
     except SettingsError:

@@ -28,7 +28,7 @@ def settings_with_hooks(project: str) -> list[str]:
 
 
 def local_copies(project: str) -> list[str]:
-    """Return only the `settings.local.json` files that lie inside their worktrees."""
+    """Return the `settings.local.json` with hooks that lie inside the project's worktrees."""
     return [
         path
         for path in settings_with_hooks(project)
