@@ -14,7 +14,7 @@ _FOLDERS = (".archive-locks", "main-session", "subagent")
 
 
 def folders(facts: Facts) -> Iterator[Finding]:
-    """Find what prevents archiving: no folder where one must be, or one that is not writable."""
+    """Find what prevents archiving: a path that is no folder, or a folder that is not writable."""
     kept = kept_folder(facts.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
     consequence = "so transcripts are not archived"

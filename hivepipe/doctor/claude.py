@@ -122,7 +122,7 @@ def reached(facts: Facts) -> Iterator[Finding]:
 
 
 def elsewhere(_facts: Facts) -> Iterator[Finding]:
-    """Find variables of CI or cloud machines, on which hooks do not start the stack."""
+    """Find variables of a CI or cloud machine; hooks do not start the stack on such a machine."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
             text = (

@@ -254,7 +254,7 @@ def config(facts: Facts) -> Iterator[Finding]:
 
 
 def asking(facts: Facts) -> Iterator[Finding]:
-    """Find requests in the repository's files that the user has not answered."""
+    """Find files of the repository that ask for trust and that the user has not answered."""
     found = waiting(facts.place.home, facts.place.project)
     if found:
         text = f"files of this repository ask for something: {in_a_line(found)}"

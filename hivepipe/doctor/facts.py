@@ -75,7 +75,7 @@ class Facts:
     """One project with its home and its stack."""
 
     def __init__(self, place: Place, stack: Stack, folder: str = "") -> None:
-        """`folder` is where Claude Code would be started, by default the current folder."""
+        """Set up; `folder` is where Claude Code would be started, by default the current folder."""
         self.place = place
         self.stack = stack
         self.folder = folder or real_path(".")
@@ -137,7 +137,7 @@ class Facts:
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Tell whether sessions that start in the folder read none of the files with the hooks."""
+        """Tell whether sessions that start in `folder` read none of the files with the hooks."""
         top = _settings_file(Scope.LOCAL, self._top_file)  # perhaps of another project
         files = [file for file in self.with_hooks if file.scope is not Scope.CODEX]
         files += [top] if top and top.entries else []

@@ -225,7 +225,7 @@ def _failure(code: int, output: str, errors: str) -> str:
 
 
 def _wait(facts: Facts, tokens: set[str], environment: dict[str, str]) -> set[str]:
-    """Wait until all tokens are recorded or the time is over. Return the recorded tokens."""
+    """Wait until all tokens are recorded or a time limit is reached; return the recorded tokens."""
     secs = APPLIED_SECS if facts.is_alive else 0.0
     if _may_start_stack(facts, environment):
         secs = STARTED_SECS

