@@ -112,7 +112,7 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> bool:
-    """Add a file once, with its current size; return False if the file was deleted."""
+    """Add a file to the backup once, with its current size; return False if it was deleted."""
     if name in sums:
         return True
     try:
@@ -244,7 +244,7 @@ def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
-    """Store a backup's settings in a file that nothing reads; return the path, or None."""
+    """Store a backup's settings, if any, in a file that nothing reads; return its path, or None."""
     if not settings.is_file():
         return None
     folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
