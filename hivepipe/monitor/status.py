@@ -119,7 +119,7 @@ def _is_ready(stack: Stack, found: Figures | None) -> bool:
 
 
 def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
-    """Return the functions that are delayed or missing; [] for a stack with a supervisor."""
+    """Return which work of the stack is late or not done; [] for a stack with a supervisor."""
     if found is None or os.path.exists(stack.config):
         return []
     return reductions_of(found.workers, found.scheduler)

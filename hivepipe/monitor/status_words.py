@@ -41,7 +41,7 @@ def silence(report: dict[str, Any], pid: int) -> str:
 
 
 def balance(report: dict[str, Any]) -> str:
-    """Return `accepted = sum of jobs by state` as text; say so if the sum is not equal."""
+    """Return `accepted = sum of jobs by state` as text; add a note if the two are not equal."""
     accounts = report["accounts"]
     parts = {name: count for name, count in accounts.items() if name != "accepted"}
     found = sum(parts.values())
