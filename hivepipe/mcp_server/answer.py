@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """The rows, read lazily, and facts about all rows. The first page shows the facts."""
+    """The rows of an answer, read lazily, and facts about all rows, shown on the first page."""
 
     rows: Iterable[Row]
     facts: Row
