@@ -42,7 +42,7 @@ def task_part(task: Entry) -> str:
 
 
 def goal_part(task: Entry | None, prompt: str) -> str:
-    """Return the briefing text that names task and last prompt again after a compaction."""
+    """Return the briefing text that repeats the task and the last prompt after a compaction."""
     found = []
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")

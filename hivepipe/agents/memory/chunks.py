@@ -10,7 +10,7 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 def chunks(text: str) -> list[str]:
-    """Return the sections of a text. Long sections are split at paragraphs, spaces or the limit."""
+    """Return the sections of a text; split long ones at paragraphs, spaces or MOST_CHARS."""
     found: list[str] = []
     for section in _SECTION.split(text):
         pending = ""

@@ -59,7 +59,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One chunk of a file, with scope and owner."""
+    """One chunk of a file, with the scope and owner of the file's folder."""
 
     path: str
     scope: str
@@ -177,7 +177,7 @@ class MemoryIndex:
     # ---- forgetting
 
     def forget_all(self, is_wanted: Callable[[str], bool], *, dry_run: bool = False) -> list[str]:
-        """Forget the files whose name or chunk matches; return their paths."""
+        """Forget files of which `is_wanted` accepts the name or a chunk; return their paths."""
         sql = "SELECT path, path AS text FROM files UNION ALL SELECT path, text FROM chunks"
         found = sorted({path for path, text in self._db.execute(sql) if is_wanted(text)})
         if not dry_run:
