@@ -49,7 +49,7 @@ FILES_PER_TRANSACTION = 100
 
 @dataclass
 class Report:
-    """The results; `applied` counts files, `failed` and `set_aside` map a file to the reason."""
+    """The results by file: `applied` counts files, `failed` and `set_aside` map them to reasons."""
 
     applied: int = 0
     failed: dict[Path, str] = field(default_factory=dict)

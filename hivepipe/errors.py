@@ -8,7 +8,7 @@ class HivepipeError(Exception):
     """Something went wrong in hivepipe."""
 
     def __init__(self, message: str = "") -> None:
-        """Use the docstring of the class if there is no message."""
+        """Set the message, by default the docstring of the class."""
         super().__init__(message or (type(self).__doc__ or type(self).__name__).strip())
 
 
@@ -52,7 +52,7 @@ class NothingRecordedError(StoreError):
     """There is no database yet."""
 
     def __init__(self, path: object) -> None:
-        """`path` is where the database will be created."""
+        """Set the message; `path` is where the database will be created."""
         super().__init__(
             f"nothing is recorded yet: {path} is created by the first event of a session "
             "(`hivepipe doctor` says whether the hooks are there)"
@@ -80,7 +80,7 @@ class RedactionRuleError(HivepipeError):
 
 
 class TaskError(HivepipeError):
-    """There is no such task, or it cannot be changed."""
+    """The task does not exist, or it cannot be changed."""
 
 
 class HiveError(HivepipeError):
@@ -116,7 +116,7 @@ class TeamDataError(TeamError):
 
 
 class ArchiveError(HivepipeError):
-    """There is no such archive."""
+    """The archive does not exist."""
 
 
 class DamagedArchiveError(ArchiveError):
@@ -155,7 +155,7 @@ class TryLaterError(HivepipeError):
     """The job cannot run now; the error says when to try again."""
 
     def __init__(self, message: str, delay_secs: float) -> None:
-        """`delay_secs` is the delay before the next attempt."""
+        """Set up; `delay_secs` is the delay before the next attempt."""
         super().__init__(message)
         self.delay_secs = delay_secs
 
@@ -165,10 +165,10 @@ class JobError(HivepipeError):
 
 
 class OperationFailedError(JobError):
-    """The function of an installed operation failed. It is retried as the operation declares."""
+    """The function of an installed operation failed; the error has the number of retries."""
 
     def __init__(self, message: str, retries: int) -> None:
-        """`retries` is the number of retries before the job counts as failed."""
+        """Set up; `retries` is the number of retries before the job counts as failed."""
         super().__init__(message)
         self.retries = retries
 
@@ -181,7 +181,7 @@ class NewerEnvelopeError(BadEnvelopeError):
     """A newer hivepipe wrote the envelope, and only a newer one can read it."""
 
     def __init__(self, version: int) -> None:
-        """`version` is the envelope's version."""
+        """Set the message; `version` is the envelope's version."""
         super().__init__(f"a newer hivepipe wrote it (version {version}): upgrade this one")
         self.version = version
 
@@ -191,7 +191,7 @@ class UnknownOperationError(JobError):
 
 
 class MissingParentError(JobError):
-    """The parent row of a row does not exist. The parent's job may still be waiting."""
+    """A row's parent row does not exist; the job of the parent may still be waiting."""
 
 
 @contextmanager

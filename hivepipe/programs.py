@@ -157,7 +157,7 @@ class Child:
         return self._process.poll()
 
     def has_ended(self) -> bool:
-        """Read output for up to LOOK_EVERY_SECS; tell whether the program had ended before that.
+        """Read output for up to LOOK_EVERY_SECS; tell whether the program had ended before.
 
         Children of the program may keep the pipes open longer than the program.
         """

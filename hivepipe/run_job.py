@@ -70,7 +70,7 @@ def run_job(envelope: str) -> Retry | None:
 
 
 def _again(secs: float) -> Retry:
-    """Return a Retry; RQ supports whole seconds only, and 0 would retry in a loop."""
+    """Return a Retry after whole seconds, as RQ requires, at least 1: with 0 RQ would loop."""
     return Retry(max=MOST_RETRIES, interval=max(1, math.ceil(secs)))
 
 
@@ -114,7 +114,7 @@ def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:
 
 
 def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
-    """Record that the job's effect is committed, and trigger the cleanup that follows from it."""
+    """Record that a job's effect is committed, and trigger the cleanup that follows from it."""
     if job.operation == TICK:
         count_tick(connection)
         return

@@ -18,7 +18,7 @@ class Sender:
     __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
     def __init__(self, pid: int, parent: int, time_ns: int) -> None:
-        """Set values that the sender sent; `time_ns` is when it had read the event."""
+        """Set values that the sender sent; `time_ns` is when the sender had read the event."""
         self.pid = pid
         self.parent = parent
         self.time_ns = time_ns
