@@ -12,10 +12,10 @@ conversations to their own files). Lines that a fork copied from another session
 """
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 import orjson
 
+from hivepipe.transcripts.answers import outcome_of, skill_at_work
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.counted_messages import MessageCounts, mark_of
 from hivepipe.transcripts.lines import (
@@ -58,7 +58,6 @@ _OF_THE_HARNESS = "api-request"  # lines about Claude Code's own requests: syste
 _QUEUED, _MESSAGES = "queue-operation", ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 _BY_THE_USER = "User rejected tool use"  # the user denied or interrupted the call
-_BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 @dataclass(slots=True)
@@ -290,7 +289,7 @@ class Totals:
         if self.message_counts.enter(mark, usage):
             self.messages += 1
         _add(self.models, text(message, "model"))
-        _add(self.skills, _skill_at_work(line))
+        _add(self.skills, skill_at_work(line))
         calls = list(blocks(message, "tool_use"))
         for call in calls:
             self._feed_call(call, mark)
@@ -299,7 +298,7 @@ class Totals:
             before = f"{self.answer}\n\n" if self.answer_of == mark else ""
             self.answer = f"{before}{answer}"[:CAP_TEXT]
             self.answer_of = mark
-        self.outcome = _outcome(message.get("stop_reason"), bool(answer), bool(calls))
+        self.outcome = outcome_of(message.get("stop_reason"), bool(answer), bool(calls))
 
     def _feed_call(self, call: Fields, mark: str) -> None:
         name, id = text(call, "name"), text(call, "id")
@@ -371,22 +370,7 @@ def _add(names: dict[str, None], name: str) -> None:
         names[name] = None
 
 
-def _skill_at_work(line: Fields) -> str:
-    """Return the skill that Claude Code names in an answer: typed skills have no tool call."""
-    skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
-    return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
-
-
 def _is_refused(line: Fields) -> bool:
     response = line.get("toolUseResult")
     is_failure = isinstance(response, dict) and response.get("success") is False
     return is_failure or bool(text(line, "toolDenialKind"))
-
-
-def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
-    """Return the outcome of the conversation if it ends with the line read last."""
-    if stop_reason in _BAD_ENDS:
-        return "error"
-    if has_calls or not has_text:
-        return "unknown"
-    return "success" if stop_reason in (None, "end_turn", "stop_sequence") else "unknown"

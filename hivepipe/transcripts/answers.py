@@ -1,0 +1,22 @@
+"""What an answer of Claude says about the conversation: the skill at work and the outcome."""
+
+from typing import Any
+
+from hivepipe.transcripts.lines import Fields, text
+
+_BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
+
+
+def skill_at_work(line: Fields) -> str:
+    """Return the skill that Claude Code names in an answer: typed skills have no tool call."""
+    skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
+    return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
+
+
+def outcome_of(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
+    """Return the outcome of the conversation if it ends with this answer."""
+    if stop_reason in _BAD_ENDS:
+        return "error"
+    if has_calls or not has_text:
+        return "unknown"
+    return "success" if stop_reason in (None, "end_turn", "stop_sequence") else "unknown"
