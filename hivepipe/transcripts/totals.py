@@ -44,7 +44,7 @@ from hivepipe.transcripts.usage import (
 from hivepipe.transcripts.users_words import is_aside, is_prompt
 from hivepipe.transcripts.written_files import path_in_call, path_written
 
-VERSION = 6
+VERSION = 7
 OPEN_CALLS = 200
 MOST_AGENTS = 1000
 RECENT_LINES = 500  # a summary may name one of these lines
@@ -58,6 +58,8 @@ _OF_THE_HARNESS = "api-request"  # lines about Claude Code's own requests: syste
 _QUEUED, _MESSAGES = "queue-operation", ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 _BY_THE_USER = "User rejected tool use"  # the user denied or interrupted the call
+_STOP = "hook_stopped_continuation"  # type of an attachment
+_DURING_CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 
 
 @dataclass(slots=True)
@@ -87,6 +89,9 @@ class Totals:
     tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
     # Calls without a result: tool, path, type
     calls: dict[str, list[str]] = field(default_factory=dict)
+    batch: str = ""  # mark of the last message with calls
+    denied: list[str] = field(default_factory=list)  # tools of its denied calls that have failed
+    is_stopped: bool = False  # a hook ended the turn during these calls
     agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
     recent: list[str] = field(default_factory=list)  # marks of the last lines
     summaries: dict[str, str] = field(default_factory=dict)  # mark of an expected line -> title
@@ -149,7 +154,7 @@ class Totals:
         elif kind == "system" and line.get("subtype") == "compact_boundary":
             self.compactions += 1
         else:
-            self._feed_title(kind, line)
+            self._feed_other(kind, line)
 
     def take_usages(self) -> list[Usage]:
         """Return the usage of messages added since the last call. `dump` does not save it."""
@@ -243,7 +248,7 @@ class Totals:
             self.is_copy &= "" < text(line, "threadTurn") < self.session
         return self.is_copy
 
-    def _feed_title(self, kind: str, line: Fields) -> None:
+    def _feed_other(self, kind: str, line: Fields) -> None:
         if kind in _TITLES and text(line, _TITLES[kind]):
             self.titles[kind] = text(line, _TITLES[kind])
             self._facts.titles[kind] = (self.titles[kind], self.lines)
@@ -251,6 +256,8 @@ class Totals:
             self._facts.counts.append(counted_by(line, self.last))
         elif kind == "summary" and text(line, "summary"):
             self._feed_summary(line)
+        elif kind == "attachment":
+            self._feed_stop(line)
 
     def _feed_summary(self, line: Fields) -> None:
         """Take a summary as the title, if it belongs to this transcript.
@@ -291,6 +298,8 @@ class Totals:
         _add(self.models, text(message, "model"))
         _add(self.skills, skill_at_work(line))
         calls = list(blocks(message, "tool_use"))
+        if calls and mark != self.batch:
+            self.batch, self.denied, self.is_stopped = mark, [], False
         for call in calls:
             self._feed_call(call, mark)
         answer = message_text(message)
@@ -343,15 +352,31 @@ class Totals:
         name, path, kind = self.calls.pop(text(result, "tool_use_id"), ("", "", ""))
         if not name:
             return
-        agent = id_of(part(line, "toolUseResult"), "agentId")
+        response = part(line, "toolUseResult")
+        agent = id_of(response, "agentId")
         if kind and agent and len(self.agents) < MOST_AGENTS:
             self.agents[agent] = kind
-        failed = result.get("is_error") is True or _is_refused(line)
-        if line.get("toolUseResult") != _BY_THE_USER:  # no hook reports such a call as failed
+        is_denied = bool(text(line, "toolDenialKind"))
+        failed = is_denied or result.get("is_error") is True or response.get("success") is False
+        is_by_user = line.get("toolUseResult") == _BY_THE_USER
+        if not is_by_user and not (is_denied and self.is_stopped):  # else no hook reports the end
             self.tools[name][2 if failed else 1] += 1
+            self.denied += [name] * is_denied
         self.outcome = "success" if name == _HANDBACK and not failed else "unknown"
         if path and not failed:
             _add(self.files, path_written(line, path))
+
+    def _feed_stop(self, line: Fields) -> None:
+        """Take back the failures of denied calls if a hook ended the turn during their batch.
+
+        Claude Code then sends no PostToolBatch, so no hook reports these calls as failed.
+        """
+        stop = part(line, "attachment")
+        if stop.get("type") == _STOP and stop.get("hookEvent") in _DURING_CALLS:
+            for name in self.denied:
+                self.tools[name][2] -= 1
+            self.denied, self.is_stopped = [], True
+            self.message_counts.close(_mark_of_line(line))
 
 
 def _mark_of_line(line: Fields) -> str:
@@ -368,9 +393,3 @@ def _mark_of_message(line: Fields) -> str:
 def _add(names: dict[str, None], name: str) -> None:
     if name:
         names[name] = None
-
-
-def _is_refused(line: Fields) -> bool:
-    response = line.get("toolUseResult")
-    is_failure = isinstance(response, dict) and response.get("success") is False
-    return is_failure or bool(text(line, "toolDenialKind"))

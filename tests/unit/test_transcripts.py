@@ -283,6 +283,30 @@ def test_a_call_that_the_user_stopped_has_neither_failed_nor_succeeded() -> None
         assert tuple(describe(totals, PRICES)["tools"]["Bash"].values()) == counts
 
 
+def test_denied_calls_of_a_turn_that_a_hook_ended_have_not_failed() -> None:
+    """Claude Code sends no PostToolBatch then, so the session counts no failure either."""
+    calls = [
+        {"type": "tool_use", "id": f"toolu_{n}", "name": "Bash", "input": {"command": "make"}}
+        for n in range(4)
+    ]
+    denied = [
+        {**user_prompt(3 + n, [{"type": "tool_result", "tool_use_id": f"toolu_{n}",
+                                "content": "No", "is_error": True}]),
+         "toolDenialKind": "permission-rule"}
+        for n in range(4)
+    ]  # fmt: skip
+    asked = (user_prompt(1, "Build it"), answer(2, "msg_1", 7, *calls[:3]))
+    again = (user_prompt(8, "Go on"), answer(9, "msg_2", 7, calls[3]), denied[3])
+    for event, failed in (("PreToolUse", 0), ("PostToolUse", 0), ("PostToolBatch", 3), ("Stop", 3)):
+        stopped = {"type": "hook_stopped_continuation", "hookEvent": event}
+        stop = {"type": "attachment", "uuid": "u-stop", "attachment": stopped}
+        records = (*asked, *denied[:2], stop, denied[2], *again, stop)  # the last one is a copy
+        lines = [json.dumps(record).encode() for record in records]
+        for end, counts in ((6, (3, 0, failed)), (10, (4, 0, failed + 1))):
+            totals = fed_in_pieces(lines[:end], [4, 5, 9])
+            assert tuple(describe(totals, PRICES)["tools"]["Bash"].values()) == counts, event
+
+
 def test_a_clock_that_is_set_back_makes_no_copies() -> None:
     opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
     records = {"type": "text", "text": "Done."}
