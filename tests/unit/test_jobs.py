@@ -339,6 +339,7 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
         ("", "", False),
         ("<status>completed<", "<status>failed<", True),
         ("<status>completed<", "<status>killed<", True),
+        ("subagent_tokens>", "total_tokens>", False),  # as 2.1.77 sends it
         ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
         ("ada2d8a5de15185fc", "../../etc", None),
     ],
