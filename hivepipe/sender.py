@@ -37,6 +37,16 @@ def use(sender: Sender | None) -> None:
     _now = sender
 
 
+def outlive_parent(parent: int, stats: dict[int, str]) -> None:
+    """Describe this process by its former parent, which waits for no answer.
+
+    `stats` has the /proc/<pid>/stat of the parent and its ancestors.
+    """
+    sender = Sender(posix.getpid(), parent, time.time_ns())
+    sender.stats, sender.environment, sender.is_gone = stats, posix.environ, True
+    use(sender)
+
+
 def pid() -> int:
     return _now.pid if _now else posix.getpid()
 

@@ -40,6 +40,7 @@ enum {
     RECORD_BYTES = 4096,
     HEAD_BYTES = 1 << 16,
     STDIN_MS = 400,
+    LATE_STDIN_MS = 10000, /* in the background */
     ANSWER_MS = 400,
     DISK_MS = 250, /* time between two alarms; the second one ends the process */
     HANGS_SECS = 5,
@@ -72,6 +73,8 @@ static char redis_socket[PATH_BYTES]; /* socket of the project's own Redis, or "
 static char **arguments;
 static const char *event = "";
 static int is_status_line; /* the intake or the Python hook answers a status line */
+static int to_intake = -1; /* connection */
+static int is_late;        /* Claude Code no longer waits for this process */
 
 /* ---- time */
 
@@ -352,6 +355,25 @@ static int has_room(void) {
     return 1;
 }
 
+/* End the hook in time, but let a child wait for the event: on a busy machine Claude Code may
+   need long to send it. Return 1 in the child. */
+static int wait_in_background(void) {
+    struct stat status;
+    int is_pipe = fstat(0, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+    pid_t child = is_pipe && !is_late && !is_status_line ? fork() : -1;
+    if (child > 0) _exit(0);
+    if (child < 0) return 0;
+    is_late = 1;
+    setsid();
+    /* Claude Code waits until nobody has the other end of its pipes. */
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nothing, 1);
+    dup2(nothing, 2);
+    if (to_intake >= 0) close(to_intake);
+    to_intake = -1;
+    return 1;
+}
+
 /* Read the event, limited in time and size, without waiting for the end of the file: if
    nothing more has arrived, a whole JSON object is enough. */
 static void read_input(void) {
@@ -372,6 +394,10 @@ static void read_input(void) {
             continue;
         }
         if (ready == 0 && ms > 0) continue;
+        if (ready == 0 && wait_in_background()) {
+            end = now_ns(CLOCK_MONOTONIC) + LATE_STDIN_MS * 1000000LL;
+            continue;
+        }
         if (ready == 0) break;
         if (!has_room()) {
             trouble = "no memory for an event of this size";
@@ -471,9 +497,10 @@ static void add_processes(void) {
     for (int i = 1; i < ANCESTORS && pid > 0; i++) pid = add_process(pid, 0);
 }
 
-static void make_head(int64_t began_ns) {
+/* Describe this process while its parent exists. */
+static void begin_head(int64_t began_ns) {
     head_size = 12;
-    add_number("time", now_ns(CLOCK_REALTIME));
+    add("time", "0000000000000000000"); /* set at the end of the head */
     add_number("pid", getpid());
     add_number("parent", getppid());
     add_number("began", began_ns);
@@ -482,9 +509,13 @@ static void make_head(int64_t began_ns) {
     add("home", home_);
     add("record", record);
     for (char **argument = arguments + 1; *argument; argument++) add("arg", *argument);
-    if (trouble[0]) add("trouble", trouble);
     add_processes();
     add_environment();
+}
+
+static void end_head(void) {
+    snprintf(head + 17, 20, "%019lld", (long long)now_ns(CLOCK_REALTIME));
+    if (trouble[0]) add("trouble", trouble);
     uint32_t sizes[2] = {(uint32_t)head_size - 12, (uint32_t)input_size};
     memcpy(head, "HPv1", 4);
     for (int i = 0; i < 8; i++) head[4 + i] = (char)(sizes[i / 4] >> 8 * (i % 4));
@@ -742,14 +773,15 @@ int main(int count, char **words) {
     /* With an argument, the Python hook prints another status line first. */
     if ((is_status_line && words[2]) || !locate()) become_python();
     /* The intake wakes up while the event is read. A socket must not take the place of stdin. */
-    int connection = hangs() || fcntl(0, F_GETFD) < 0 ? -1 : reach_intake();
+    if (!hangs() && fcntl(0, F_GETFD) >= 0) to_intake = reach_intake();
+    begin_head(began_ns);
     read_input();
-    make_head(began_ns);
+    end_head();
     if (input_size > MOST_SENT || head_is_full || (is_status_line && trouble[0])) become_python();
-    if (connection < 0 && needs_python() && !(is_behind() && has_redis())) become_python();
-    if (connection >= 0) {
+    if (to_intake < 0 && !is_late && needs_python() && !(is_behind() && has_redis())) become_python();
+    if (to_intake >= 0) {
         int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
-        if (hand_over(connection)) _exit(0);
+        if (hand_over(to_intake)) _exit(0);
         if (left_ms(end) == 0) mark_as_hanging();
         if (is_status_line) become_python();
     }

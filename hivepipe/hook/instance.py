@@ -252,6 +252,16 @@ def _claude_process() -> tuple[int, str]:
     return nearest
 
 
+def ancestors() -> dict[int, str]:
+    """Return the /proc/<pid>/stat of this process and of its nearest ancestors; Linux only."""
+    found: dict[int, str] = {}
+    pid = posix.getpid()
+    while pid and len(found) < _STEPS + 2:
+        found[pid] = read_small(f"/proc/{pid}/stat")
+        pid = int(found[pid].rpartition(")")[2].split()[1]) if found[pid] else 0
+    return found
+
+
 def _is_init(pid: int, name: str) -> bool:
     return (pid == 1 or name in _INITS) and name not in _HOSTS
 

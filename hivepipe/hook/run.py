@@ -15,6 +15,7 @@ from hivepipe.hook import instance as instances
 from hivepipe.hook import intake, stdin
 
 STDIN_SECS = 0.4
+LATE_STDIN_SECS = 10.0  # in the background
 HARD_STOP_SECS = 0.8
 LAST_SECS = 0.2  # time after the hard stop to spool the event and write the log line
 WAITING_SHARE = 0.3
@@ -71,6 +72,9 @@ def _read() -> stdin.Input:
     # The alarm repeats: the first may come between Python's check for signals and its read.
     setitimer(ITIMER_REAL, STDIN_SECS, STDIN_SECS / 8)
     received = stdin.read_event()
+    if _left:
+        began = time.monotonic() - STDIN_SECS
+        sender.outlive_parent(*_left)
     signal(SIGALRM, _stop_hard)
     ends = began + HARD_STOP_SECS + _gains * STDIN_SECS
     setitimer(ITIMER_REAL, max(ends - time.monotonic(), 0.001))
@@ -78,8 +82,35 @@ def _read() -> stdin.Input:
 
 
 def _stop_waiting(*_signal: object) -> None:
-    if not _gains_time(STDIN_SECS, MOST_GAINS - 1):
+    if not (_gains_time(STDIN_SECS, MOST_GAINS - 1) or _wait_in_background()):
         stdin.stop_waiting()
+
+
+_left: tuple[int, dict[int, str]] | None = None  # in the background: the parent, its ancestors
+
+
+def _wait_in_background() -> bool:
+    """End the hook in time, but let a child wait for the event; return True in the child.
+
+    On a busy machine Claude Code may need long to send the event.
+    """
+    global _left
+    if _left or not stdin.is_pipe():
+        return False
+    parent, ancestors = posix.getppid(), instances.ancestors()
+    try:
+        if posix.fork():
+            posix._exit(0)
+    except OSError:
+        return False
+    _left = parent, ancestors
+    posix.setsid()
+    # Claude Code waits until nobody has the other end of its pipes.
+    nothing = posix.open("/dev/null", posix.O_RDWR)
+    posix.dup2(nothing, 1)
+    posix.dup2(nothing, 2)
+    setitimer(ITIMER_REAL, LATE_STDIN_SECS, STDIN_SECS / 8)
+    return True
 
 
 _waited_ns = 0  # time spent waiting for a CPU, up to the last deadline

@@ -8,6 +8,7 @@ import posix
 
 LIMIT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 16  # the capacity of a pipe; malloc would map a larger buffer
+_FILE_KIND, _PIPE, _SOCKET = 0o170000, 0o010000, 0o140000
 _LATE_BYTES = 1 << 20  # read after the deadline: the content of a pipe, not a whole file
 
 
@@ -47,6 +48,10 @@ def read_event(descriptor: int = 0) -> Input:
         return Input(b"".join(chunks), "stdin could not be read")
     posix.set_blocking(descriptor, True)
     return Input(b"".join(chunks), "stdin was not closed in time")
+
+
+def is_pipe(descriptor: int = 0) -> bool:
+    return posix.fstat(descriptor).st_mode & _FILE_KIND in (_PIPE, _SOCKET)
 
 
 def stop_waiting(descriptor: int = 0) -> None:

@@ -271,10 +271,29 @@ def test_an_invalid_event_leaves_one_line_in_the_log(
     assert machine.events() == []
 
 
-def test_a_silent_stdin_is_given_up_at_the_deadline(machine: Machine) -> None:
-    machine.fire_with_open_stdin("Stop", b"").must_be_neutral()
+def test_a_child_gives_up_a_silent_stdin_after_the_hook(machine: Machine) -> None:
+    process = machine.start("Stop")
+    with process.stdin, process.stdout, process.stderr:
+        code = process.wait(GUARD_SECS)
+        Answer(code, process.stdout.read(), process.stderr.read()).must_be_neutral()
+        until(machine.log, "the child keeps waiting", 30)
     assert "stdin was not closed in time" in machine.log_must_be_one_line_of("Stop")
     assert machine.events() == []
+
+
+def test_an_event_that_is_sent_after_the_hook_has_ended_is_spooled(machine: Machine) -> None:
+    """A shell starts the hook, as in Claude Code, and ends with it."""
+    process = machine.start("Stop", '"$@"; exit $?')
+    with process.stdin, process.stdout, process.stderr:
+        code = process.wait(GUARD_SECS)
+        Answer(code, process.stdout.read(), process.stderr.read()).must_be_neutral()
+        process.stdin.write(encoded(payloads.STOP))
+        process.stdin.flush()
+        until(machine.events, "the event is lost")
+    assert machine.operations() == OPERATIONS["Stop"]
+    machine.fire("Stop", changed(payloads.STOP, prompt_id="another")).must_be_neutral()
+    instances = {envelope["metadata"]["instance"] for envelope in machine.envelopes()}
+    assert (len(instances), machine.log()) == (1, [])
 
 
 def test_a_closed_stdin_leaves_one_line_in_the_log(machine: Machine) -> None:

@@ -391,16 +391,40 @@ def test_an_event_makes_the_system_calls_that_the_page_lists(
 
 
 def test_half_an_event_whose_input_stays_open_is_kept(hook_home: HookHome) -> None:
-    """The hook stops waiting and says so in the frame."""
+    """The hook ends; its child stops waiting later, and says so in the frame."""
     half = encoded(payloads.STOP)[:-20]
     with hook_home.start(hook_home.native, "Stop") as process:
         assert process.stdin
         process.stdin.write(half)
         process.stdin.flush()
         assert process.wait(PATIENCE_SECS) == 0
-    (raw,) = hook_home.raw()
+        (raw,) = until(hook_home.raw, "the child keeps waiting", 30)
     kept = Frame(raw.read_bytes()).event
     assert (kept.data, kept.trouble) == (half, "stdin was not closed in time")
+
+
+@pytest.mark.parametrize("has_intake", [True, False])
+@pytest.mark.parametrize("text", ["", "x" * (3 << 20)], ids=len)
+def test_an_event_that_is_sent_after_the_hook_has_ended_is_kept(
+    hook_home: HookHome, has_intake: bool, text: str
+) -> None:
+    if has_intake:
+        hook_home.intake()
+    with hook_home.start(hook_home.native, "Stop") as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.wait(PATIENCE_SECS) == 0
+        assert process.stdout.read() == b""  # the child does not hold the pipe
+        process.stdin.write(encoded(payloads.STOP | {"last_assistant_message": text}))
+        process.stdin.close()
+        spool = hook_home.home.path / "spool"
+        (kept,) = until(lambda: [*spool.glob("*.raw"), *spool.glob("*.json")], "lost")
+    if kept.suffix == ".raw":
+        assert Frame(kept.read_bytes()).sender.parent == os.getpid()
+        hook_home.convert()
+    (kept,) = spool.glob("*.json")
+    jobs = json.loads(kept.read_bytes())["jobs"]
+    assert "archive_transcript" in {job["envelope"]["operation"] for job in jobs}
 
 
 # ---- the status line
