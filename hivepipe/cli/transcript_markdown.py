@@ -14,7 +14,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def show_markdown(found: Conversation) -> None:
-    """Print a conversation as Markdown while its archive is read: head, then turns."""
+    """Print a conversation as Markdown: facts about it, then its turns as they are read."""
     for name, text in head(found):
         say(f"- **{name}** {_escaped(text)}")
     for piece, begins in turns(found.pieces):

@@ -176,7 +176,7 @@ def compile_for_hooks(config: Config) -> None:
 
 
 def _compiled(config: Config, *, with_texts: bool = True) -> str:
-    """Return the text of the compiled settings, or "" if there are none."""
+    """Return the hooks' settings, with or without keyword texts, as JSON; "" if there are none."""
     compiled: dict[str, Any] = {"v": 1, "values": config.of_files()}
     if config.keyword_rules and with_texts:
         compiled[CONTEXT] = config.keyword_rules

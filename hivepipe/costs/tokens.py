@@ -19,7 +19,7 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> "Tokens":
-        """Return the token counts in a row's columns, each of one message or a sum of several."""
+        """Return the token counts in a row's columns, of one message or summed over several."""
         return cls(*(row[name] for name in cls._fields))
 
     @property

@@ -14,7 +14,7 @@ class FileCheckpoint(NamedTuple):
 
 
 def file_checkpoints(store: Listings, session: str = "") -> list[FileCheckpoint]:
-    """Return the files of all sessions, or of the sessions whose id starts with `session`."""
+    """Return the files with checkpoints, of the sessions whose id starts with `session`."""
     which = "AND session_id >= :prefix AND session_id < :behind" if session else ""
     sql = f"""
         SELECT CASE WHEN json_valid(data) THEN json_extract(data, '$.file_path') END AS path,

@@ -77,7 +77,7 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
 
 
 def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
-    """Return column -> order of its value (see `_set_newest`), without a predecessor's values."""
+    """Return column -> the order that `_set_newest` stored; ignore a predecessor's content."""
     found = metadata.get("said_ns")
     orders = found.items() if isinstance(found, dict) else ()
     return {column: order for column, order in orders if isinstance(order, int | float)}

@@ -60,7 +60,7 @@ class Spending:
         self._connection = connection
 
     def tries(self, subject: str) -> Tries:
-        """Return how the calls about a subject ended, and which are open."""
+        """Return the outcomes of the language model calls about a subject, and the open calls."""
         sql = "SELECT state, pid, at FROM calls WHERE subject = :subject"
         rows = self._connection.execute(sql, {"subject": subject}).fetchall()
         states = [state for state, _, _ in rows]

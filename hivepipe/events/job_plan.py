@@ -127,10 +127,10 @@ class Context:
 
     `own_session` is the session of this instance, or "" if the store must look it up.
     `enters_session` is True for the instance's first event in the session, and for its first event
-    after the session's end. `claude_folder` is "" for the default. `snapshot` is the copy of an
-    identity file that this call changed. With `wants_memories`, memories are added to prompts.
-    `recalled` are the memories added to this prompt, and `shown` their ids. `machine` (host, boot,
-    pid namespace) is set when a session starts.
+    after the session's end. `claude_folder` is "" for the default. `snapshot` names the copy
+    of an identity file, made after a tool call changed the file. With `wants_memories`, memories
+    are added to prompts. `recalled` are the memories added to this prompt, and `shown` their ids.
+    `machine` (host, boot, pid namespace) is set when a session starts.
     """
 
     session = own_session = instance = pid_started = project = cwd = swarm = task = ""

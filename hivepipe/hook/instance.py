@@ -202,7 +202,7 @@ def remove(path: str) -> None:
 
 
 def marked_by_settings(home: str, instance: Instance) -> bool:
-    """Tell whether a hook of the settings ran for this process."""
+    """Tell whether a hook of Claude Code's settings, not of the plugin, ran for this process."""
     text = read_small(_settings_marker(home, instance))
     return text == f"pid={instance.pid}\nstarted={instance.started}\n"
 

@@ -92,7 +92,7 @@ def _hooks(text: str) -> dict[str, list[Any]]:
 def _entries(
     hooks: dict[str, list[Any]], is_wanted: IsWanted
 ) -> Iterator[tuple[str, Entry, json_text.Path]]:
-    """Yield each selected handler: its event, an entry with it alone, and its path in the JSON."""
+    """Yield each selected hook's event, its entry without other hooks, and its path in the JSON."""
     for event, groups in hooks.items():
         for at, group in enumerate(groups):
             handlers = group.get("hooks") if isinstance(group, dict) else None

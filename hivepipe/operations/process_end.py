@@ -1,7 +1,7 @@
 """Identity files, memory index and pm2 processes at the start and end of a profile's session.
 
 At the start the profile's folder is created, its files are read, and newer versions from the store
-are written to the folder. At the end changed files are stored, and previous content is restored.
+are written to the folder. At the end changed files are stored, and the old CLAUDE.md is restored.
 """
 
 import logging

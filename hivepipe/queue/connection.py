@@ -16,11 +16,11 @@ _PLAIN: dict[str, Any] = {"driver_info": None} if hasattr(redis, "DriverInfo") e
 
 
 def connect(address: str, *, limit_secs: float | None = None) -> redis.Redis:
-    """Return a client for a socket path or a URL, which connects at its first command.
+    """Return a client for a socket path or a URL. It connects at its first command.
 
     The client never repeats a command: if the reply to a claim was lost, a second claim would take
-    more jobs. `limit_secs` is the longest time for a reply; without a limit, workers wait as long
-    as a home's own server takes.
+    more jobs. `limit_secs` is the longest wait for a reply. Without it, the wait on a socket has no
+    limit, and the wait on a URL has the limit REPLY_SECS.
     """
     never = Retry(NoBackoff(), 0)
     if address.startswith("/"):

@@ -77,7 +77,7 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Decode a text, replacing each terminal sequence by `between`, with its original positions."""
+    """Decode a text and map positions to the original. Terminal sequences become `between`."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]

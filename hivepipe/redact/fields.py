@@ -80,7 +80,7 @@ def _is_clean(text: str) -> bool:
 
 
 def _string_by_string(text: str) -> str:
-    """Redact JSON, except its keys, like a line of a transcript. Return "" for other text."""
+    """Redact the string values of JSON. Return "" for other text, or if all of it was replaced."""
     if not is_json(text):
         return ""
     line, _ = redact_line(text.encode("utf-8", "surrogatepass"))

@@ -196,7 +196,7 @@ class _Exact:
         self._rejected: set[bytes] = set()
 
     def end_of_exclusion(self, text: bytes, at: int, start: int) -> int:
-        """Return the end of the `not_in` match that contains `start`, or 0."""
+        """Return the end of the rule's `not_in` match around `start`, or 0. Search from `at`."""
         at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
         while self._not_in and (found := self._not_in.search(text, at, end)):
             if found.end() > start:

@@ -72,7 +72,7 @@ def launcher() -> str:
 
 
 def default_launcher() -> str:
-    """Return the path of the hook program that runs for hooks called by name."""
+    """Return the path of the hook program in `default`, the folder that `init` made last."""
     return f"{_folder()}/default/hook"
 
 

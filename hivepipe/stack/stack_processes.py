@@ -46,7 +46,7 @@ class ProcessTable:
 
     @cached_property
     def _by_path(self) -> dict[str, list["_Entry"]]:
-        """Return path -> processes, by open lock file, and by home of a supervisor or worker."""
+        """Return path -> processes. A path is an open lock, or a supervisor's or worker's home."""
         found: dict[str, list[_Entry]] = {}
         for entry in self._entries:
             for path in entry.paths():

@@ -191,9 +191,9 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _call(
         self, batch: Batch, if_absent: bool, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch with the function `ship`; return the next batch, which is read meanwhile.
+        """Send a batch with the SQL function `ship`; return the next one, which `meanwhile` reads.
 
-        The server stores nothing if its policies or its mark have changed.
+        The server stores nothing if its policies or its mark differ from those last read.
         """
         with server.translated():
             for month in sorted(batch.months() - self._months):

@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return where the next segment starts; it replaces a last segment that is not full."""
+        """Return the start of the next segment, which replaces the last one if that is not full."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)
@@ -105,7 +105,7 @@ class Pass:
 
     @property
     def has_work(self) -> bool:
-        """Tell whether the team has a store of archives, or lists archives of this home."""
+        """Tell whether the team keeps archives, or its server still lists some of this home."""
         return self._place.text != place.NONE or bool(self._listed)
 
     def run(self) -> Sent:
@@ -194,9 +194,9 @@ class Pass:
     def _start(
         self, lines: BinaryIO, known: Listed | None, head: Head, length: int, crc: int
     ) -> Point | None:
-        """Return the point from which to send, or None while the lines change.
+        """Return the point from which to send, or None if the archive is being changed.
 
-        If lines that were sent have changed, drop the archive and send it from its beginning.
+        If lines that were sent have changed, delete them on the server and send all lines again.
         """
         is_same = known is not None and head["edition"] == known.edition
         if known and is_same and checksum_from(lines, known.next, length) == crc:
