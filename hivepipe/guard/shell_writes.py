@@ -204,10 +204,10 @@ def _sources_and_target(program: str, arguments: list[Word]) -> tuple[list[Word]
 
 
 def _is_dry_run(arguments: list[Word]) -> bool:
-    """Tell whether `rsync` gets `--dry-run` or `-n`, but not the n of `-essh -n`."""
+    """Tell whether `rsync` gets `--dry-run` or `-n`, but not the n of `-essh -n` or `-f '- n'`."""
     texts = [word.text for word in arguments]
     return "--dry-run" in texts or any(
-        text[:1] == "-" != text[1:2] and "n" in text and not set(text) & set("eTfBM")
+        text[:1] == "-" != text[1:2] and "n" in text and not set(text) & set("eTfBM ")
         for text in texts
     )
 

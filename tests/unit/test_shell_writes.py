@@ -88,6 +88,7 @@ def written(command: str) -> list[str]:
         ("cd /s || touch a", ["/s/a"]),
         ("(cd /s; cat x |& cat; touch a); touch b", ["/s/a", "/home/ana/b"]),
         ("rsync -ne ssh a /s/b; rsync -an --delete a /s; rsync --dry-run a /s", ["/s/b"]),
+        ("rsync -a -f '- bin' a /s/b", ["/s/b"]),
         ("cd $X; touch a /s/b; cd /s; touch c", ["/s/b", "/s/c"]),
         ("rm '~' \\~/a ~/b", ["/home/ana/~", "/home/ana/~/a", "~/b"]),
         ("touch ../bob/a", ["/home/bob/a"]),
