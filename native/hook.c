@@ -777,7 +777,9 @@ int main(int count, char **words) {
     begin_head(began_ns);
     read_input();
     end_head();
-    if (input_size > MOST_SENT || head_is_full || (is_status_line && trouble[0])) become_python();
+    /* The Python hook would look for the parent, which a late hook has lost. */
+    int is_large = input_size > MOST_SENT && !is_late;
+    if (is_large || head_is_full || (is_status_line && trouble[0])) become_python();
     if (to_intake < 0 && !is_late && needs_python() && !(is_behind() && has_redis())) become_python();
     if (to_intake >= 0) {
         int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;

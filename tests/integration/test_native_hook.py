@@ -417,12 +417,10 @@ def test_an_event_that_is_sent_after_the_hook_has_ended_is_kept(
         assert process.stdout.read() == b""  # the child does not hold the pipe
         process.stdin.write(encoded(payloads.STOP | {"last_assistant_message": text}))
         process.stdin.close()
-        spool = hook_home.home.path / "spool"
-        (kept,) = until(lambda: [*spool.glob("*.raw"), *spool.glob("*.json")], "lost")
-    if kept.suffix == ".raw":
-        assert Frame(kept.read_bytes()).sender.parent == os.getpid()
-        hook_home.convert()
-    (kept,) = spool.glob("*.json")
+        (raw,) = until(hook_home.raw, "lost")
+    assert Frame(raw.read_bytes()).sender.parent == os.getpid()
+    hook_home.convert()
+    (kept,) = (hook_home.home.path / "spool").glob("*.json")
     jobs = json.loads(kept.read_bytes())["jobs"]
     assert "archive_transcript" in {job["envelope"]["operation"] for job in jobs}
 
