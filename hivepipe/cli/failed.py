@@ -147,7 +147,7 @@ def list_actions() -> None:
 
 
 def _act(verb: Verb, job_id: str | None, operation: str | None) -> tuple[int, int]:
-    """Retry or discard the selected jobs; return how many were selected and how many handled."""
+    """Retry or discard the selected jobs; return (number selected, number acted upon)."""
     place = locate(".")
     with _failed_jobs(place) as store:
         jobs = [_found(store, job_id)] if job_id else _jobs(store, operation)

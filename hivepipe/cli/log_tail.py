@@ -16,7 +16,7 @@ NAMES = ("supervisord", *PROGRAMS)
 
 
 class _Look(NamedTuple):
-    """The result of one read of a log: the file's inode and size, and the data read."""
+    """The result of one read of a log: the inode and size of the log, and the data read."""
 
     inode: int = 0
     size: int = 0
@@ -24,7 +24,7 @@ class _Look(NamedTuple):
 
 
 class Tail:
-    """Reads the process logs of a home, each from its last offset."""
+    """Reads the process logs of a home, each from the offset where the previous read ended."""
 
     def __init__(self, home: str, names: Iterable[str] = NAMES) -> None:
         logs = (Path(home, "logs", f"{name}.log") for name in names)

@@ -28,7 +28,7 @@ def mcp() -> None:
 
 
 def _answer_by_new_version(raw: bytes) -> None:
-    """After an upgrade, answer a message in a new process, to mix no modules of two versions."""
+    """After an upgrade, answer in a new process, so that modules of two versions do not mix."""
     import subprocess  # noqa: PLC0415  a fast start
 
     from hivepipe.programs import module  # noqa: PLC0415

@@ -116,7 +116,7 @@ def _updated_index(place: Place) -> Iterator[MemoryIndex]:
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:
-    """Tell whether a hit belongs to the current swarm or profile.
+    """Tell whether a hit belongs to the swarm or the profile of the current folder.
 
     A home may have several swarms and profiles.
     """

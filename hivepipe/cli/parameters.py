@@ -18,7 +18,7 @@ def shared_option(*names: str, **attributes: Any) -> Callable[[_Command], _Comma
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
-    """Return one decorator for several options, in the order of `--help`."""
+    """Return one decorator for several options, given in the order in which `--help` lists them."""
 
     def decorated(command: _Command) -> _Command:
         for option in reversed(options):

@@ -75,7 +75,7 @@ def redact(file: str, with_report: bool) -> None:
 
 
 def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
-    """Yield the lines. Raises HivepipeError if the file cannot be read.
+    """Yield `lines`. Raises HivepipeError if the file cannot be read.
 
     So an OSError in the caller can only come from stdout.
     """

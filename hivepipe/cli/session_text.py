@@ -39,7 +39,7 @@ def show_time_line(found: TimeLine, session: str) -> None:
 
 
 def _show(console: Console, before: str, text: Text) -> None:
-    """Print a text behind a label; in a terminal its further lines are indented."""
+    """Print a text after the label `before`; in a terminal further lines are indented."""
     width = max(console.width - len(before), 20)
     for line in text.wrap(console, width) if is_terminal() else [text]:
         line.rstrip()

@@ -144,7 +144,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
 
 
 def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> str:
-    """Return the URL of the Redis to use, or "" for the home's own Redis.
+    """Return the URL of the user's Redis, or "" if the stack runs its own Redis.
 
     Without an option or a setting, the recorded URL is used.
     """

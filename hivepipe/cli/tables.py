@@ -94,7 +94,7 @@ def _plain_rows(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _least_width(heading: str, first: str, *others: str) -> int:
-    """Return the least width of a column. Times and numbers are not broken; long texts are."""
+    """Return the least width of a column with these cells, in which only long texts are broken."""
     word = max((len(word) for word in heading.split()), default=0)
     return max(word, *(min(cell_len(text), FOLDED) for text in (first, *others)))
 
@@ -122,7 +122,7 @@ def show_entries(
     beside: Mapping[str, object] | None = None,
     is_newest_last: bool = False,
 ) -> bool:
-    """Print entries as a table, or with --json as one object: `beside`, and the list under `name`.
+    """Print entries as a table, or with --json as one object: `beside`'s fields, `name`: [entries].
 
     `columns` maps each column title to a value of the entries. In a terminal, a table has at most
     MOST_ROWS rows, the newest, with a note if there are more. Returns True if JSON was printed.

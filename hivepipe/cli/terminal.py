@@ -171,7 +171,7 @@ def ask(question: str, **options: Any) -> Any:
 
 
 def ask_secret(name: str) -> str:
-    """Ask for a secret without echo; if stdin is not a terminal, read a line."""
+    """Ask for a secret without echo; if stdin is not a terminal, read a line from stdin."""
     if sys.stdin.isatty():
         return str(ask(name, hide_input=True))
     return sys.stdin.readline().rstrip("\n")
@@ -227,7 +227,7 @@ class _GuardedErrors(_Guarded):
 
 @contextmanager
 def _dropping_what_fails(*, err: bool) -> Iterator[None]:
-    """Ignore a failed write to stderr, as on a full disk; raise the error of one to stdout."""
+    """Ignore a failed write to stderr (`err`), as on a full disk; raise if stdout failed."""
     try:
         yield
     except OSError:

@@ -39,7 +39,7 @@ _DEEPEST = 3  # levels of agents that are indented
 
 
 def show_html(found: Conversation) -> None:
-    """Print a conversation as an HTML page while its archive is read."""
+    """Print a conversation as an HTML page, piece by piece as its archive is read."""
     title = str(found.meta.get("title") or "") or f"session {found.session[:8]}"
     for line in _opening(title):
         say(line)

@@ -64,7 +64,7 @@ def _quoted(text: str) -> list[str]:
 
 
 def _harmless(line: str) -> str:
-    """Escape HTML and headings in a line, because the page's own headings mark the turns."""
+    """Escape HTML and headings in a line, because a heading in the output begins a turn."""
     shown = line.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"^( {0,3})#", r"\1\#", shown)
 

@@ -27,7 +27,7 @@ NARROWEST = 20
 
 
 def show_text(found: Conversation) -> None:
-    """Print a conversation as text while its archive is read: head, then turns."""
+    """Print a conversation as text, head and turns, piece by piece as its archive is read."""
     screen = console()
     width = screen.width if is_terminal() else None
 
@@ -50,7 +50,7 @@ def show_text(found: Conversation) -> None:
 
 
 def _wrapped(screen: Console, text: Text, width: int | None) -> Iterable[Text]:
-    """Return a text wrapped to `width` columns, or as one line without a width."""
+    """Return the lines of a text wrapped to `width` columns, or one line if `width` is None."""
     return text.wrap(screen, max(width, NARROWEST)) or [text] if width is not None else [text]
 
 

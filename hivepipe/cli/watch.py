@@ -57,7 +57,7 @@ def watch(place: Place) -> None:
 
 
 def screen(report: dict[str, Any], sessions: list[Entry], rate: float | None) -> RenderableType:
-    """Return the screen that shows one report on a stack, and its sessions."""
+    """Return the screen of a report on a stack, with its sessions; `rate` is in jobs per second."""
     parts: list[RenderableType] = [_head(report)]
     if report["trouble"]:
         parts.append(Text(report["trouble"], style="red"))

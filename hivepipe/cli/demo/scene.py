@@ -48,7 +48,7 @@ class Scene:
         return self.command("home").strip()
 
     def command(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:
-        """Run `hivepipe ...` in the project and return what it prints."""
+        """Run `hivepipe ...` and return its stdout. `ok` are the exit codes that are no error."""
         done = subprocess.run(
             [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
             env=self._environment,

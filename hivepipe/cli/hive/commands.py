@@ -215,7 +215,7 @@ def delete(starts: tuple[str, ...]) -> None:
 
 
 def _say_task(hive: Hive, task: str) -> None:
-    """Print that the worker's task stays open, or that it is cancelled.
+    """Print the state of the worker's task if the task stays open or is cancelled.
 
     Only a task that `spawn` created is closed with its worker.
     """

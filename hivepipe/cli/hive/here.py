@@ -14,7 +14,7 @@ def here_hive() -> Hive:
 
 
 def say_troubles(orchestrator: Orchestrator) -> None:
-    """Print the problems that did not stop the command, to stderr."""
+    """Print to stderr the problems in `troubles`, which did not stop the command."""
     for trouble in orchestrator.troubles:
         say(f"hivepipe: {trouble}", err=True)
 

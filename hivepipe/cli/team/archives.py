@@ -63,7 +63,7 @@ def store(where: str | None) -> None:
 
 
 def _change(connection: Any, present: str, where: str) -> None:
-    """Set another store. Archives in the old store are deleted, and machines send them again."""
+    """Set another place. Archives in the old one are deleted, and machines send them again."""
     number = (connection.execute(_SUMS).fetchone() or {})["segments"]
     if number:
         if place.parse(present).bucket and not stores.has_key():

@@ -5,10 +5,10 @@ from hivepipe.team.archives.leftovers import WAITING
 
 
 def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
-    """Print the number of deleted rows for each place.
+    """Print the number of deleted rows for each place, after the verb `word`.
 
-    Archive objects can be deleted only with the store's key. The number of objects that wait for a
-    user with this key goes to stderr.
+    Archive objects in S3 can be deleted only with the key of the bucket. The number of objects that
+    wait for a user with this key is printed to stderr.
     """
     for place, number in sorted(places.items()):
         if place != WAITING:
