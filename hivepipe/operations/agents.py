@@ -40,8 +40,8 @@ def start_agent(db: Database, job: Origin, args: StartAgent) -> None:
 def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
     """Record the end of an agent.
 
-    A notification, which has no type, waits for the end of the turn. The agent's own SubagentStop
-    has the time of the end, but it may be missing, as after a stop.
+    A job without agent type comes from a notification, which Claude Code sends some time after the
+    end. A SubagentStop has the exact time, but may be missing, as after a user stopped the agent.
     """
     status = "failed" if args.failed else "completed"
     is_late = not args.type and not args.failed

@@ -116,7 +116,7 @@ class BriefingFiles:
 def _parts_of_a_kind(
     kind: str, project: str, entries: Iterable[Entry], part: Callable[[Entry], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of a project's first parts of a kind; a text begins with an entry's id."""
+    """Yield (name, text) of a project's first PARTS_OF_A_KIND parts; line 1 is the entry's id."""
     own = (entry for entry in entries if entry["project"] == project)
     for number, entry in enumerate(islice(own, PARTS_OF_A_KIND)):
         yield project_part(project, kind, number), f"{entry['id']}\n{part(entry)}"
@@ -154,7 +154,7 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return all open sessions, with the profile and the task of each session that has them."""
+    """Return all open sessions; add profile (or None), and the task if it is in `tasks`."""
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
     profile_by_session = profiles.profiles_of_sessions(store)

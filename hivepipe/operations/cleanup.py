@@ -47,7 +47,7 @@ def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
 
 
 def write_log(home: str, db: Database) -> None:
-    """Append the runs that are newer than the run named in the last line of the log."""
+    """Append the cleanup runs that are newer than the run in the last line of cleanup.log."""
     with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:

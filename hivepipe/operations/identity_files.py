@@ -82,7 +82,7 @@ def _written(kept: Path) -> str:
 def restore(home: str, path: Path, known: Collection[str]) -> str:
     """Restore the previous content of a file; return the reason of a refusal, or "".
 
-    `known` has hashes of content that is kept elsewhere, and can therefore be replaced.
+    `known` has hashes of content that is kept elsewhere, so that a file with it can be replaced.
     """
     kept = _kept(home, path)
     written = _written(kept)

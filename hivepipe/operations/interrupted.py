@@ -23,7 +23,7 @@ REASON = "by a person, with Esc or No"
 
 
 def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Iterator[Message]:
-    """Yield a pause and a notice for each session with an open turn and an idle process."""
+    """Yield a pause and a notice for each session with an open turn and an idle Claude Code."""
     for row in open_turns(db):
         if not liveness_of(row, machine).lives:
             continue

@@ -21,7 +21,7 @@ logger = logging.getLogger("hivepipe.tunnels")
 
 
 def end_tunnels(home: str, session: str) -> None:
-    """Delete the pm2 processes of this session and of ended sessions. A failure is only logged."""
+    """Delete the `artifact-*` processes of this and of ended sessions. A failure is only logged."""
     if not settings.switched_on("HIVEPIPE_PM2"):
         return
     pm2 = find_program("pm2")

@@ -88,7 +88,7 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether a file has its last known content or, if unknown, that of a stored version."""
+    """Tell whether `digest` is the file's last known hash or, if none is known, any version's."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 

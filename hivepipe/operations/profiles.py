@@ -108,7 +108,7 @@ def id_of(text: str) -> str:
 
 
 def put(db: Database, profile: str, name: str, data: bytes, source: str) -> bool:
-    """Store `data` as the current version of a file; return False if it already is current."""
+    """Store `data` as a file's current version; return False if that version has this content."""
     if refusal := refusal_of(data):
         raise ProfileError(f"{name} is not stored: {refusal}")
     digest, time_ns = digest_of(data), time.time_ns()

@@ -99,7 +99,7 @@ def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
 
 
 def _part_text(passages: list[Passage], rated: dict[str, int]) -> str:
-    """Return passages as the text of one file; leave out the oldest passages if it is too long."""
+    """Return passages as the text of one file; leave out the oldest ones beyond PART_BYTES."""
     while True:
         text = "\n".join([*sorted(_lines(passages, rated)), ""])
         if len(text.encode()) <= PART_BYTES:
@@ -139,7 +139,7 @@ def usefulness_in(home: str) -> dict[str, int]:
 
 
 def _remove_old_notes(folder: Path) -> None:
-    """Remove lists of recalled memories if their session has recalled nothing for a week."""
+    """Remove the files `told-*` of sessions that have recalled no memory for a week."""
     for path in folder.glob("told-*"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:

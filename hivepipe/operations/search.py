@@ -24,7 +24,7 @@ def index_path(home: str) -> Path:
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) -> Archived | None:
-    """Return an archive in the form that the search index takes, or None if it has no lines."""
+    """Return an archive in the search index's form, or None without lines; `kept` are its files."""
     offsets = kept.offsets()
     if not offsets or not offsets.length:
         return None
@@ -56,7 +56,7 @@ def archived_named(home: str, archives: Archives, keys: Iterable[str]) -> dict[s
 
 
 def new_summaries(home: str, index: SearchIndex) -> list[Archived]:
-    """Return the summaries that are not indexed. A replaced summary has another key."""
+    """Return the summaries that are not indexed. A summary that replaces another has a new key."""
     known = index.keys_of_summaries()
     if all(_key_of(entry) in known for entry in read_store(home, summary_keys, [])):
         return []

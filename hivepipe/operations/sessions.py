@@ -96,7 +96,7 @@ def _raise_totals(db: Database, job: Origin, args: Checkpoint) -> None:
 
 
 def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:
-    """Record an event of a session; reopen an ended session, and assign the instance to it."""
+    """Record an event that sets the session's `turn`; reopen an ended session, add the instance."""
     note_signal(db, job, turn)
     if job.instance:
         assignments.note_instance(db, job)

@@ -2,7 +2,7 @@
 
 input        the end of the archive, its metadata, and the recalled memories
 summary      made by `summariser`
-record       stored; then the ratings are sent
+storage      by `record_summary`; then the ratings of memories are sent
 """
 
 import logging
@@ -109,7 +109,7 @@ def summary_input_of(home: str, session: str) -> SummaryInput | None:
 
 
 def _memories(home: str, session: str) -> tuple[Memory, ...]:
-    """Return the memories recalled into the session, or () if rating is off."""
+    """Return the memories that were recalled into the session, or () if their rating is off."""
     if not switched_on("HIVEPIPE_MEMORY_RATING"):
         return ()
     found = read_store(home, lambda store: memory_ratings.retrieved(store, session), [])

@@ -177,14 +177,14 @@ class Summariser:
         )
 
     def _subject(self, summary_input: SummaryInput) -> str:
-        """Return the id of the call: one per session state, or a new id if a person asks."""
+        """Return the id of the model's call: one per session state, or new if a person asks."""
         text = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
         if self._is_asked:
             text += f"\0{time.time_ns()}"
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Return how many attempts failed; raise SummaryError if no other attempt is allowed."""
+        """Return how many calls `subject` failed; raise SummaryError if no other is allowed."""
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("the model was asked before, and its answer was lost")

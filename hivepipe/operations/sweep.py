@@ -102,7 +102,7 @@ def _take(
     followed: list[str],
     result: SweepResult,
 ) -> None:
-    """Archive the new lines of a transcript."""
+    """Archive the new lines of a transcript, and count the transcript in `result`."""
     if archives.has_all_of(source):
         result.unchanged += 1
         return

@@ -42,7 +42,7 @@ class TaskBoard:
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task, or add the text to a task whose id a session used before; return the id."""
+        """Add a task with the id `named` or a new id; return the id. A task has only one text."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")

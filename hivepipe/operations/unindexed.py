@@ -25,8 +25,8 @@ SETTLED_NS = 1_000_000_000  # two changes within a tick of the clock have the sa
 class ChangedFolder:
     """The archives of one folder that may have new lines.
 
-    `state` is None if the folder changed just now, or if an archive cannot be read. The next search
-    then checks the folder again.
+    `state` is None if the folder changed just now, or if an archive cannot be read. In both cases
+    the next search checks the folder again.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Periodic work on the pipeline itself: the spool, retries, exports, dead workers.
 
-The writer or the slow worker does this work by itself. The scheduler enqueues these operations only
-while that process is missing, except `drop_dead_workers`, which it always enqueues.
+The writer or the slow worker does this work without a job. The scheduler enqueues these operations
+only while that worker does not run, except `drop_dead_workers`, which is always enqueued.
 """
 
 import logging
