@@ -163,7 +163,7 @@ class _Page:
         return HTMLResponse(self.text(request, SESSION, "error.html", UNKNOWN), 404)
 
     def text(self, request: Request, name: str, file: str, content: Content) -> str:
-        """Return a template rendered with the variables that all pages need."""
+        """Return the template `file` for the view `name`, rendered with the common variables."""
         query = f"?{request.url.query}" if request.url.query else ""
         path = f"/{name}" if request.method == "POST" else request.url.path
         around = {

@@ -31,7 +31,7 @@ class BackgroundCache(Generic[Value]):
     """A value for each key; concurrent requests for a key share one computation.
 
     The value requested last is computed first, so that its page does not wait for other values.
-    Expired values are computed next, in the order of their requests, so that none waits for ever.
+    Expired values are computed next, in order of request, so that no value waits for ever.
     Callers get an expired value until the new value is computed.
     """
 

@@ -25,7 +25,7 @@ _SWITCHES = {"pause": pause, "resume": resume}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The address of the page after an action, or "" and the question to confirm before it."""
+    """The URL to show after an action, or "" and the question to confirm before the action."""
 
     address: str
     question: Entry = field(default_factory=dict)

@@ -30,7 +30,7 @@ def costs(query: ViewQuery) -> Content:
 
 
 def costs_content(chosen: Sequence[GroupCost], since: str) -> Content:
-    """Return the rows of the view and their sums, without hivepipe's own spending."""
+    """Return the view of costs since a day (`since`), without hivepipe's own spending."""
     dollars = [each.cost.rounded or 0 for each in chosen]
     read = sum(each.bill.tokens().cache_read for each in chosen)
     prompt = sum(each.bill.tokens().prompt for each in chosen)

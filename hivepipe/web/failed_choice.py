@@ -66,7 +66,7 @@ class Choice:
 
 
 def jobs_matching(found: Iterable[FailedJob], operation: str, reason: str) -> list[FailedJob]:
-    """Return the jobs of an operation whose reason contains a text; "" matches every job."""
+    """Return the jobs of `operation` whose reason of failure contains `reason`; "" matches all."""
     return [
         job
         for job in found

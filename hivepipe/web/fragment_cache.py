@@ -11,7 +11,7 @@ MOST_PARTS = 2048  # parts kept; a part keeps its object alive
 
 
 class FragmentCache:
-    """The last rendered fragments. The key is the shown value, or its id if it has no hash.
+    """The last rendered fragments. The key is the shown value, or the value's id if unhashable.
 
     Each entry keeps its object alive, so that no other object gets the same id. Equal values share
     a fragment, so they must be rendered alike.

@@ -10,7 +10,7 @@ _LARGE_BYTES = 64 << 10  # bytes of a large text, such as a page
 
 
 def save_memory() -> None:
-    """Let all threads share one arena, and allocate large texts outside this arena."""
+    """Let all threads share one malloc arena, and allocate large texts outside this arena."""
     if _set:
         _set(_ARENA_MAX, 1)
         _set(_MMAP_THRESHOLD, _LARGE_BYTES)

@@ -58,7 +58,7 @@ def _no_answer(error: Exception) -> Response:
 
 
 def _forget_expired() -> None:
-    """Remove expired jobs, as `rq info` does, because the pages would count them."""
+    """Remove expired jobs from Redis, as `rq info` does, because RQ's pages would count them."""
     if request.blueprint == "rq_dashboard":
         for name in ALL_QUEUES:
             FinishedJobRegistry(name, connection=current_app.redis_conn).cleanup()  # type: ignore[attr-defined]

@@ -114,7 +114,7 @@ def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:
 
 
 def _opened(query: ViewQuery) -> Content | None:
-    """Return the conversation around the hit in `open`, or None if `open` is not valid."""
+    """Return the conversation around the hit that `open` in the URL names, or None if invalid."""
     key, _, rest = query.filter("open").partition("@")
     offset, _, archive = rest.partition("@")
     known = next((known for known in query.homes if known.key == key), None)

@@ -127,7 +127,7 @@ def _pieces(home: str, session: str) -> Iterator[Piece]:
 
 @dataclass
 class _Reading:
-    """Reads a conversation once; keeps the pieces in the window and the piece after it.
+    """Reads a conversation once; keeps the pieces in the window and one piece after the window.
 
     `trouble` says why a part of the archive could not be read, or is "".
     """

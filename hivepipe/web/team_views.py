@@ -47,7 +47,7 @@ def session(query: ViewQuery) -> Content:
 
 
 def _costs(source: Source, found: Found, home: str) -> list[Entry]:
-    """Return the costs by agent and model, highest first."""
+    """Return the costs of a session by agent and model, highest first, at the prices of `home`."""
     columns = ("agent", "type", "model")
     bills = team_bills(source, Choice(), columns, sessions=[(found.home, found.id)])
     return agent_costs(home, bills)

@@ -15,7 +15,7 @@ _STATUSES = {FilterError: 400, TeamRefusedError: 403, TeamAwayError: 503}
 
 
 def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
-    """Return the content of a view; `unreadable` lists omitted homes, each with the reason.
+    """Return the content of a view; its list `unreadable` has the omitted homes with reasons.
 
     Raise HivepipeError if no home can be read, or FilterError for an invalid filter.
     """

@@ -41,7 +41,7 @@ class ViewQuery:
         return self.filters.get(name, "")
 
     def time(self, name: str, days: int = 0) -> str:
-        """Return the day or local time of a filter, plus `days`, in the store's form, or "".
+        """Return the time in the filter `name`, plus `days`, in the store's form; "" without it.
 
         Raise FilterError if the filter is invalid.
         """

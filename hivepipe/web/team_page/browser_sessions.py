@@ -30,23 +30,23 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """All sessions, at most MOST of each kind, so that sign-ins cannot evict signed-in browsers."""
+    """All browsers, at most MOST of each kind, so that sign-ins cannot evict signed-in browsers."""
 
     def __init__(self, *, is_secure: bool) -> None:
-        """Set up without sessions; `is_secure` tells whether the page is served over https."""
+        """Set up without browsers; `is_secure` tells whether the page is served over https."""
         self._is_secure = is_secure
         self._name = "__Host-hivepipe_team" if is_secure else "hivepipe_team"
         self._signing_in: dict[str, BrowserSession] = {}
         self._signed_in: dict[str, BrowserSession] = {}
 
     def of(self, request: Request) -> BrowserSession | None:
-        """Return the session of a request's cookie, or None if it is unknown or expired."""
+        """Return the state of a request's browser, or None if the cookie is invalid or expired."""
         key = self._key(request)
         found = self._signed_in.get(key) or self._signing_in.get(key)
         return found if found and found.until > time.monotonic() else None
 
     def begin(self, response: Response, session: BrowserSession) -> None:
-        """Store a session, and set its new cookie on a response."""
+        """Store a browser's state, and set a new cookie for the browser on a response."""
         sessions = self._signed_in if session.person else self._signing_in
         for old in [*sessions][: max(len(sessions) - MOST + 1, 0)]:
             del sessions[old]
@@ -64,10 +64,10 @@ class BrowserSessions:
 
 
 def signing_in() -> BrowserSession:
-    """Return a new session of a browser that is sent to the provider."""
+    """Return a new state for a browser that is sent to the identity provider."""
     return BrowserSession(time.monotonic() + SIGNING_IN_SECS)
 
 
 def signed_in(person: str, asked: dict[str, str]) -> BrowserSession:
-    """Return a session of a signed-in member; other tabs in `asked` are still signing in."""
+    """Return the state of a member's browser; the tabs in `asked` are still signing in."""
     return BrowserSession(time.monotonic() + SIGNED_IN_SECS, person, asked=asked)

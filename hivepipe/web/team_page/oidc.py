@@ -114,7 +114,7 @@ class SignIn:
         return answer
 
     async def _logout(self, request: Request) -> Response:
-        """End the session here; the page links to the provider, whose session is still open.
+        """Sign the browser out here; the page links to the provider's own sign-out.
 
         The page has a link, because its policy blocks a form that another site redirects.
         """
