@@ -109,7 +109,7 @@ def _of_home(known: KnownHome, limit: int, kind: str, state: str) -> list[Agent]
 
 
 def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
-    """Return a home's agents by session, with their costs, newest first."""
+    """Return a home's agents (`found`, newest first) grouped by session, with their costs."""
     of: dict[str, list[Agent]] = {}
     ids = {agent.session_id or "" for agent in found}
     with known.store() as store:

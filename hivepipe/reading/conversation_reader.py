@@ -52,7 +52,7 @@ class Archived(Protocol):
         """Yield an archive's lines from byte `begin` on. Raise DamagedArchiveError on damage."""
 
     def missing(self, entry: Entry) -> str:
-        """Return a text about missing lines at the end of the archive that was read last, or ""."""
+        """Return a text about lines missing at the end of an archive just read, or ""."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Reader:
             raise ArchiveError(f"the archive has no byte {offset}")
 
     def _agent(self, session: str, piece: Piece) -> Iterator[Piece]:
-        """Yield the pieces of a subagent, once."""
+        """Yield the pieces of the subagent that `piece` names, unless they were yielded before."""
         key = f"{session}/{piece.id}"
         entry = self.archived.entry(key)
         if entry is None or key in self._shown or piece.depth >= DEEPEST:

@@ -86,7 +86,7 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Return the sums of charges since a time: of all sessions, of some, or of a folder."""
+    """Return the sums of charges since a time: of all sessions, of `sessions`, or of a folder."""
     found = Bills(columns)
     read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}

@@ -15,7 +15,7 @@ from hivepipe.reading.homes import KnownHome
 class Change:
     """A file that a session changed; `agents` are the types of the subagents that changed it.
 
-    `last_at` is the last checkpoint of the file, or else the end of the transcript.
+    `last_at` is the time of the file's last checkpoint, or else of the transcript's end.
     """
 
     path: str

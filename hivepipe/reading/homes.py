@@ -80,7 +80,7 @@ def _applied(values: dict[str, str]) -> Iterator[None]:
 
 
 def _of_home(home: str) -> _OfHome:
-    """Return a home's settings and database, read again when one of their files has changed."""
+    """Return a home's settings and database path, cached until a file that sets them changes."""
 
     def read() -> _OfHome:
         values = _values(home, own)

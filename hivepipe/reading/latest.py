@@ -19,7 +19,7 @@ _HOUR_NS = 60 * 60 * 10**9
 
 @dataclass(frozen=True)
 class Latest:
-    """Values from the last lines of a transcript; an unknown value is "" or None.
+    """The newest values in the last lines of a transcript; an unknown value is "" or None.
 
     `cache_until` is the time, in the store's form, at which the prompt cache expires if no prompt
     uses it.

@@ -91,7 +91,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Found:
-    """The first lines, the total number of lines, the number of unindexed bytes, facet counts."""
+    """The first found lines, the number of all, the number of unindexed bytes, facet counts."""
 
     lines: list[Line]
     total: int
@@ -173,7 +173,7 @@ def _words(archived: Archived, hit: Hit) -> str:
 
 
 def around(text: str, terms: list[Term]) -> tuple[str, str, str]:
-    """Return the text before the first match, the match, and the text after it."""
+    """Return the text before the first match, the match, and the text after the match."""
     text = flat(text).replace(_DOTTED_I, f"I{_DOT}")
     low = folded(text)
     places = [place for term in terms if (place := term.place_in(low))]

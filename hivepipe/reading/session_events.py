@@ -106,7 +106,7 @@ def _called(row: Entry) -> str:
 
 
 def _outcome(row: Entry) -> str:
-    """Return the outcome of an agent; without one, the reason of its deletion, or its status."""
+    """Return an agent's outcome, or else the reason of its deletion, or else its status."""
     if row.get("outcome"):
         return str(row["outcome"])
     return str(row["deleted_reason"] or "deleted" if row["status"] == "deleted" else row["status"])

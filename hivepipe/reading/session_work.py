@@ -11,7 +11,7 @@ LONGEST_MARK = 400  # characters of a mark's text
 
 @dataclass
 class Call:
-    """One tool call; `piece` is its number in the conversation, `ended` is "" before its result."""
+    """One tool call; `piece` is its piece's number; `ended` is "" if the call has no result."""
 
     text: str
     began: str

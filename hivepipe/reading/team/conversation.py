@@ -27,8 +27,8 @@ def team_conversation(
 ) -> Conversation:
     """Return the conversation of a session, redacted again with the rules of the local `home`.
 
-    Raise ArchiveError if the team has no archive of the session, TeamError if the key of the store
-    is missing, and DamagedArchiveError if a segment is damaged or encrypted with another key.
+    Raise ArchiveError if the team has no archive of the session, TeamError if the bucket's key is
+    missing, and DamagedArchiveError if a segment is damaged or encrypted with another key.
     """
     redactor = load_redactor(home).of_session([])
     archived = _Shared(source, source.archives(found.home, found.id), redactor)
@@ -95,8 +95,8 @@ class _Shared:
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
         """Yield an archive's redacted lines.
 
-        An error of one archive is raised as DamagedArchiveError, so that others are still read.
-        Other errors pass: the server or store does not answer, refuses, or rejects a value.
+        An error of one archive is raised as DamagedArchiveError, so that other archives are read.
+        Errors of the server or bucket (no answer, a refusal, a rejected value) are not changed.
         """
         try:
             for offset, raw in self._source.lines(self._archives[entry["path"]], begin):

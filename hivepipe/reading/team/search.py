@@ -40,7 +40,7 @@ class TeamLine(Line):
 
 
 def team_search(source: Source, choice: Choice, question: Question, limit: int) -> Found:
-    """Return the newest texts with all words; the server records the search and its hits.
+    """Return the newest texts with all words; the server writes an audit entry with the hits.
 
     Raise SearchError if the query has no words.
     """

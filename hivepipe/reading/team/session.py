@@ -1,4 +1,4 @@
-"""One session of a team as an in-memory store, so that it is read like a local session."""
+"""A team's session in an in-memory SQLite database, so that it is read like a local session."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class Found:
 
 
 def session_starting(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session whose id starts with `start`; `last` is the last active session.
+    """Return the session whose id starts with `start`, or for `last` the one active most recently.
 
     Raise StoreError if no session, several sessions or several machines match.
     """
@@ -101,7 +101,7 @@ def session_of(source: Source, home: str, session: str) -> Found:
 
 @contextmanager
 def session_store(source: Source, found: Found) -> Iterator[Listings]:
-    """Record the read of a session, and open a store with its rows."""
+    """Write an audit entry, and open an in-memory database with the rows of a session."""
     source.note("SELECT hivepipe.note_read(%s, %s, 'session')", found.home, found.id)
     with closing(open_in_memory()) as connection:
         connection.row_factory = sqlite3.Row
@@ -135,7 +135,7 @@ def _value(name: str, value: object) -> object:
 def team_time_line(
     source: Source, found: Found, store: Listings, home: str, limit: int
 ) -> TimeLine:
-    """Return the time line of a session, with the prices of the local `home`."""
+    """Return the time line of a session, with costs at the prices of the local `home`."""
     bills = session_bills(source, [(found.home, found.id)])
     bill = bills.get((found.home, found.id), Bill())
     return time_line(home, store, found.id, limit)._replace(cost=spent_of(home, bill))

@@ -58,7 +58,7 @@ CHOSEN = f"""
 
 
 def in_range(count: str) -> str:
-    """Return SQL that clamps a count, so that sums do not overflow."""
+    """Return SQL that clamps the SQL expression `count`, so that sums do not overflow."""
     return f"LEAST(GREATEST(COALESCE({count}, 0), 0), {MOST_COUNTED})"
 
 
@@ -90,17 +90,17 @@ class Source:
         return found
 
     def noted_rows(self, sql: str, values: Entry) -> list[Entry]:
-        """Return the rows of a query that also records the read in the audit table."""
+        """Return the rows of a query that itself writes an audit entry for this read."""
         with self._transaction(f"SET LOCAL statement_timeout = '{LONGEST_SECS}s'"):
             return self._connection.execute(sql, values).fetchall()
 
     def note(self, sql: str, *values: object) -> None:
-        """Write an audit entry, and commit it."""
+        """Run SQL that writes an audit entry, and commit the entry."""
         with self._transaction(f"SET LOCAL statement_timeout = '{LONGEST_SECS}s'"):
             self._connection.execute(sql, values)
 
     def texts(self, table: str, keys: Iterable[Key], what: str) -> dict[Key, Entry]:
-        """Write an audit entry that names `what`, then return the hidden texts of these rows."""
+        """Write an audit entry that names `what`, then return key -> hidden texts of the row."""
         wanted = [*keys]
         if not wanted:
             return {}
@@ -110,7 +110,7 @@ class Source:
         return {(row["home"], row["key"]): row["texts"] for row in self.rows(_TEXTS, values)}
 
     def archives(self, home: int, session: str) -> list[TeamArchive]:
-        """Record the read of a session's archives, and return them."""
+        """Write an audit entry for a session, and return the session's archives."""
         return archives_of_session(self._member_connection, home, session)
 
     def lines(self, archive: TeamArchive, begin: int) -> Iterator[tuple[int, bytes]]:
