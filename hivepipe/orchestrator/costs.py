@@ -55,7 +55,7 @@ def _own_cost(worker: Worker, run: Run) -> Decimal:
 
 
 def _before(worker: Worker) -> Stream:
-    """Return the part of the transcript that precedes the first run started by hivepipe."""
+    """Return the parsed part of the transcript before the first run that hivepipe started."""
     first = next((run for run in worker.runs() if run.is_started), None)
     return read_stream(worker.transcript, 0, first.offset if first else None)
 

@@ -45,7 +45,7 @@ class Hive:
 
     @property
     def stored_root(self) -> str:
-        """Return the path of `.hive` as the store has it: in valid UTF-8."""
+        """Return the path of `.hive` in the form that the store can hold: valid UTF-8."""
         return clean(str(self.root))
 
     def workers(self) -> list[Worker]:

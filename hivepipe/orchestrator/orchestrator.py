@@ -179,7 +179,7 @@ class Orchestrator:
         return checked_workers
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update these workers' rows in the store; after an error the next check repeats it."""
+        """Update workers' rows in the store; `states` is by worker id. Errors go to `troubles`."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:
@@ -188,7 +188,7 @@ class Orchestrator:
     # ---- internal
 
     def _go_on(self, worker: Worker, kind: str, text: str, may_start: Callable[[], str]) -> None:
-        """Start a run on a worker's session."""
+        """Start a run of this `kind` on a worker's session; for `may_start`, see `start`."""
         start(self.hive, worker, self._card_with_flags(worker), kind, text, may_start=may_start)
         self.record([worker])
 

@@ -1,4 +1,4 @@
-"""Tell whether the process that a record names is still running."""
+"""Tell whether a process named by pid, start time and machine is still running."""
 
 import os
 from contextlib import suppress
@@ -15,7 +15,7 @@ def machine() -> str:
 def lives(pid: int, started: str, on: str) -> bool | None:
     """Tell whether the process with this pid and start time is running.
 
-    Return None if the process was started on another machine.
+    `on` is the `machine()` that started the process. Return None if that is another machine.
     """
     parts = ["" if part == "-" else part for part in on.split(" ")]
     host, boot, pid_space, *_ = [*parts, "", ""]

@@ -99,7 +99,7 @@ def ended_worker(hive: Hive, session: str) -> str:
 
 
 def record_last(db: Database, hive: Hive, worker: Worker) -> None:
-    """Write all rows of a worker before its removal.
+    """Write all rows of a worker before the worker is archived or deleted.
 
     The cost of runs that hivepipe did not start is stored as run 0.
     """

@@ -167,7 +167,7 @@ def _idle(home: str, worker: Worker) -> Iterator[None]:
 
 
 def _record_end(hive: Hive, worker: Worker, column: str) -> None:
-    """Record in the store that a worker is archived or deleted, before its folder is removed."""
+    """Set the time in `column` (archived or deleted) in a worker's row, before folders go."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
             costs.record_cost(worker, run)

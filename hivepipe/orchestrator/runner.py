@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
-    """Start Claude Code in a new POSIX session, without the files `own`; return (error, pid)."""
+    """Start Claude Code, detached and without the descriptors `own`; return (error, pid)."""
     reader, writer = os.pipe()  # a successful exec closes `writer`
     pid = os.fork()
     if pid == 0:

@@ -49,7 +49,7 @@ class Watch:
     def unreported_changes(self) -> Iterator[Change]:
         """Yield the changes not yet reported.
 
-        A change counts as reported when the caller asks for the next one.
+        A change counts as reported when the caller asks the iterator for the next change.
         """
         workers = self._hive.workers()
         for worker in workers:

@@ -58,7 +58,7 @@ def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> C
 
 
 def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """Return the latest time of the status, the transcript and the start of the run."""
+    """Return the latest of three times: of the status, the transcript and the start of the run."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.reported_ns, grown_ns, run.started_ns if run else 0)
 
