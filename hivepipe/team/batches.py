@@ -29,7 +29,7 @@ _OF_SESSION = {FORGOTTEN, "sessions"} | {
 
 
 class Sharing(NamedTuple):
-    """The level at which a session's rows are shared, and the project's name (None if unknown).
+    """How a session's rows are shared: the level, and the project's name (None if unknown).
 
     With `has_moved`, the server may have rows that are no longer shared, and deletes them.
     """
@@ -118,7 +118,7 @@ class Batch(NamedTuple):
 
 
 def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
-    """Return the columns that identify the rows."""
+    """Return column -> values of the columns that identify the rows: key, version, month."""
     found: dict[str, list[Any]] = {
         "key": [each.change.key for each in items],
         "version": [each.change.version for each in items],
@@ -192,7 +192,7 @@ def _size(item: Item) -> int:
 
 
 def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
-    """Return the item to send for a change, or None if nothing of the change is sent."""
+    """Return the item for a change (a deletion if no longer shared), or None to send nothing."""
     row = rows.of(change) if rows else None
     if rows is None or row is None:
         return None if _is_of_private_session(change, sharing_of) else Item(change)
@@ -203,7 +203,7 @@ def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item |
 
 
 def _is_of_private_session(change: Change, sharing_of: SharingOf) -> bool:
-    """Tell whether the key names a session whose project shared nothing."""
+    """Tell whether the key names an unshared session of which the server has no rows."""
     if change.table not in _OF_SESSION:
         return False
     sharing = sharing_of(change.key.partition(SEPARATOR)[0])

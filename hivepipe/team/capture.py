@@ -11,9 +11,9 @@ from hivepipe.team import membership, uplink_status
 
 
 def stop(home: str) -> bool:
-    """Drop a home's triggers, with the settings of this process; return True if it then has none.
+    """Drop the triggers in a home's database; return True if the database has no triggers now.
 
-    A database that cannot be used keeps its triggers.
+    The settings of this process give the path. A database that cannot be used keeps its triggers.
     """
     if not database_path(home).exists():
         return True

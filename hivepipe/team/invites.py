@@ -61,7 +61,7 @@ def invite(
     team: str | None = None,
     sees: str | None = None,
 ) -> Invited:
-    """Make an invite for a member."""
+    """Make an invite for a member, valid for `lives`; `sees` is whose rows the member may read."""
     login = new_login(connection, "invite")
     until = one(
         connection,

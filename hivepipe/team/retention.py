@@ -59,7 +59,7 @@ def retention_of(connection: Connection) -> Retention:
 
 
 def apply_retention(connection: Connection) -> Retention:
-    """Return the team's retention, and let the server drop the next part of the old rows."""
+    """Let the server drop the next part of the old rows, and return the team's retention."""
     found = retention_of(connection)
     try:
         if found.months:

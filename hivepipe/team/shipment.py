@@ -173,7 +173,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     ) -> Batch | None:
         """Send a batch; return the next batch, which is read while the server stores this batch.
 
-        A row that the server cannot store is left out.
+        A row that the server cannot store is left out. With `if_absent`, existing rows are kept.
         """
         try:
             return self._call(batch, if_absent, meanwhile)
@@ -245,7 +245,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     # ---- projects
 
     def _follow_projects(self, changes: list[Change]) -> None:
-        """Mark the rows of sessions whose project has a new name, so that they are sent again."""
+        """Log all rows of a session as changed, to resend them, if its project has a new name."""
         for session in [each.key for each in changes if each.table == "sessions"]:
             known = captured.sent_project(self._store, session)
             name = name_of_session(self._store, session)
@@ -261,7 +261,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self._sharings[session]
 
     def _found_sharing(self, session: str) -> Sharing:
-        """Return how a session is shared: not at all while the session's project is unknown."""
+        """Return a session's sharing; nothing is shared while the session's project is unknown."""
         known = captured.sent_project(self._store, session)
         name = name_of_session(self._store, session) if session else ""
         if name is None:

@@ -1,6 +1,6 @@
 """The status of an uplink, read by status, alerts, page and metrics.
 
-<home>/uplink.json             the connection and the rows
+<home>/uplink.json             the state of the connection, and the last change sent
 <home>/uplink-archives.json    the last pass over the archives
 """
 
@@ -50,7 +50,7 @@ def write_status(home: str, status: UplinkStatus) -> None:
 
 
 def note_all_sent(home: str, mark: int, left_out: int) -> None:
-    """Write the status after a final send; a running uplink overwrites it with its own."""
+    """Write the status after a final send; a running uplink soon overwrites this status."""
     left_out += read_status(home).left_out
     now = time.time()
     write_status(home, UplinkStatus("resting", now, "", mark, now, left_out))

@@ -19,7 +19,7 @@ def exported_archives(
     """Yield the list of a member's archives, and write their lines to <id>.jsonl in a folder.
 
     Files are not named after archives, because a machine chose those names. Raise TeamError if the
-    key of the store or of the segments is missing, or a file cannot be written.
+    key of the bucket or of the segments is missing, or a file cannot be written.
     """
     contents = Contents(connection, is_administrator=True)
     for found in connection.execute(_LIST, (member,)).fetchall():

@@ -1,4 +1,4 @@
-"""Delete the objects that the list of segments no longer contains."""
+"""Delete the S3 objects that the server's list of segments no longer contains."""
 
 import logging
 
@@ -15,7 +15,7 @@ WAITING = "objects that stay in the store until a user with its key runs `hivepi
 
 
 def delete_due(connection: Connection, bucket: Bucket) -> int:
-    """Delete objects that are due for deletion (a member only its own); return their number."""
+    """Delete objects due for deletion (a member deletes its own only); return their number."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done
@@ -23,7 +23,7 @@ def delete_due(connection: Connection, bucket: Bucket) -> int:
 
 
 def delete_now(connection: Connection) -> dict[str, int]:
-    """Delete the objects that are due for deletion, if this user has the store's key.
+    """Delete the objects that are due for deletion, if this user has the bucket's key.
 
     Return the number of deleted objects or, without the key, of objects that wait for deletion.
     """
@@ -37,7 +37,7 @@ def delete_now(connection: Connection) -> dict[str, int]:
 
 
 def delete_now_or_later(connection: Connection) -> dict[str, int]:
-    """Call `delete_now`; if the store is away, return how many objects wait for deletion."""
+    """Call `delete_now`; if the bucket is away, return how many objects wait for deletion."""
     try:
         return delete_now(connection)
     except TeamError as error:

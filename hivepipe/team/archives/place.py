@@ -2,7 +2,7 @@
 
 none                                                       archives are not sent
 database                                                   in PostgreSQL
-s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION     in S3 or a compatible store
+s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION     in S3 or a compatible service
 """
 
 from typing import NamedTuple

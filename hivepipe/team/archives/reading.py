@@ -74,13 +74,13 @@ def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]
 
 
 def _note(connection: Connection, home: int, session: str) -> None:
-    """Write an audit entry for a read. A long read needs another one when this entry expires."""
+    """Write an audit entry for a read. When the entry expires, a long read needs another entry."""
     with translated():
         connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
 
 
 class Contents:
-    """Reads segments from the database or from the store, which is opened at first use."""
+    """Reads segments from PostgreSQL or from the bucket, which is opened at first use."""
 
     def __init__(self, connection: Connection, *, is_administrator: bool = False) -> None:
         self._connection = connection

@@ -46,7 +46,7 @@ Head = dict[str, Any]  # the description of an archive, as `add_segment` takes i
 
 
 class Listed(NamedTuple):
-    """The last segment of an archive on the server, and the CRC of all bytes before it."""
+    """An archive's last segment on the server, and the CRC of all bytes before that segment."""
 
     project: str
     edition: int
@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return the start of the next segment, which replaces the last one if that is not full."""
+        """Return the start of the next segment, which replaces the last segment unless full."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)
@@ -182,7 +182,7 @@ class Pass:
     def _known(self, name: str, project: str, cipher: Cipher | None) -> Listed | None:
         """Return the server's entry of an archive, or None.
 
-        If project, key or store differ from the entry, the archive is first deleted on the server.
+        If project, key or place differ from the entry, the archive is first deleted on the server.
         """
         known = self._listed.get(name)
         wanted = (project, cipher.name if cipher else "", bool(self._place.bucket))
@@ -194,7 +194,7 @@ class Pass:
     def _start(
         self, lines: BinaryIO, known: Listed | None, head: Head, length: int, crc: int
     ) -> Point | None:
-        """Return the point from which to send, or None if the archive is being changed.
+        """Return the point from which to send, or None if another process changes the archive now.
 
         If lines that were sent have changed, delete them on the server and send all lines again.
         """
