@@ -30,7 +30,7 @@ class ArchivePasses:
         self._child: subprocess.Popen[bytes] | None = None
 
     def note_change(self) -> None:
-        """Schedule a pass in SETTLE_SECS, unless an earlier pass is due."""
+        """Schedule a pass in SETTLE_SECS, unless a pass is already scheduled before that time."""
         self._due = min(self._due, time.monotonic() + SETTLE_SECS)
 
     def poll(self) -> None:

@@ -132,7 +132,7 @@ class ClaimingWorker(SimpleWorker):
         return True
 
     def _prepare_claim(self) -> bool:
-        """Do the work that precedes a claim; return True if some of this work remains."""
+        """Do the work that precedes a claim; return True if work remains, to claim no job now."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
@@ -146,7 +146,7 @@ class ClaimingWorker(SimpleWorker):
         """Do the work that is due every few seconds, whether jobs wait or not."""
 
     def _on_clock_set_back(self, secs: float) -> None:
-        """Adjust recorded times after the clock was set back."""
+        """Adjust stored times after the clock was set back by `secs`."""
 
     def _before_leaving(self) -> None:
         """Do the last work before the worker stops. A RedisError is logged."""
@@ -234,7 +234,7 @@ class ClaimingWorker(SimpleWorker):
             logger.warning("could not unregister from Redis: %s", error)
 
     def _recover_if_due(self) -> None:
-        """Put back all claimed jobs; no job is executed during this call.
+        """Put all claimed jobs back into their queues; no job is executed during this call.
 
         These jobs belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
         """
@@ -272,7 +272,7 @@ class ClaimingWorker(SimpleWorker):
                 continue
 
     def _turn(self, places: int) -> float:
-        """Claim and execute jobs once; return 0 if there were any, else the seconds to wait."""
+        """Claim up to `places` jobs and execute them; return the seconds to wait (0 if any)."""
         self._heartbeat_if_due()
         if not self._is_ready():
             return LONGEST_WAIT_SECS
@@ -291,7 +291,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make jobs that wait for a writable disk or database due now, as both are writable."""
+        """Make the jobs due that waited for a writable disk or database; both are writable now."""
         if self._is_held_up:
             with unless_full():
                 self._claims.hurry()

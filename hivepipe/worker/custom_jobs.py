@@ -11,9 +11,9 @@ logger = logging.getLogger("hivepipe.writer")
 
 
 def enqueue_custom(context: JobContext, job: Envelope) -> bool:
-    """Enqueue new jobs, or spool them if Redis is full; return whether the new jobs are kept.
+    """Enqueue the jobs of `job`'s event, or spool them if Redis is full; return True if stored.
 
-    Acknowledge `job` only if the new jobs are kept. Otherwise `job` is executed again, as
+    Acknowledge `job` only if the new jobs are stored. Otherwise `job` is executed again, as
     after a kill, and enqueues jobs with the same ids.
     """
     jobs = custom_jobs(job)

@@ -37,7 +37,7 @@ class LlmQueue:
         return self._lock is not None
 
     def acquire_or_release(self, is_wanted: bool) -> bool:
-        """Acquire queue `llm` if no llm worker runs, else release it; return whether it is held.
+        """Hold queue `llm` if no llm worker runs, else release the queue; return True if held.
 
         If `is_wanted`, an llm worker is expected. Then the queue is acquired only after no llm
         worker has run for ABSENT_SECS.

@@ -82,7 +82,7 @@ class Runner:
         self._scripts = {str(script_path(entry)) for entry in usual}
 
     def execute(self, filename: str, words: list[str], environ: dict[str, str]) -> None:
-        """Run the program of this command line. supervisord calls this in a forked child."""
+        """Run the command line `words` in the child process that supervisord has forked."""
         if words[-1] in self._scripts and installed() == self._version:
             run_script(words, environ)
         self._execve(filename, words, environ)

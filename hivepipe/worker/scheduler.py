@@ -1,6 +1,6 @@
 """The scheduler: rq-scheduler, changed to run each slot once and to survive a lost Redis.
 
-    cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
+    cycle     hold the lock -> reconcile table and Redis -> enqueue due and triggered ticks
     between   sleep until the next tick, at most five seconds
 
 Several schedulers can run. Only the holder of `rq:scheduler_lock` acts, and it renews the lock.
@@ -117,7 +117,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return min(max(first - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
 
     def _needed_rows(self) -> list[Periodic]:
-        """Return the operations; omit those whose `fallback_for` worker runs or may be starting."""
+        """Return the operations without those whose `fallback_for` worker runs or may start."""
         now = time.monotonic()
         self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
         return [

@@ -104,7 +104,7 @@ class SlowWorker(ClaimingWorker):
         self._serve((SLOW, LLM) if serves_llm else (SLOW,))
 
     def _serve(self, queues: tuple[str, ...]) -> None:
-        """Claim from these queues. If the queues change, first put back jobs of a dead worker."""
+        """Claim from these queues. After a change, first put back a dead worker's claimed jobs."""
         if queues != self._served:
             self._served = queues
             self._claims.serve(queues)
@@ -207,7 +207,7 @@ class SlowWorker(ClaimingWorker):
         *,
         held_up: bool = False,
     ) -> None:
-        """Retry the job after `delay` seconds; without a delay, move it to the failed registry."""
+        """Retry the job after `delay` s, or fail it if None; `held_up`: the environment failed."""
         if delay is None:
             self._bury(job, envelope, error)
             return

@@ -104,7 +104,7 @@ class Uplink(SoleProcess):
         self._rest(seen)
 
     def _rest(self, seen: tuple[int, int]) -> None:
-        """Stay disconnected until a row of a shared table changes, or for GREET_SECS."""
+        """Stay disconnected until a shared row changes after state `seen`, or for GREET_SECS."""
         until = time.monotonic() + GREET_SECS
         while self._wait_for_change(until - time.monotonic(), seen):
             seen = self._log_state()
@@ -113,7 +113,7 @@ class Uplink(SoleProcess):
                     return
 
     def _wait_for_change(self, secs: float, seen: tuple[int, int] = (0, 0)) -> bool:
-        """Wait until the database changes; return False if it has not changed after `secs`."""
+        """Wait until the log state differs from `seen`; return False if it does not in `secs`."""
         deadline = time.monotonic() + secs
         while self._should_continue() and time.monotonic() < deadline:
             if self._log_state() != seen:
@@ -143,7 +143,7 @@ class Uplink(SoleProcess):
         self._say("connected", mark=shipment.mark)
 
     def _say(self, state: str, error: str = "", mark: int | None = None) -> None:
-        """Write the state for `status`, and log the state if it is new."""
+        """Write the state, and the last sent version `mark`, for `status`; log a new state."""
         status = self._status
         if (state, error) != (status.state, status.error):
             level = logging.INFO if state in ("connected", "resting") else logging.WARNING

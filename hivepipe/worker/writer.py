@@ -177,7 +177,7 @@ class Writer(ClaimingWorker):
         self._environment_works()
 
     def _prepare_claim(self) -> bool:
-        """Process call notes, activity and spool, which are older than the jobs in the queues."""
+        """Process call notes, activity and spool, because these are older than the queued jobs."""
         with unless_full():
             self._beside_jobs("call notes", partial(replay_notes, self.connection, self._home))
         if self._db is not None:
@@ -332,7 +332,7 @@ class Writer(ClaimingWorker):
         return self._db
 
     def _set_trouble(self, reason: str) -> None:
-        """Record in Redis why and since when the store fails; "" removes the record."""
+        """Note in Redis why and since when the store fails; "" deletes this note."""
         reason = reason and with_limit(reason)
         if reason and not self._trouble:
             with self.connection.pipeline() as both:  # both commands in one transaction
