@@ -49,7 +49,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The record of an edited file."""
+    """The manifest of an edited file, with the fields that the docstring of this module lists."""
 
     path: str
     project: str
@@ -97,7 +97,7 @@ def read(path: str) -> str | None:
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
-    """Record how an edit can be undone, then make the edit."""
+    """Write the manifest by which an edit can be undone, then make the edit."""
     if read(edit.path) == edit.after:  # another process made the same edit
         return
     known = manifest_of(edit.path)
@@ -121,13 +121,13 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Keep other processes from recording and making edits during the block."""
+    """Keep other processes from writing manifests and making edits during the block."""
     with locked_folder(state_folder(), WAIT_SECS):
         yield
 
 
 def make_beneath(edit: Edit, change: Cleaner) -> None:
-    """Make an edit that survives `undo`: `change` is also applied to the recorded original."""
+    """Make an edit that survives `undo`: `change` is also applied to the stored original."""
     known = manifest_of(edit.path)
     if known and known.is_of(edit.before):
         original = known.original
@@ -174,7 +174,7 @@ def undone(path: str, without_ours: Cleaner) -> Edit:
 
 
 def undo(edit: Edit) -> None:
-    """Make an edit that `undone` returned, and drop the record of the file."""
+    """Make an edit that `undone` returned, and delete the manifest of the file."""
     make(edit)
     known = manifest_of(edit.path)
     for folder in reversed(known.made if known else []):
@@ -183,7 +183,7 @@ def undo(edit: Edit) -> None:
 
 
 def manifests() -> Iterator[Manifest]:
-    """Yield the records of all edited files."""
+    """Yield the manifests of all edited files."""
     for folder in sorted(Path(state_folder(), "changed").glob("*")):
         known = _manifest(folder)
         if known:
@@ -199,7 +199,7 @@ def _manifest(folder: Path) -> Manifest | None:
 
 
 def follow_rename(old: str, project: str) -> None:
-    """Record the edits of a renamed project under its new path."""
+    """Store the manifests of a renamed project's edits under the new paths."""
     for known in list(manifests()):
         if known.project == old and known.has_original:
             path, *made = (renamed(each, old, project) for each in (known.path, *known.made))

@@ -24,7 +24,7 @@ _OF_AN_ARCHIVE = re.compile(
 
 
 class ExportFiles:
-    """The files below one folder. Each archive is read once to verify its content."""
+    """The files below the folder of exports. Each archive is read once to verify its content."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
         self._root = root

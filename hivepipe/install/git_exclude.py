@@ -36,7 +36,7 @@ def to_ignore(path: str) -> Edit | None:
 
 
 def to_stop_ignoring(exclude: str, lines: Iterable[str]) -> Edit | None:
-    """Return the edit that removes these lines of hivepipe, or None if the file lacks them all."""
+    """Return the edit that removes hivepipe's `lines`, or None if the file has none of them."""
     before = after = read(exclude) or ""
     for line in lines:
         after = without_line(after, line)

@@ -87,7 +87,7 @@ def _is_used(place: Place) -> bool:
 
 
 def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield `.claude-state/.gitignore`, without a reason to keep it, if hivepipe made it."""
+    """Yield (path of `.claude-state/.gitignore`, "") if hivepipe made this file."""
     path = f"{os.path.dirname(kept_folder(home))}/.gitignore"
     is_made = bool(tree_of(home)) and manifest.made_at("../.gitignore") is not None
     if is_made and read_small(path) == IGNORE_ALL:

@@ -36,18 +36,18 @@ EDITED = "a hook there runs hivepipe's program in a form that hivepipe does not 
 
 
 def is_ours(handler: object) -> bool:
-    """Tell whether hivepipe wrote a handler, in any version and form."""
+    """Tell whether any version of hivepipe wrote a hook handler, in any form."""
     return bool(form_of(handler)) or is_old(handler)
 
 
 def is_edited(handler: object) -> bool:
-    """Tell whether a handler names a hook of hivepipe in a form that hivepipe does not write."""
+    """Tell whether a hook handler names a hook of hivepipe in a form that no version writes."""
     command, args = _parts(handler)
     return not is_ours(handler) and bool(_NAMES_A_HOOK.search(" ".join([command, *(args or [])])))
 
 
 def form_of(handler: object) -> Form | None:
-    """Return the form of a handler that this version writes, or None."""
+    """Return the form of a hook handler that this version writes, or None for any other."""
     command, args = _parts(handler)
     if args is None and command in _BY_NAME:
         return Form.SHARED
@@ -60,7 +60,7 @@ def form_of(handler: object) -> Form | None:
 
 
 def is_old(handler: object) -> bool:
-    """Tell whether an older version wrote this handler."""
+    """Tell whether an older version of hivepipe wrote this hook handler."""
     command, args = _parts(handler)
     if args is not None:
         return command.startswith("/") and _is_old_start(args)
@@ -68,7 +68,7 @@ def is_old(handler: object) -> bool:
 
 
 def launcher_of(handler: dict[str, object]) -> str:
-    """Return the program that a handler of hivepipe names, or ""."""
+    """Return the program that a hook handler of hivepipe names, or ""."""
     form = form_of(handler)
     if form not in (Form.EXEC, Form.SHELL):
         return ""
@@ -77,14 +77,14 @@ def launcher_of(handler: dict[str, object]) -> str:
 
 
 def old_paths(handler: dict[str, object]) -> list[str]:
-    """Return the paths that a handler of an older version names: interpreter and script."""
+    """Return the paths that an older version's hook handler names: interpreter and script."""
     command, args = _parts(handler)
     words = [command, *args] if args is not None else _split(command)
     return list(dict.fromkeys(word for word in words if word.startswith("/")))
 
 
 def _parts(handler: object) -> tuple[str, list[str] | None]:
-    """Return command and arguments of a handler, or ("", None) if the value is no handler."""
+    """Return command and arguments of a hook handler, or ("", None) for any other value."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return "", None
     args = handler.get("args")

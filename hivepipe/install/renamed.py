@@ -53,7 +53,7 @@ def _has_hooks(project: str) -> bool:
 
 
 def _is_users(handler: object) -> bool:
-    """Tell whether the handler's program is in this user's folder of hooks."""
+    """Tell whether a hook handler's program is in this user's folder of hooks."""
     return isinstance(handler, dict) and hook_copy.is_in_place(launcher_of(handler))
 
 

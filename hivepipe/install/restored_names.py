@@ -14,7 +14,7 @@ from hivepipe.home import make_folders
 
 
 def restore_names(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Rename back the files that hivepipe renamed; return the names that are taken meanwhile."""
+    """Rename back the files that hivepipe renamed; return those whose old name is taken now."""
     refused = []
     with Folder(path) as folder:
         for name, copy in manifest.renamed().items():

@@ -47,7 +47,7 @@ def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
-    """Return (event, entry) for each selected handler. The entry has no other handlers."""
+    """Return (event, entry) for each selected hook handler. An entry has only that handler."""
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
