@@ -113,7 +113,7 @@ def wal(facts: Facts) -> Iterator[Finding]:
 
 
 def _holds(pid: int, target: str) -> bool:
-    """Tell whether a process has a file open that /proc shows under this name."""
+    """Tell whether a process has a file open for which /proc shows the path `target`."""
     with suppress(OSError):
         folder = f"/proc/{pid}/fd"
         return target in [os.readlink(f"{folder}/{each}") for each in os.listdir(folder)]

@@ -188,7 +188,7 @@ def _fire(found: Probe, environment: dict[str, str], folder: str) -> Probe:
 def _run(
     words: list[str], event: dict[str, Any], environment: dict[str, str], handler: dict[str, Any]
 ) -> str:
-    """Run a hook in its own process session, as Claude Code does; return an error or ""."""
+    """Run a hook detached from the terminal, as Claude Code does; return an error or ""."""
     timeout = handler.get("timeout")
     limit = timeout if isinstance(timeout, (int, float)) else LONGEST_HOOK_SECS
     limit = min(limit, LONGEST_HOOK_SECS)

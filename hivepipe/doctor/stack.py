@@ -148,7 +148,7 @@ def reduced(facts: Facts) -> Iterator[Finding]:
 
 
 def current(facts: Facts) -> Iterator[Finding]:
-    """Find a running or recorded version that differs from the installed one."""
+    """Find a stack that runs, or a record that names, another version than the installed one."""
     running = supervisor.identity_of(facts.stack)
     if running and running != identity(facts.stack.url):
         yield Finding(
@@ -195,7 +195,7 @@ def lost(facts: Facts) -> Iterator[Finding]:
 
 
 def set_aside(facts: Facts) -> Iterator[Finding]:
-    """Find files of the spool that could not be read."""
+    """Find events that were moved to `spool/bad` because they could not be read."""
     folder = facts.home / "spool" / "bad"
     bad = [path for path in folder.glob("*") if path.suffix != ".reason"]
     if bad:
