@@ -45,7 +45,7 @@ def with_restored_hooks(text: str, pairs: Iterable[Pair]) -> str:
 
 
 def verdict(handler: object, project: str) -> Verdict:
-    """Judge a handler of a settings file; the verdict on hivepipe's own handlers is OTHER."""
+    """Judge a hook handler of a settings file; the verdict on hivepipe's own is OTHER."""
     return Verdict.OTHER if is_ours(handler) else judge(handler, project)
 
 

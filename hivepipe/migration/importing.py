@@ -24,7 +24,7 @@ REFUSED, BROKEN, NOTHING = "refused", "broken", "no such row"
 
 
 class Outcome(NamedTuple):
-    """The result of importing one entry or row."""
+    """The result of importing one entry of the queue or one row of a database."""
 
     name: str
     kind: str  # operation or table
@@ -107,7 +107,7 @@ class Importer:
         return Outcome(name, entry.operation, TAKEN if touched else NOTHING)
 
     def _remember(self, entries: Iterable[str]) -> None:
-        """Mark the entries whose rows were all imported.
+        """Store that these entries of the queue were imported as a whole, unless in a dry run.
 
         The next run tries the other entries again.
         """

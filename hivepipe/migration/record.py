@@ -1,7 +1,7 @@
 """The journal of `migrate`: a second run continues from it, and `--undo` restores from it.
 
 <state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. Each change is recorded before the
-change is made. The files themselves show whether it was made.
+change is made. The files themselves show whether the change was made.
 """
 
 import json
@@ -46,7 +46,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Record:
-    """The record of one project's migration."""
+    """The journal of one project's migration."""
 
     project: str
     settings: list[Settings] = field(default_factory=list)
@@ -56,14 +56,14 @@ class Record:
 
     @property
     def is_moved(self) -> bool:
-        """Tell whether an old home was moved away, so that hivepipe's home can have its path."""
+        """Tell whether an old home was moved away, so that its path is free for hivepipe's home."""
         return any(os.path.isdir(each) for each in self.asides)
 
     def settings_of(self, path: str) -> Settings | None:
         return next((each for each in self.settings if each.path == path), None)
 
     def with_settings(self, changed: Settings) -> "Record":
-        """Return a copy of the record with one settings file added or replaced."""
+        """Return a copy of the journal with one settings file added or replaced."""
         others = [each for each in self.settings if each.path != changed.path]
         return replace(self, settings=[*others, changed])
 
@@ -81,7 +81,7 @@ def locked() -> Iterator[None]:
 
 
 def read(project: str) -> Record | None:
-    """Return the record of a project, or None. Raises MigrationError if the record is damaged."""
+    """Return a project's journal, or None. Raises MigrationError if the journal is damaged."""
     path = _path(project)
     try:
         return read_typed(path, Record)
@@ -92,7 +92,7 @@ def read(project: str) -> Record | None:
 
 
 def write(record: Record) -> None:
-    """Replace the record of a project and sync the file to disk."""
+    """Replace the journal of a project and sync the file to disk."""
     path = _path(record.project)
     make_private(str(path.parent))
     with Folder(str(path.parent)) as folder:
@@ -100,7 +100,7 @@ def write(record: Record) -> None:
 
 
 def follow_rename(old: str, project: str) -> None:
-    """Record the migration of a renamed project under its new path."""
+    """Store the journal of a renamed project under the new path of the project."""
     record = read(old)
     if record is None:
         return

@@ -113,7 +113,7 @@ def _take_out_of_exclude(aside: str) -> None:
 
 
 def _restore_settings(settings: Settings) -> None:
-    """Restore a settings file that was not edited later. Add the old hooks to an edited file."""
+    """Restore a settings file, or add the old hooks if the file was edited after the migration."""
     text = edits.read(settings.path)
     if text is None or text == settings.before:
         return
