@@ -86,7 +86,7 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
 def _publish(temporary: Path, target: Path) -> None:
     """Rename the complete file to its final name.
 
-    Raises FileExistsError if another file has that name by now.
+    Raises FileExistsError if another program has made a file of that name since the start.
     """
     try:
         os.link(temporary, target)
@@ -136,7 +136,7 @@ def _other_form(path: str) -> str:
 
 
 class _Summed(io.RawIOBase):
-    """Reads a file up to a size and hashes it; if the file has shrunk, zeros fill the rest."""
+    """Reads and hashes a file's first bytes; if the file has shrunk, zeros fill the rest."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file = file
