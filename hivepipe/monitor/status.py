@@ -73,7 +73,7 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
 
 
 def _trouble(stack: Stack, is_supervised: bool, table: ProcessTable) -> str | None:
-    """Return a problem of the running processes as text, or None."""
+    """Return a problem of the stack's Redis or supervisor as text, or None."""
     if is_supervised:
         return supervisor.redis_trouble(stack) or None
     return supervisor.why_silent(stack, table.of(stack).get(SUPERVISOR, [])) or None
