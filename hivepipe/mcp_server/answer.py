@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 def text_of(title: str, answer: Answer, skip: int, most_skipped: int) -> str:
     """Return the page after `skip` rows. The page's last line says where the next page begins.
 
-    Beyond `most_skipped` rows there is no next page.
+    There is no next page if it would skip more than `most_skipped` rows.
     """
     lines = [] if skip or not answer.facts else [line_of(answer.facts)]
     shown = chars = 0
