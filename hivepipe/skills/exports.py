@@ -1,6 +1,6 @@
 """skill-usage.json and skill-usage-index.json, in the predecessor's format.
 
-Lists end with the newest entry; unbounded lists keep only their newest entries.
+The last entry of each list is the newest. Lists that would grow for ever are cut to the newest.
 """
 
 from collections.abc import Mapping

@@ -60,7 +60,7 @@ class SkillStatistics:
         self.sessions[use.session] = use.time
 
     def start_with(self, imported: ImportedSkill) -> None:
-        """Start with the totals of a predecessor."""
+        """Set the totals to those of a predecessor; call this before `add`."""
         self.count, self.successes = imported.uses, imported.successes
         self.last_used = imported.last_used
         self.sessions = dict.fromkeys(imported.sessions, "")
