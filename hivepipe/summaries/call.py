@@ -58,7 +58,7 @@ class Used(NamedTuple):
     cost_usd: float | None = None  # None if the provider does not report it
 
     def or_unknown(self) -> "Used":
-        """Return this usage, or an unknown one if its values are too high for any model."""
+        """Return this usage, or an unknown usage if a value is negative or impossibly high."""
         most = max(self.requests, 1)
         counts = (self.input_tokens, self.output_tokens)
         is_possible = all(0 <= (tokens or 0) <= MOST_TOKENS * most for tokens in counts)

@@ -85,7 +85,7 @@ class Answer(NamedTuple):
 
 
 def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
-    """Return the question about a text; if memories share a name, only the first is used."""
+    """Return the question about a transcript; of memories with the same name, use the first."""
     named = {memory.name: memory for memory in reversed(memories)}
     rated = sorted(named.values())[:MOST_MEMORIES]
     words = f"<transcript>\n{_fenced(transcript, 'transcript')}\n</transcript>"
