@@ -72,7 +72,7 @@ class MessageCounts:
         return True
 
     def sums(self, but_for: "MessageCounts | None" = None) -> Sums:
-        """Return the usage of all messages by price rate, without messages in `but_for`."""
+        """Return the usage by price rate of all messages except those counted in `but_for`."""
         total = dict(self._sums)
         for mark, message in (self._open | self._subagents).items():
             if but_for is None or not but_for.has_seen(mark):

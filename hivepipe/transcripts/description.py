@@ -14,7 +14,7 @@ _TITLES = ("custom-title", "ai-title", "summary")  # the user's own title first
 def describe(
     totals: Totals, prices: PriceTable, subagents: Iterable[Totals] = ()
 ) -> dict[str, Any]:
-    """Return the metadata of a transcript.
+    """Return the metadata of an archived transcript.
 
     Tokens, cost, models, skills and files include the subagents. Messages that a subagent only
     replays from this transcript do not count. Messages, tools, times and outcome come from the

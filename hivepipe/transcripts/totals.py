@@ -64,7 +64,7 @@ _DURING_CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 
 @dataclass(slots=True)
 class Totals:
-    """Totals of a transcript's lines. A field in `_NAMES` has each name once, by first use."""
+    """Totals of a transcript's lines. Fields in `_NAMES` have each name once, in order of use."""
 
     lines: int = 0
     broken_lines: int = 0
@@ -367,7 +367,7 @@ class Totals:
             _add(self.files, path_written(line, path))
 
     def _feed_stop(self, line: Fields) -> None:
-        """Take back the failures of denied calls if a hook ended the turn during their batch.
+        """Uncount the failures of denied calls if a hook ended the turn during the calls' batch.
 
         Claude Code then sends no PostToolBatch, so no hook reports these calls as failed.
         """
