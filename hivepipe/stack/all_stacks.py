@@ -58,7 +58,7 @@ def known_stacks(table: ProcessTable) -> list[KnownStack]:
 
 
 def _running_stacks(table: ProcessTable) -> list[Stack]:
-    """Return the stacks of supervisors that use this process's state folder, recorded or not."""
+    """Return the stacks, recorded or not, whose supervisors use this process's state folder."""
     return [
         Stack(home_of(process), os.path.dirname(config))
         for process, config in table.supervisors().items()

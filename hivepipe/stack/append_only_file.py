@@ -25,7 +25,7 @@ _MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 
 def close_gaps(home: str) -> None:
-    """Remove gaps of zeros from the files of a Redis that does not run; skip unwritable files."""
+    """Remove gaps of zeros from the append-only files of a stopped Redis; skip unwritable ones."""
     folders = (Path(home, "appendonlydir"), *folders_aside(home))
     for path in (path for folder in folders for path in folder.glob("*.incr.aof")):
         with suppress(OSError):
@@ -56,7 +56,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _end_of_gap(data: bytes, at: int) -> int:
-    """Return the end of a gap of zeros that begins at `at` or after a torn command there, or 0."""
+    """Return the end of the gap of zeros at `at`, or behind a torn command at `at`; 0 if none."""
     for found in _END_OF_GAP.finditer(data, at):
         end = found.end()
         is_gap = not data[at:end].strip(b"\0")

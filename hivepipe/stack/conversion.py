@@ -1,7 +1,7 @@
 """Convert a home of version 1.0.0, which is in its project's work tree.
 
 Database, archives and exports stay where they are. First all other files are copied to a home
-outside the tree. Then the records are changed: they name the new home. Last, the old files are
+outside the tree. Then the records are changed to name the new home. Finally, the old files are
 deleted. If a crash comes before the records change, the old home is unchanged. After a later crash,
 the next start finishes the conversion.
 """

@@ -7,8 +7,8 @@
 
 First all files are copied. Then the record is switched to the new place, in one step. Last, the old
 files are deleted. After a crash, `finish_interrupted_move` deletes the copies if the record was not
-switched, or else the old files. A work tree without the token may be a different one, so nothing
-is deleted in it. If it should have the files that stay, nothing is deleted at all.
+switched, or else the old files. A work tree without the token may be a different one, so its files
+are kept. If the copies to keep should be in it, the files of both places are kept.
 """
 
 import json

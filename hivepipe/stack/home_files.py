@@ -67,7 +67,7 @@ def _is_of_named_instance(home: str, name: str) -> bool:
 
 
 def _is_our_database(path: Path) -> bool:
-    """Tell whether a database has hivepipe's schema, or is empty: its first writer was killed."""
+    """Tell whether a database has hivepipe's schema, or is empty because its writer was killed."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]

@@ -23,7 +23,7 @@ def is_marked(home: str) -> bool:
 
 
 def has_data(home: str) -> bool:
-    """Tell whether a folder is marked as in `is_marked`, or is a link to a marked folder."""
+    """Tell whether `is_marked` is true for a folder, or for the folder to which a link leads."""
     return is_whole(home) or (_is_users(home) and is_own(Path(home, "hive.db")))
 
 

@@ -8,8 +8,8 @@ package. So a hook works while an upgrade replaces the package's files one by on
              of the last part)
     16384    the marshalled code of each module, the source texts, and the code of FIRST
 
-A hook reads the first block and then only the modules that it imports: a third of the file. The
-source texts are needed if an upgrade brings a Python with another bytecode version. Modules are
+A hook reads the first block, and then only the modules that the hook imports: a third of the file.
+The source texts are needed if an upgrade brings a Python with another bytecode version. Modules are
 executed without the import system, which takes 0.04 ms a module. The modules that every event needs
 (FIRST) are read together.
 """

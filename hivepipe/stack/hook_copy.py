@@ -119,7 +119,7 @@ def _chosen(trial: Path) -> bytes:
 
 
 def runs(program: str | Path) -> bool:
-    """Tell whether a hook program can run here. HIVEPIPE_DISABLED makes it end at once."""
+    """Tell whether a hook program runs here: with HIVEPIPE_DISABLED it must end without output."""
     done = run_to_end([program], TRIAL_SECS, {"HIVEPIPE_DISABLED": "1"})
     return done is not None and (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -167,7 +167,7 @@ def _is_chosen(path: Path) -> bool:
 
 
 def interpreter_of(path: str) -> list[str]:
-    """Return the interpreter of a copy's Python hook, or [] if the program is missing."""
+    """Return a list with the path of a hook copy's Python, or [] if the hook is missing."""
     text = read_small(f"{path}.py") or read_small(path)  # version 1.0.0 has only one program
     first, second, *_ = *text.splitlines(), "", ""
     if first.startswith("#!/bin/sh"):

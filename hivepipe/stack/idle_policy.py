@@ -33,7 +33,7 @@ def may_shut_down(stack: Stack) -> bool:
 
 
 def shut_down(stack: Stack) -> bool:
-    """Ask the supervisor to stop the stack, including this process; return False if it refuses."""
+    """Ask the supervisor to stop the stack, including this process; return False on its refusal."""
     try:
         with locked_folder(stack.home, 0):  # a running `up` takes precedence
             return may_shut_down(stack) and ask_to_shut_down(stack)

@@ -36,7 +36,7 @@ def claim(home: str) -> None:
 
 
 def touch(home: str) -> bool:
-    """Renew the time of `<home>/kernel`; return False if another kernel has taken over the home."""
+    """Set the time of `<home>/kernel` to now, or return False if the file names another kernel."""
     if is_of_another_kernel(home):
         return False
     with contextlib.suppress(OSError):  # a writer runs without a supervisor, or the disk fails

@@ -10,7 +10,7 @@ from hivepipe.home import home_of_project
 
 
 def last_home(project: str) -> str:
-    """Return the home that `<name>-<hash>.renamed` leads to, else the home of this path."""
+    """Return the target of the project's `.renamed` link, else the home named after this path."""
     link = _link(project)
     return os.path.realpath(link if os.path.isdir(link) else home_of_project(project))
 

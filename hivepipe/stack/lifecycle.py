@@ -29,7 +29,7 @@ def bring_up(project: str, stack: Stack) -> Stack:
 
 
 def start_for_hook(stack: Stack) -> None:
-    """Start the stack of a home for a hook, unless a user has run `down` in the meantime."""
+    """Start the stack of a home for a hook, unless a user has run `down` since the hook ran."""
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _turn(stack):
@@ -51,7 +51,7 @@ def take_down(stack: Stack) -> None:
 def take_all_down(
     stacks: list[Stack], table: ProcessTable
 ) -> Iterator[tuple[Stack, HivepipeError | None]]:
-    """Stop many stacks, one after the other; yield each stack, and why it was not stopped.
+    """Stop many stacks one by one; yield each with its error, or with None if it was stopped.
 
     `table` is read once. The records of stacks that do not run are changed in one pass. A stack
     that was started after the table was read is stopped too.
@@ -71,7 +71,7 @@ def take_all_down(
 
 
 def _set_all_down(homes: set[str]) -> set[str]:
-    """Record that the stacks of these homes are down; return the homes, or set() on failure."""
+    """Record that the stacks of these homes are down; return them, or set() if that failed."""
     try:
         change_records(homes, state="down")
     except (HivepipeError, OSError):
@@ -144,7 +144,7 @@ def restart(project: str, stack: Stack) -> Stack:
 
 
 def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) -> Stack:
-    """Record that the stack is on, call `before`, and start it."""
+    """Record that the stack is on, call `before` with the stack, and start the stack."""
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)

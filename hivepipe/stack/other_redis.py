@@ -75,7 +75,7 @@ def canonical(url: str) -> str:
 
 
 def _refuse_options(parts: SplitResult) -> None:
-    """Raise StackError for a missing file, or an option that would change how replies are read."""
+    """Raise StackError for an unknown option of the URL, or an option's unreadable file."""
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in _OPTIONS:
             known = ", ".join(_OPTIONS)

@@ -9,7 +9,7 @@ from hivepipe.stack.listening import ANSWER_SECS, ask
 def answers(address: str) -> bool:
     """Tell whether a Redis answers PING.
 
-    A socket's path gets one attempt, because redis-py would retry and wait.
+    A socket gets one attempt without redis-py, which would retry and wait.
     """
     if not address.startswith("/"):
         return _answers_at_url(address)

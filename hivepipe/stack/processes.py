@@ -66,7 +66,7 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """A long-lived process of the stacks whose Redis is of the kind `if_redis`."""
+    """A long-lived process of a stack; `if_redis` says with which kind of Redis it is needed."""
 
     name: str
     stop_secs: int = 10

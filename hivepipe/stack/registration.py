@@ -286,7 +286,7 @@ def switch_on(project: str) -> None:
 
 
 def owner_id(home: str) -> str:
-    """Return the id with which this home claims a Redis, or a new id if it has none."""
+    """Return the id with which this home claims a Redis, or a new id if none is recorded."""
     return read_record(home).get("owner") or token_hex(16)
 
 
@@ -382,7 +382,7 @@ def _replace(file: str, text: str) -> None:
 
 
 def _claim(folder: str) -> None:
-    """Make a folder private to the user. A cloned repository may contain it, even as a link."""
+    """Make a folder private to the user. Refuse a link, which a cloned repository may contain."""
     make_private(folder)
     if is_private_folder(folder):
         return

@@ -39,7 +39,7 @@ def record_path() -> str:
 
 
 def record() -> dict[str, str]:
-    """Return `address` and `token` of the page that was served last, or {}."""
+    """Return `address` and `token` of the most recently served page, or {}."""
     return read_object(record_path())
 
 

@@ -191,7 +191,7 @@ def wait_for_end(group: list[psutil.Process], secs: float) -> list[psutil.Proces
 
 
 def _pause(process: psutil.Process, secs: float) -> None:
-    """Wait up to a second for the end of a process; where that is not supported, only sleep."""
+    """Wait up to a second until a process ends; without `os.pidfd_open`, sleep for a moment."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # macOS, an old kernel, or a process that has just ended

@@ -30,7 +30,7 @@ class Starting(NamedTuple):
 
 
 def read_starting(folder: str) -> Starting:
-    """Return the state of automatic starts in this runtime folder."""
+    """Return the content of the file `starting` in this runtime folder."""
     words = read_small(f"{folder}/starting").split(maxsplit=2)
     try:
         not_before, failures = float(words[0]), int(words[1])

@@ -68,7 +68,7 @@ def server_of_locked(stack: Stack) -> Iterator[str]:
 
 
 def spool_folders_aside(stack: Stack, program: str, locks: list[int]) -> None:
-    """Move the jobs in the folders that were set aside into the spool, and delete the folders.
+    """Move the jobs of the folders renamed by `set_folder_aside` to the spool; delete the folders.
 
     A folder stays if it cannot be loaded or the disk is full; `doctor` names it.
     """
