@@ -1,7 +1,7 @@
 """Tool call totals and the last activity of each session.
 
 If Redis loses its data, Redis counts a session from 0 again, and the session gets another row. The
-total of a session is the sum of its rows. Totals only rise, and times only move forward.
+total of a session is the sum of its rows. A row's totals only rise, its times only move forward.
 """
 
 import json

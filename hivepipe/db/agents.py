@@ -117,7 +117,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 
 
 def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
-    """Return the time of an agent's end. A late event's time counts if no other event has one."""
+    """Return an agent's latest end time. Late events count only if there is no other end event."""
     metadata = {} if metadata is None else metadata
     is_exact = bool(known) and not metadata.pop(_LATE, False)
     is_exact, end = max((is_exact, known), (not signal.is_late, job.time))

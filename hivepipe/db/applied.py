@@ -6,7 +6,7 @@ from hivepipe.times import now
 
 
 def mark_applied(db: Database, job: Origin) -> bool:
-    """Record the job in the transaction of its effect; return False if it was already applied."""
+    """Record a job as applied, in the transaction of its effect; return False if it already was."""
     return db.insert("applied", {"job_id": job.id, "applied_at": now()[0]})
 
 

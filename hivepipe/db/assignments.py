@@ -70,7 +70,7 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
 
 
 def detach_instance(db: Database, job: Origin) -> None:
-    """Record that an instance left a session. Raise MissingParentError if it never entered it."""
+    """Record that an instance left a session; raise MissingParentError if it never entered."""
     changes = "detached_time_ns = max(detached_time_ns, :time_ns)"
     _update(db, job, changes, {"time_ns": job.event_time_ns})
     choose_session(db, job.instance)

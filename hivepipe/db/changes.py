@@ -1,10 +1,10 @@
 """Change capture: record which rows of the team's tables changed, with a version for each change.
 
 Changes are captured only while the home is joined to a team. Triggers append time and key of each
-changed row to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`,
-where a row has one entry however often it changed. A version is the time in microseconds, and
-always higher than the last version. So versions also rise after a restore, and show how long a row
-has waited. An entry whose key matches no row stands for a deleted row.
+changed row to `team_log`, which is the cheapest write. The uplink moves these entries to
+`team_changes`, where a row has one entry however often it changed. A version is the time in
+microseconds, and always higher than the last version. So versions also rise after a restore, and
+show how long a row has waited. An entry whose key matches no row stands for a deleted row.
 """
 
 import re

@@ -40,7 +40,7 @@ class ClockSteps:
         self._furthest_ns = max(self._furthest_ns, _time_at_boot_ns() + back_ns)
 
     def correct(self, db: Database) -> None:
-        """Correct the stored times. After an sqlite3.Error, the caller has to call this again."""
+        """Correct the stored times. After an sqlite3.Error, the caller has to repeat the call."""
         back_ns = self._furthest_ns - _time_at_boot_ns()
         if back_ns > 0:
             move_back(db, time.time_ns(), int(back_ns))

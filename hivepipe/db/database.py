@@ -2,7 +2,7 @@
 
 The database uses WAL with `synchronous=FULL`, so that a commit survives a power cut. Several
 processes may write (the writer, the direct path, a stock `rq worker`). With BEGIN IMMEDIATE and the
-table `applied`, every effect happens once.
+table `applied`, each job takes effect once.
 """
 
 import os

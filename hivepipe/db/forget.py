@@ -107,7 +107,7 @@ def sessions_with_text(db: Database, wanted: ForgetQuery) -> set[str]:
 def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> int:
     """Replace the text with a placeholder in all tables; return the number of rows with it.
 
-    A row whose primary key contains the text is deleted. A row that foreign keys protect stays.
+    A row whose primary key contains the text is deleted, unless foreign keys refer to the row.
     """
     tables = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"

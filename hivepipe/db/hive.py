@@ -36,8 +36,8 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
-    Return the time (ns since 1970) by which statuses are compared: the time of the status file,
-    but an earlier time if that is in the future or the clock was set back.
+    Return the time (ns since 1970) by which statuses are compared: the time of the status file, or
+    an earlier time if the file's is in the future or the clock was set back.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
@@ -68,7 +68,7 @@ def states(store: Listings) -> dict[str, int]:
 
 
 def end_worker(db: Database, worker: str, column: str) -> None:
-    """Record that a worker was archived or deleted, and cancel its open task.
+    """Set a worker's `column`, archived_at or deleted_at, to now, and cancel its open task.
 
     The worker's rows stay.
     """
@@ -140,7 +140,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return a tuple for each stored state, run and status of a worker, or set() if unknown.
+    """Return a tuple for a worker's stored state and for each run and status; set() if unknown.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """

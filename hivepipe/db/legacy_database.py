@@ -133,7 +133,7 @@ class LegacyDatabase:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """Copy a database with its logs, because opening the original would change its logs.
+    """Copy a database with its -wal and -journal, which opening the original would change.
 
     Raise StoreError if the database cannot be read, or if another process keeps writing it.
     """
@@ -167,7 +167,7 @@ def _no_link(path: str, flags: int) -> int:
 
 
 def _states(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Return size, time and inode of the database and of its logs."""
+    """Return size, time and inode of the database, its -wal and its -journal."""
     found = {}
     for suffix in ("", "-wal", "-journal"):
         if not suffix or os.path.lexists(f"{path}{suffix}"):

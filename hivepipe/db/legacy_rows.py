@@ -162,7 +162,7 @@ def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session_in(metadata: object) -> str | None:
-    """Return the session id in an agent's metadata; the predecessor has no column for it."""
+    """Return the session id in an agent's metadata: the predecessor's table has no such column."""
     fields = read_object(metadata.encode("utf-8", "replace")) if isinstance(metadata, str) else None
     if fields is None:
         return None

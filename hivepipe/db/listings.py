@@ -185,7 +185,7 @@ _OUTCOME = """
 
 
 def with_metadata(agent: Entry) -> Entry:
-    """Return an agent's row with tokens, duration and parent of its metadata; None is unknown."""
+    """Return an agent's row with tokens, duration and parent from its metadata, None if unknown."""
     metadata = metadata_of(agent) or {}
     usage, parent = part(metadata, "usage"), part(metadata, "spawn_context").get("agent_id")
     return agent | {
@@ -217,7 +217,7 @@ class Listings:
         return [str(row["id"]) for row in self.rows(_IDS[kind], prefix_bounds(prefix))]
 
     def sessions(self, with_ended: bool, limit: int = _ALL) -> list[Entry]:
-        """Return up to `limit` open sessions, or sessions of any state, newest first."""
+        """Return up to `limit` sessions, last updated first; ended ones only if `with_ended`."""
         sql = """
             SELECT id, status, project, swarm_id, model, objective, created_at, updated_at,
               COALESCE(client, 'claude-code') AS client,

@@ -1,4 +1,4 @@
-"""Bring the schema up to date; each step is committed together with its record."""
+"""Bring the schema up to date; each step is committed together with the row that names it."""
 
 import os
 import re

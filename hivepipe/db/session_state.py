@@ -20,7 +20,7 @@ PROCESS_GOES_ON = ("clear", "resume")  # the process continues in another sessio
 
 
 def note_signal(db: Database, job: Origin, turn: str, time_ns: int = 0) -> None:
-    """Record that a session was active or paused at a time, unless a newer signal is stored."""
+    """Record that a session was `turn`, active or paused, unless a newer signal is stored."""
     still_ended = "status = 'ended' AND last_end_ns >= :time_ns"
     sql = f"""
         UPDATE sessions SET
@@ -128,7 +128,7 @@ def is_open(store: Listings, session: str) -> bool:
 
 
 def claim_end(db: Database, session: str, job_id: str) -> bool:
-    """Claim the follow-up work of a session's end, which exactly one job gets for each end.
+    """Claim the follow-up work of a session's end for a job; only one job gets it for each end.
 
     Return False if the session is open, or another job has the claim.
     """

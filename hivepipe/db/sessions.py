@@ -190,7 +190,7 @@ def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
 
 
 def save_checkpoint(db: Database, job: Origin, kind: str, trigger: str) -> None:
-    """Write the column checkpoint_data, unless a newer event has written it.
+    """Write the session's checkpoint_data, unless a newer event has written that column.
 
     `operationCount` is the sum over the session's instances, so that the order in which the counts
     arrive does not matter.

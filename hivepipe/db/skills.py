@@ -12,7 +12,7 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
 
     A typed command counts as a skill if Claude has called a skill of that name, or if it belongs to
     a plugin. A skill that is typed and then called in the same prompt is one use, with the result
-    of the call.
+    of Claude's call.
     """
     sql = """
         SELECT use.*, use.kind IN ('tool', 'imported')
@@ -57,7 +57,7 @@ def imported_skills(store: Listings) -> Iterator[ImportedSkill]:
 def skill_statistics(
     store: Listings, day_of: Callable[[str], str], *, are_skills: bool = True
 ) -> dict[str, SkillStatistics]:
-    """Return statistics of all uses of skills, or of commands with `are_skills=False`."""
+    """Return statistics of the uses of skills or, with `are_skills=False`, of commands."""
     uses = (use for use in skill_uses(store) if use.is_skill is are_skills)
     return statistics(uses, day_of, imported_skills(store) if are_skills else ())
 

@@ -132,7 +132,7 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger of costs. Raise StoreError if it cannot be used; then no model may be asked.
+    """Open the ledger of costs. Raise StoreError if it is unusable: no model may be asked then.
 
     The error is DamagedLedgerError if a later attempt would fail, too.
     """

@@ -1,4 +1,4 @@
-"""Summaries of sessions, one for each state of a session.
+"""Summaries of sessions, at most one for each state of a session.
 
 For the same state, a model's summary takes precedence over one made from metadata. Of two summaries
 of the same kind the newer one takes precedence. The order and number of writes do not change the

@@ -19,7 +19,7 @@ Used = dict[tuple[str, str], Tokens]  # key: the session and the plain name of t
 
 
 class Unseen(NamedTuple):
-    """A session's usage of one model beyond its messages; `time` is that of its last count."""
+    """A session's usage of one model beyond its messages; `time` is when it was last counted."""
 
     time: str
     session: str

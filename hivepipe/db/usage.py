@@ -14,7 +14,7 @@ from hivepipe.transcripts.usage import Usage, merged
 
 
 def record(db: Database, usage: Usage) -> None:
-    """Insert the record of a message, or merge it into the stored one.
+    """Insert the usage of a message, or merge the usage into the stored row.
 
     A message in several sessions belongs to the oldest session, even if a fork's copy is read
     first.
@@ -69,12 +69,12 @@ def _usage_of(row: Row) -> Usage:
 
 
 def rate_of(row: Row | Entry, band: int) -> Rate:
-    """Return the rate of the message of a row, given the band of its prompt."""
+    """Return the rate of a row's message, whose prompt size is in `band` (`Tokens.band`)."""
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
 
 
 class Charge(NamedTuple):
-    """The sum of messages of one rate within a quarter of an hour that begins at `time`."""
+    """The usage by messages with one rate in the quarter of an hour that begins at `time`."""
 
     time: str
     session: str
@@ -98,7 +98,7 @@ def charges(
 
     The transcript of a side question repeats its parent's messages, sometimes with other request
     ids. Each message counts once: for the parent if the parent has it, else for one of the
-    subagents. The last charges are for usage that is in no message.
+    subagents. Charges for usage that is in no message come at the end.
     """
     of = "" if sessions is None else "AND session_id IN (SELECT value FROM json_each(:sessions))"
     # `+` disables the index on the session, because the other condition finds fewer rows.
