@@ -78,7 +78,7 @@ def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
 def oldest_job_time(connection: Redis, spool: Path) -> str | None:
     """Return the creation time of the oldest job in Redis or the spool, or None if there is no job.
 
-    The time is text in RQ's format. Ids in the table `applied` that are older are no longer needed.
+    The time is text in RQ's format. Older ids in the table `applied` are no longer needed.
     """
     found = [_time_in_name(path) for path in waiting_files(spool)[:1]]
     for id, created in _fields(connection, "created_at"):

@@ -12,7 +12,7 @@ rq:finished:<q>, rq:failed:<q>   zset   finished, failed
 hivepipe:bell        list   a hook pushes to it after an enqueue; the writer blocks on it
 hivepipe:bell:<q>    list   the same for the workers of slow and llm; the writer pushes to it
 hivepipe:held_up:<q> zset   retrying because the environment failed; due when it works again
-hivepipe:clock       hash   first queue of a worker -> Redis' time of one of its last claims
+hivepipe:clock       hash   first queue of a worker -> Redis' time at a recent claim
 hivepipe:set_aside   list   ids from a queue whose key is not a job hash
 hivepipe:newer       int    envelope version of jobs that need a newer hivepipe
 hivepipe:accepted, :periodic           int   counters of enqueued jobs: of events, of the schedule

@@ -57,8 +57,8 @@ def push(
     """Enqueue the messages of one event; return how many of them are new.
 
     `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of the
-    counter to increment instead of `hivepipe:accepted`. Raise RefusedError on failure. Even then
-    the messages can arrive: a suspended Redis runs the script when it continues. A second push is
+    counter to increment instead of `hivepipe:accepted`. Raise RefusedError on failure. Even after
+    this error the messages can arrive: a suspended Redis runs the script later. A second push is
     harmless, because it has the same ids.
     """
     reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")

@@ -99,7 +99,7 @@ class FailedJobs:
         return found
 
     def job(self, prefix: str) -> FailedJob:
-        """Return the job whose id starts with `prefix`; raise HivepipeError unless there is one."""
+        """Return the job whose id starts with `prefix`; raise HivepipeError unless it is unique."""
         ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
         ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
         if not ids:

@@ -54,7 +54,7 @@ def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
-    """Remove the `wanted` jobs, running ones after their end; return the number of removed jobs.
+    """Remove the `wanted` jobs, running ones when they have ended; return the number removed.
 
     Raise StackError if a job is still running after RUNNING_SECS.
     """

@@ -65,7 +65,7 @@ class Housekeeper:
 
         Unreadable files are moved to `bad/` afterwards, a few per call, so that they delay no
         event. Raise RefusedError if Redis cannot be reached; the remaining files stay. The hook has
-        assigned the job ids, so an event that arrived before is not enqueued again.
+        assigned the job ids, so an event that is already in Redis is not enqueued again.
         """
         tried = convert_raw_events(self._home, self._stuck)
         again_at = time.monotonic() + STUCK_SECS

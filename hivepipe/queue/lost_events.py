@@ -33,7 +33,7 @@ def lost_files(home: str) -> list[Path]:
 
 
 def prepare(home: str) -> None:
-    """Create the home's file of lost events with a disk block: a line then fits on a full disk."""
+    """Create the file of lost events with a disk block, so that a line fits on a full disk."""
     path = Path(home, LOST)
     if not path.exists():
         path.write_text(_HEADER, encoding="ascii")

@@ -37,7 +37,7 @@ def session_of(data: bytes) -> str:
 
 
 def convert_all(home: str) -> None:
-    """Convert a home's raw events into spool files, trying each once; those that fail stay."""
+    """Try once to convert each raw event of a home into a spool file; failed ones stay raw."""
     tried: set[Path] = set()
     while some := convert_raw_events(home, tried):
         tried.update(some)

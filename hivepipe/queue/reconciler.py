@@ -30,7 +30,7 @@ _REDACT = script("redact_failed")
 
 
 def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
-    """Redact failed jobs that a stock worker, or the third crash of a writer, left unredacted.
+    """Redact failed jobs that a stock worker, or a third crash of the writer, left unredacted.
 
     With `is_shared`, other programs use the server too, and jobs without hivepipe's marker stay
     unchanged.

@@ -130,7 +130,7 @@ def living_roles(workers: list[RqWorker]) -> set[str]:
 
 
 def have_settled(workers: list[RqWorker]) -> bool:
-    """Tell whether any worker is so old that all workers have had time to start."""
+    """Tell whether the oldest worker has run so long that all others have had time to start."""
     return any(worker.age_secs > SETTLED_SECS for worker in workers)
 
 

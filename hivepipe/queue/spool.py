@@ -119,7 +119,7 @@ def _prepare(folder: str) -> None:
 
 
 def count_lost(place: Place, event_time_ns: int) -> None:
-    """Record a lost event. Errors are ignored.
+    """Record a lost event. File errors are ignored.
 
     The file in the home already has a disk block (hivepipe.queue.lost_events). So the line can be
     written even if the disk is full or the folder allows no new file.

@@ -26,7 +26,7 @@ def set_aside_notes(folder: Path) -> list[Path]:
 def move_notes(source: str, target: str, sessions: Collection[str]) -> None:
     """Move the notes of these sessions to another home. Raise OSError on failure.
 
-    After a kill a note may be in both homes.
+    If this process is killed, a note may be in both homes.
     """
     if not sessions:  # read no file in vain, because its size has no limit
         return

@@ -2,10 +2,10 @@
 
 RQ marks a job finished by itself and lets it expire after a minute. So hivepipe adds the job's id
 to a set when the job's effect is committed. The job is counted exactly once, after RQ has finished
-or expired the job. This holds even if the job is executed several times or another worker
+or expired the job. The job counts once even if it is executed several times or another worker
 acknowledges it.
 
-    hivepipe:executed   set   ids that a stock worker has executed and that are not counted yet
+    hivepipe:executed   set   ids of jobs that a stock worker has executed, not counted yet
 """
 
 from typing import Any

@@ -88,7 +88,7 @@ def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> N
     """Enqueue the extra runs that were requested.
 
     If a request arrives during this call, no request is removed, and the next call enqueues all of
-    them again. Otherwise a run that ended before the new request could be the last one.
+    them again. Otherwise no run might follow the new request.
     """
     with connection.pipeline() as watching, suppress(WatchError):
         watching.watch(TRIGGERED_KEY)  # type: ignore[no-untyped-call]
@@ -117,7 +117,7 @@ def fire(connection: Redis, row: Periodic, now: float) -> bool:
 
 
 def finish(connection: Redis, ticks: Sequence[tuple[str, str]], at: str) -> None:
-    """Acknowledge executed ticks, each with its queue; `at` is the current time in RQ's format."""
+    """Acknowledge executed ticks, each with its queue; `at` is the present time in RQ's format."""
     arguments = [text for tick in ticks for text in tick]
     connection.eval(_FINISH, 0, at, *arguments)
 
