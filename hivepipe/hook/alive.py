@@ -42,11 +42,11 @@ def liveness_of(
 def liveness_on(
     machine: tuple[str, str, str], pid: int, started: str, here: tuple[str, str, str]
 ) -> Liveness:
-    """Return whether a process of a machine lives. A machine is (host, boot, pid namespace).
+    """Tell whether a process of `machine` lives, seen from `here`: (host, boot, pid namespace).
 
-    A part that is "" is unknown. If boot and pid namespace are equal and only the host name
-    differs, the machine was renamed. An equal boot alone does not suffice, because the containers
-    of a machine share it.
+    A part of a machine that is "" is unknown. If boot and pid namespace are equal and only the host
+    name differs, the machine was renamed. An equal boot alone does not suffice, because the
+    containers of a machine share it.
     """
     host, boot, pid_space = machine
     was_renamed = boot and pid_space and (boot, pid_space) == here[1:]

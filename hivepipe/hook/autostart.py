@@ -1,4 +1,4 @@
-"""Start the stack when Redis does not answer. Only one hook does it, with a delay between starts.
+"""Start the stack when Redis does not answer. Only one hook starts it, with a delay between starts.
 
     <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 

@@ -1,8 +1,8 @@
 """Turn raw events in a spool into spool files: `python -I -m hivepipe.hook.convert_spool FILE...`.
 
-Each event is processed as its hook would have done without Redis: the same jobs get the same ids.
-So an event counts once, even if it is converted twice, or if the process `intake` took it and was
-then killed.
+Each event is processed as its hook would do it without Redis: the same jobs get the same ids. So an
+event counts once, even if it is converted twice, or if the process `intake` took it and was then
+killed.
 """
 
 import errno

@@ -4,7 +4,7 @@ The context consists of parts. The writer stores the parts as files, so that no 
 database:
 
     <home>/context/project-<hash>.txt   the user's notes
-                   left-<hash>-<n>.txt  a task without a session, the last changed one first
+                   left-<hash>-<n>.txt  a task without a session, most recently changed first
                    last-<hash>-<n>.txt  a session that ended here, the newest one first
                    task-<id>.txt        the task and its progress
                    goal-<session>.txt   after a compaction: the goal of the session

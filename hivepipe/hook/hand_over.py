@@ -65,7 +65,7 @@ def _push_or_keep(
 ) -> str:
     """Push the messages, and keep on disk those that Redis refuses.
 
-    Return the result of the note, or "".
+    Return the result of the note's script, or "".
     """
     from hivepipe.queue.client import RefusedError
 
@@ -115,7 +115,7 @@ def _push(
     note: tuple[str, list[str]] | None,
     time: str,
 ) -> str:
-    """Push messages, note and the hook's duration to Redis; return the result of the note.
+    """Push messages, note and the hook's duration to Redis; return the script's result.
 
     Raise RefusedError on failure.
     """
@@ -135,7 +135,7 @@ def _end_ms(place: home.Place) -> str:
 
 
 def _notes_wait(place: home.Place) -> bool:
-    """Tell whether notes wait on disk. The guard judges a batch only after they are counted."""
+    """Tell whether notes wait on disk: the guard judges no batch until the notes are counted."""
     for folder in (place.home, place.runtime):
         try:
             names = posix.listdir(folder)

@@ -164,8 +164,8 @@ def overwrite_small(path: str, text: str) -> None:
 def forget(home: str, instance: Instance, session: str) -> None:
     """Record that a session has ended for this instance; raise OSError on failure.
 
-    The instance's file in `sessions/` is removed if it still names this session. `.active_session`
-    is removed with the last instance of the session.
+    The instance's file in `sessions/` is removed if the file still names this session.
+    `.active_session` is removed with the last instance of the session.
     """
     _mark_ended(home, instance, session)
     own = f"{home}/sessions/.session_{instance.pid}"

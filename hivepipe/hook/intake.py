@@ -320,7 +320,7 @@ def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch
 
 
 def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
-    """Return the compiled settings from files, and the keyword rules."""
+    """Return the settings of the config files, as compiled for hooks, and the keyword rules."""
     path = f"{place.home}/hook-settings.json"
     if not posix.access(path, posix.F_OK):
         return {}, None
@@ -330,7 +330,7 @@ def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
 
 
 def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Context:
-    """Return the context that an answer depends on; `_identify` adds the rest."""
+    """Return the part of the context that answers depend on; `_identify` adds the rest."""
     joined = valid_id(settings.of_this_process("HIVEPIPE_SESSION_ID") or "")
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
     return job_plan.Context(

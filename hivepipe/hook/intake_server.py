@@ -9,9 +9,9 @@
 event to the spool, so nothing is lost if the intake fails. An event that arrives both ways has the
 same ids, so it counts once (docs/architecture.md, "Late, double, lost"). An answer is sent as soon
 as it is known. Before the answer, the event is put into the spool (hivepipe.hook.slot). After the
-answer, the event is planned and handed over. If the guard has to ask Redis, the event is
-handed over before the answer. Events are processed one at a time, so that a session's events keep
-their order. Each takes less than a millisecond.
+answer, the event is planned and handed over. If the guard has to ask Redis, the event is handed
+over before the answer. Events are processed one at a time, so that a session's events keep their
+order. An event takes less than a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
 """

@@ -28,7 +28,7 @@ def has_nothing_to_do(name: str) -> bool:
 
 
 def _runs_by_settings(name: str) -> bool:
-    """Tell whether hooks of the settings ran for this Claude Code and are still set for this event.
+    """Tell whether the settings' hooks ran for this Claude Code and still include this event.
 
     Both conditions are checked, because Claude Code may skip the project's settings
     (`--setting-sources`), and the settings may have been edited.

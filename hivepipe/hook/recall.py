@@ -197,7 +197,7 @@ def note_shown(home: str, context: Context) -> None:
 
 
 def forget_shown(home: str, session: str) -> None:
-    """Forget which memories were shown. At a start or compaction they are no longer in the context.
+    """Forget which memories were shown: after a start or compaction, none is in the context.
 
     Also touch the `wanted` file, which makes workers keep the parts up to date.
     """

@@ -6,7 +6,7 @@
 Writing to an open file and renaming it takes a sixth of the time of creating a file. The intake
 holds a lock on the file, so that no other process converts the event meanwhile
 (hivepipe.queue.raw_spool). The lock ends with the intake. After that, the event is converted like
-any other.
+any other raw event.
 """
 
 import fcntl

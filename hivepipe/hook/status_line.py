@@ -106,7 +106,7 @@ def _context(fields: Fields, session: Fields) -> str:
 
 
 def _cache(until: object) -> str:
-    """Return as text how long the prompt cache lasts; after that, the context is paid for again."""
+    """Return the time left in the prompt cache, as `cache 4:59` or `cache over`; "" if unknown."""
     number = _number(until)
     if number is None:
         return ""

@@ -7,7 +7,7 @@ without the package, because its events are then never applied.
 
 The file is in the runtime folder if it cannot be written in the home. At most one notice per day
 and home is shown. While events wait, the spools are listed at most every ten minutes, otherwise at
-each start. Hooks import this module at SessionStart only.
+each session's start. Hooks import this module at SessionStart only.
 """
 
 import posix
