@@ -57,7 +57,7 @@ def chunks(
     """Append a transcript's new lines to its archive; yield a `Chunk` at least every 32 MB.
 
     `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before the first
-    write. `redact` may also know secrets of earlier lines; `redact_alone` uses rules only.
+    write. `redact` also finds known secrets of earlier lines; `redact_alone` uses only rules.
 
     Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
     the archive.

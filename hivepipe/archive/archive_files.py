@@ -63,9 +63,9 @@ class ArchiveFiles:
     def write_offsets(self, offsets: Offsets) -> None:
         """Commit the lines that were written since the last checkpoint.
 
-        The folder is marked as changed, because searches read only changed folders. The first mark
-        is made before the write, in case the process is killed. The second is made after the write,
-        for a search that ran in between.
+        The folder is marked as changed, because searches read only changed folders. This is done
+        before the write, in case the process is killed, and again after the write, for a search
+        that ran in between.
         """
         self._folder.touch()
         self._folder.overwrite(self._offsets, offsets.text())

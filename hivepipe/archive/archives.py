@@ -170,7 +170,7 @@ class Archives(Catalog):
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
-        """Return the archive's name, or make one. Return None while no line has a time."""
+        """Return the archive's recorded or new name; None if no time is known for a new one."""
         entry = self.index.entries().get(source.key)
         if entry:
             return ArchiveName.of_path(entry["path"])

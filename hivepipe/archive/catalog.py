@@ -139,7 +139,7 @@ class Catalog:
                 yield key_of(entry), entry
 
     def each_on_disk(self) -> Iterator[tuple[Entry, ArchiveFiles]]:
-        """Yield (entry, files) of each archive with metadata, even if the manifest lacks it."""
+        """Yield (entry, files) of each archive with metadata, in the manifest or not."""
         for names in month_folders(self.root):
             with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
                 for file in folder.names():

@@ -9,8 +9,8 @@ from hivepipe.files.folders import Folder
 def remove_empty(base: str, *names: str) -> None:
     """Remove these nested folders, the innermost first, until one is not empty.
 
-    The names of the folders may reveal something about the deleted content. A process that makes a
-    file in a removed folder at the same moment fails and tries again.
+    The names of the folders may reveal something about the deleted content. A process that is
+    making a file in a removed folder fails and tries again.
     """
     for end in range(len(names), 0, -1):
         *outer, name = names[:end]

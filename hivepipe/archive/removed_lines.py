@@ -1,6 +1,6 @@
 """Lines of an archive that its transcript lost when the transcript was shrunk or replaced.
 
-If the transcript contains them again later, they are not archived twice. Each line is stored as a
+If the transcript has these lines again later, they are not archived twice. Each line is stored as a
 hash of eight bytes, as often as the line occurs.
 """
 

@@ -95,7 +95,7 @@ def open_source(
     """Open a transcript.
 
     `claude_folder` is Claude Code's folder if it is not the default one. `session` and `agent_type`
-    are values of the event, which are used if the path has none.
+    come from the event, and are used if the path has none.
 
     Raises OSError as `open` does, and RefusedTranscriptError if the file is not a transcript.
     Messages do not contain the path, because they go into a log and folder names are private.
@@ -166,8 +166,8 @@ def _noted_type(real: str) -> str:
 def transcripts_in(claude_folder: str) -> Iterator[str]:
     """Yield the path of every transcript. A session comes before its subagents.
 
-    Within a folder, files are sorted by the time of their last change, oldest first, because a
-    transcript is older than a copy of it.
+    Within a folder, files are sorted by the time of their last change, oldest first, because a copy
+    is newer than its original transcript.
     """
     projects = f"{claude_folder}/projects"
     for project in _real_folders(projects):

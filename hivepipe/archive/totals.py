@@ -87,7 +87,7 @@ class TotalsCache:
 
 
 def _saved(kept: ArchiveFiles) -> Counted:
-    """Return an archive's saved totals, or empty totals if none of this version can be read."""
+    """Return an archive's saved totals, or empty ones if missing, damaged or of another version."""
     data = kept.hidden(TOTALS)
     first, _, dumped = data.partition(b"\n")
     try:

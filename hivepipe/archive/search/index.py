@@ -84,7 +84,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line that was found; `offset` is its position in the archive's plain lines."""
+    """One line that was found; `offset` is its byte position in the uncompressed lines."""
 
     key: str
     session: str
@@ -317,7 +317,7 @@ class SearchIndex:
         return facets
 
     def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
-        """Return lines that match all terms, newest first, but all calls of hivepipe at the end."""
+        """Return lines that match all terms, newest first; calls of hivepipe come last."""
         matching = self._matching(terms)
         if not matching.sql:
             return []
