@@ -29,7 +29,7 @@ _ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
 
 
 def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> None:
-    """Log the number of redacted secrets of each kind in a session, even if it is zero."""
+    """Log the number of redacted secrets of each kind in a session, even if none was found."""
     found = Counter(kinds)
     if not found.total():
         append(folder, f"No sensitive data in session {session}")
@@ -45,7 +45,7 @@ def record_archive(folder: str, path: Path) -> None:
 
 
 def record_cleared(folder: str, session: str, lines: int) -> None:
-    """Log how many lines were redacted again: a secret in them was found only later."""
+    """Log how many archived lines were redacted again, because a secret was recognised later."""
     earlier = counted(lines, "earlier line")
     append(folder, f"Cleared {earlier} of session {session} of what was found later")
 

@@ -127,7 +127,7 @@ def _literal(name: str | None, old: str, new: str) -> str:
 
 
 def _kept(name: str, before: str, after: str) -> str:
-    """Return the redacted text of a field; keys, times and paths are returned unchanged."""
+    """Return `before` for a key, time or path without a built-in rule's match, else `after`."""
     if before == after or built_in().redact_text(before) != before:
         return after
     if name in _PATHS and _LIKE_A_PATH(before):

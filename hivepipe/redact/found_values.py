@@ -4,7 +4,7 @@ Of each secret, 128 bits of an HMAC, the length and a sketch are stored. The ske
 of letters, digits, `_` or `-` in the value. The run has at most 16 characters, and at most half of
 a long value. Each character is mapped to one of four symbols, by a mapping that depends on the key.
 To search a text, all its bytes are mapped, all sketches are searched in one pass, and the
-candidates are hashed. The time is linear in the text, and zero if no value is known.
+candidates are hashed. The time is linear in the length of the text, and zero if no value is known.
 
     <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
 
@@ -68,7 +68,7 @@ class Learned:
     """The secret values that were found in one session."""
 
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
-        """Load the values from these lines. Lines in another format are skipped.
+        """Load the values from `lines` (see `Known.text`). Skip lines in another format.
 
         `key` is called when the key is first needed.
         """

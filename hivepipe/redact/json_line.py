@@ -35,8 +35,8 @@ class Leaf(NamedTuple):
     """A string of a JSON line, with its key if it has one. Key and value are searched together.
 
     The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
-    The value is also searched together with the strings from `named_from` on, because one of them
-    may be its name.
+    The value is also searched together with the strings from `named_from` on, because one of these
+    may be the value's name.
     """
 
     start: int

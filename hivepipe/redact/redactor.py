@@ -125,7 +125,7 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact the JSON records of a file one by one, and other text in overlapping windows.
+        """Redact the JSON lines of a file one by one, and other text in overlapping windows.
 
         A line above the size limit is replaced as a whole.
         """
@@ -161,7 +161,7 @@ class Redactor:
         return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
 
     def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
-        """Learn the values that rules found; return whether a value learned now may occur again."""
+        """Learn the values that rules found; return whether at least one of them is new."""
         if self._learned is None:
             return False
         found = [

@@ -13,13 +13,13 @@ r"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml
     pattern = '\b{{DEPARTMENT}}-([0-9]{6})\b'  # RE2; if it has groups, only a group is replaced
     replacement = "***EMPLOYEE***"      # the default is ***REDACTED***
     keywords = ["HR-", "IT-"]           # every match contains one; without any, all texts are tried
-    sieve = 'HR-|IT-'                   # the same as a pattern
+    sieve = 'HR-|IT-'                   # like `keywords`, but as one RE2 pattern
     unless = '0{6}|1{6}'                # a value that fully matches this is not a secret
-    not_in = 'HR-form'                  # a match that starts inside a match of this is ignored
+    not_in = 'HR-form'                  # a match that starts in a match of this pattern is ignored
     entropy = 2.0                       # minimum, in bits per character
     random = true                       # a secret must look more random than a word
     token = true                        # a match needs no name before it, but begins a word
-    glued = false                       # without this, a random token may begin inside a word
+    glued = false                       # without this line, a random token may begin inside a word
     examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret
     counterexamples = ["HR-12"]         # texts without a match
 

@@ -80,7 +80,7 @@ class Scanner:
         return sorted(set(found)) if may_be_disguised else sorted(found)
 
     def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
-        """Return the sieves of tokens and of names, for two automata.
+        """Return two lists: the sieves of token rules and of a disguise, and all other sieves.
 
         A single automaton would have all combinations of the two automata's states. Building them
         takes longer than two passes over a text.
@@ -196,7 +196,7 @@ class _Exact:
         self._rejected: set[bytes] = set()
 
     def end_of_exclusion(self, text: bytes, at: int, start: int) -> int:
-        """Return the end of the rule's `not_in` match around `start`, or 0. Search from `at`."""
+        """Return the end of the `not_in` match that contains `start`, or 0; search from `at` on."""
         at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
         while self._not_in and (found := self._not_in.search(text, at, end)):
             if found.end() > start:
