@@ -66,7 +66,7 @@ def waiting(home: str, project: str) -> list[Asking]:
 
 
 def as_trusted(file: Asking) -> trust.Trusted:
-    """Return the trust record of a file, with the current time."""
+    """Return the `Trusted` entry of a file, with the current time."""
     text = file.text if is_read_from_copy(file.name) else ""
     return trust.Trusted(file.sha256, text, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
 

@@ -138,7 +138,7 @@ def load_and_use() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each variable of this shell that limits spending: stacks ignore these."""
+    """Return a note for each variable in this shell that limits spending, which stacks ignore."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
