@@ -169,7 +169,7 @@ def cancellation(home: str, task: str) -> str | None:
 
 
 def is_first_notice(home: str, session: str, cancelled: str) -> bool:
-    """Return True the first time that a session is told of this cancellation, and record it."""
+    """Tell whether a session was not told of this cancellation before, and record the notice."""
     path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
     try:
         posix.close(open_or_make(path, posix.O_WRONLY | posix.O_EXCL))

@@ -23,7 +23,7 @@ LIST_SCRIPT = f"local SEPARATOR = '{SEPARATOR}'\n" + lua_text("guard/lua/list_ca
 
 
 class ListedCalls:
-    """The lists of calls of some conversations. All lists are dropped when there are too many."""
+    """The lists of calls of some conversations. If there are too many lists, all are dropped."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -31,7 +31,7 @@ class ListedCalls:
         self._tasks: dict[str, str] = {}  # session -> its task in Redis
 
     def asked_for(self, note: Note) -> Note:
-        """Return `note`, changed so that its result ends with the list of calls."""
+        """Return the note with a script whose result ends with the list of calls."""
         script, arguments = note
         return script + LIST_SCRIPT, arguments
 

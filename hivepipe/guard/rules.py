@@ -210,7 +210,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Return a verdict or None. A waiting tool gets only a warning, at the count `deny`."""
+    """Return the verdict on a count, or None. A waiting tool is only warned about, from `deny`."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):

@@ -68,7 +68,7 @@ class SharedDisk:
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
     def _is_in(self, folder: str, tree: "Word", is_entry: bool) -> bool:
-        """Tell whether the path or pattern `tree` contains the shared root, or names all in it."""
+        """Tell whether the path or pattern `tree` contains the shared root or matches all in it."""
         if tree.literal:
             return f"{self._root}/".startswith(f"{self._place(folder, tree.text, is_entry)}/")
         names = tree.text.rstrip("/").split("/")

@@ -16,7 +16,7 @@ _LOOK = "import posix, sys; posix.stat(sys.argv[1])"
 
 
 def check_shared_root(home: str) -> None:
-    """Write or remove the file that tells hooks not to resolve paths on the shared disk.
+    """If the shared disk does not answer, write a file that tells hooks so, else remove it.
 
     Raise OSError on failure.
     """

@@ -54,7 +54,7 @@ class Writes:
     """The paths that a command writes; `is_readable` is False if it can write other paths, too.
 
     `trees` lists the paths that are deleted, moved or changed with all that they contain. A path
-    that is no literal is a pattern, in `paths` as text. "" is the folder after `cd $VAR`.
+    with expansions is a pattern, as text in `paths`. After `cd $VAR` the folder is "".
     """
 
     __slots__ = ("is_readable", "paths", "trees")
@@ -213,7 +213,7 @@ def _is_dry_run(arguments: list[Word]) -> bool:
 
 
 def _of_w_command(script: Word) -> list[Word]:
-    """Return the absolute path that the last `w` of a script of `sed` writes."""
+    """Return the absolute path to which the last `w` command of a `sed` script writes, or []."""
     before, command, path = script.text.rpartition("w ")
     path = path.strip(" }")
     is_text = before.rstrip("gpeIMm0123456789")[-1:].isalpha()  # `s/now /x/`, but not `s/a/b/gw f`
