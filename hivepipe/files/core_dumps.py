@@ -15,9 +15,9 @@ def leave_none() -> None:
 def close_memory() -> None:
     """Keep other processes of the user, and crash handlers, from reading this process's memory.
 
-    Only Linux supports this protection. It also makes /proc/<pid> unreadable, so use it only for
-    processes that need no inspection. The protection ends when the process executes another
-    program.
+    Only Linux supports this protection. The protection also makes /proc/<pid> unreadable, so use it
+    only for processes that need no inspection. The protection ends when the process executes
+    another program.
     """
     leave_none()
     if sys.platform == "linux":

@@ -63,7 +63,7 @@ class ExportFolder:
             return file.read()
 
     def append(self, name: str, lines: list[str]) -> None:
-        """Append lines to a log in one write. A large log is renamed to `<name>.1` before."""
+        """Append lines to a log in one write. A large log is first renamed to `<name>.1`."""
         claim_names(self._folder.path, self._manifest)
         torn = self.tail(name, 1) not in (b"", b"\n")  # a power cut interrupted a write
         data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()

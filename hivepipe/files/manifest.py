@@ -114,7 +114,7 @@ class Manifest:
         self._write("INSERT OR IGNORE INTO facts VALUES (?, ?)", name, value)
 
     def fact(self, name: str) -> str:
-        """Return a fact, or "" if it is not recorded."""
+        """Return the value of a fact, or "" if none is stored."""
         rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
         return str(rows[0][0]) if rows else ""
 
@@ -132,11 +132,11 @@ class Manifest:
         return self._known[1]
 
     def files(self) -> dict[str, OwnFile]:
-        """Return path -> record of each file that hivepipe made."""
+        """Return path -> `OwnFile` of each file that hivepipe made."""
         return {path: OwnFile(*rest) for path, *rest in self._rows("SELECT * FROM files")}
 
     def take_over(self, files: Mapping[str, OwnFile]) -> None:
-        """Replace all records of files by `files`, after a backup has restored the files."""
+        """Replace the entries of all files by `files`, after a backup has restored the files."""
         self.begin()
         rows = [(path, *record) for path, record in files.items()]
         with self._open() as db:
@@ -167,7 +167,7 @@ class Manifest:
         return bool(rows) and digest(data) in rows[0]
 
     def made_at(self, path: str) -> float | None:
-        """Return when a file was recorded (seconds since 1970), or None if it is not hivepipe's."""
+        """Return when a file was added (seconds since 1970), or None if it is not hivepipe's."""
         rows = self._rows("SELECT made_at FROM files WHERE path = ?", path)
         return float(rows[0][0]) if rows else None
 
@@ -182,7 +182,7 @@ class Manifest:
         return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
 
     def remove_rename(self, name: str) -> None:
-        """Remove the record of a rename, after the file got its name back."""
+        """Remove the entry of a rename, after the file got its old name back."""
         self._write("DELETE FROM aside WHERE name = ?", name)
 
     # ---- imported files

@@ -15,7 +15,7 @@ def user_name(uid: int) -> str:
 
 
 def another_owner(path: str) -> str:
-    """Return the name of the other user that a file belongs to, or "".
+    """Return the name of the user, other than this one, who owns a file, or "".
 
     Return "" for root, who can change every file. Return "" also on a file system that shows the
     same owner for all files, such as a shared folder of a virtual machine.

@@ -50,7 +50,7 @@ def is_open_as(descriptor: int, path: str) -> bool:
 def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file.
 
-    Raises OSError if it is missing or larger than the limit.
+    Raises OSError if the file is missing or larger than `limit`.
     """
     with open(path, "rb", buffering=0, opener=regular) as file:
         return whole(file, path, limit)

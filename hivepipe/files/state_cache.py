@@ -20,7 +20,7 @@ class StateCache(Generic[Found]):
     def get(self, key: Hashable, state: object, find: Callable[[], Found]) -> Found:
         """Return the cached result of a key if `state` is the stored state, else compute it.
 
-        With an unknown state (None), the result is not cached.
+        If `state` is None (unknown), the result is not cached.
         """
         with self._lock:
             kept = self._kept.get(key)
