@@ -10,7 +10,7 @@ trusted:
         python   interpreter that has hivepipe installed
         state    on | down (hooks spool, nothing is started) | off (hooks do nothing)
         version  version of hivepipe that wrote the record
-        was      old folder of a home that has moved, while it may still hold files
+        was      old folder of a home that has moved, while this folder may still hold files
         alias    set in the record of an old home, which has moved to `home`
         tree     the project whose work tree holds database, archives and exports, if any
         project  in the record of a home: the project that it belongs to
@@ -93,7 +93,7 @@ def locate_for_hook(project: str) -> Place:
 
 
 def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
-    """Tell whether a clone may have brought this home: it is in a work tree and not registered."""
+    """Tell whether a clone may have brought this home: it is in a work tree and has no record."""
     if is_in_project(home) or read_record(home):
         return False
     for path in (home, f"{real_path(named.rpartition('/')[0])}/"):
