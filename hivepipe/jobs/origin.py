@@ -9,8 +9,8 @@ from hivepipe.times import stored_time
 class Origin:
     """The values of a job that every row may store. `session` is "" for a job without a session.
 
-    `agent` is the subagent that the event came from, or "" for the main conversation. `periodic` is
-    the row of the schedule that requested the job, and `slot` the slot of this run, if it has one.
+    `agent` is the subagent that the event came from, or "" for the main conversation. `periodic`
+    names the schedule's row that requested the job, and `slot` the slot of this run, if it has one.
     """
 
     id: str

@@ -69,7 +69,7 @@ def file_delay_secs(attempts: int, is_disk_error: bool) -> float | None:
 
 
 def operation_delay_secs(attempts: int, retries: int) -> float | None:
-    """Return the delay in seconds after this many failures of an installed operation, or None."""
+    """Return an installed operation's delay in seconds, or None after `retries` retries."""
     return FILE_SECS[min(attempts, len(FILE_SECS)) - 1] if attempts <= retries else None
 
 

@@ -73,7 +73,7 @@ def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
 
 
 def read_tick(tick: Envelope) -> Tick:
-    """Return the content of a tick. Raise BadEnvelopeError if it is not valid."""
+    """Return the content of a tick. Raise BadEnvelopeError if the tick is not valid."""
     name, operation, slot = (tick.payload.get(key) for key in Tick._fields)
     is_known = operation in PRIORITIES or operation in ARGS
     if not (isinstance(name, str) and _NAME.fullmatch(name) and is_known):
@@ -84,14 +84,14 @@ def read_tick(tick: Envelope) -> Tick:
 
 
 def job_of(tick: Envelope) -> Message:
-    """Return the job of a tick. Raise BadEnvelopeError if the tick is not valid."""
+    """Return the message of a tick's job. Raise BadEnvelopeError if the tick is not valid."""
     name, operation, slot = read_tick(tick)
     payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": PERIODIC_TRIGGER}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
 
 
 def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
-    """Return the job of an extra run, which has no slot."""
+    """Return the message of the job of an extra run, which has no slot."""
     payload: dict[str, object] = {"periodic": name, "trigger": trigger}
     return compose(f"{name}-at-{time_ns}", Job(operation, payload, name), time_ns)
 

@@ -6,8 +6,8 @@ from hivepipe.jobs.args import Args
 class RecordSummary(Args, handler="summaries.record_summary", priority=8):
     """A summary; `reason` says why no model wrote it.
 
-    `useful` says for each recalled memory whether it was useful. `useful` is not stored in the
-    summary's row.
+    `useful` says for each recalled memory whether it was useful, and is not stored in the summary's
+    row.
     """
 
     state: str
