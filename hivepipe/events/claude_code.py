@@ -522,7 +522,7 @@ def is_machine_made(prompt: str) -> bool:
 
 
 def valid_id(text: str) -> str:
-    """Return a valid id, its hash if it looks like a token, or "" if it is invalid."""
+    """Return an id unchanged, as a hash if it looks like a token, or as "" if it is invalid."""
     if not text.strip(_OF_UUIDS) and len(text) <= CAP_ID:
         return text  # most ids; no token has only these characters
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):

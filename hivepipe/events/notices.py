@@ -44,7 +44,7 @@ def _called(event: claude_code.ToolEvent) -> str:
 
 
 def _task(event: claude_code.PostToolUse) -> list[Payload]:
-    """Return the notice of a call that creates or changes a task, as a list.
+    """Return [notice] if a call creates or completes a task of Claude Code's list, else [].
 
     These notices replace hooks on TaskCreated and TaskCompleted.
     """

@@ -1,4 +1,4 @@
-"""Shorten what was pasted into a prompt, so that the person's own words around it are kept.
+"""Shorten what was pasted into a prompt, so that the person's own words around the paste are kept.
 
     <pasted_content id="3e35">...</pasted_content id="3e35">    in prompts of Claude Code 2.1.332
 
