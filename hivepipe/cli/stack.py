@@ -161,7 +161,7 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 
 
 def _registered(place: Place) -> str:
-    """Return the project's folder if it has a record, else its home if that has a record.
+    """Return the project's folder if it has a record, else the home if the home has a record.
 
     With HIVEPIPE_HOME, only the home is tried. Raises RegistrationError if there is no record.
     """
