@@ -18,7 +18,7 @@ def first_deletion(home: str) -> float:
 
 
 def may_delete(home: str, job: Origin) -> bool:
-    """Tell whether a run deletes outdated data: not on the first day after an installation.
+    """Tell whether the run `job` may delete data: not on the first day after an installation.
 
     The first run after a month without runs deletes nothing either: the clock may be wrong.
     """

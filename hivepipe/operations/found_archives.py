@@ -145,13 +145,13 @@ def _import_archive(
 
 
 def _same(found: Found, known: Iterable[Found]) -> Found | None:
-    """Return an imported archive of the same session or agent with equal bytes, or None."""
+    """Return the archive in `known` of the same session or agent with equal bytes, or None."""
     wanted = (found.digest, found.key)
     return next((each for each in known if (each.digest, each.key) == wanted), None)
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note that names another existing file with the same bytes, or "" without one."""
+    """Return a note that names the file of `same` if it is another existing file, or ""."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 
@@ -249,7 +249,7 @@ def _redacted(meta: Meta, callbacks: ArchiveCallbacks) -> Meta:
 
 
 def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, its_meta: Meta) -> ArchiveCallbacks:
-    """Return callbacks that replace counted values with the predecessor's values."""
+    """Return callbacks that replace counted metadata with the predecessor's (`its_meta`)."""
 
     def its_own(counted: Meta) -> Meta:
         chosen = {

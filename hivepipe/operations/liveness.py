@@ -71,7 +71,7 @@ def condition(
     turn_is_open: bool = True,
     client: ClientStatus | None = None,
 ) -> str:
-    """Return the status of a session, or waiting, stalled or lost.
+    """Return a session's condition: `status`, or as this module says waiting, stalled or lost.
 
     `waits` is True if the session waits for a tool or the next prompt. `asks` is True if the last
     event was a question to a person. `alive` is None if it is unknown.
@@ -98,7 +98,7 @@ def condition(
 
 
 def _waits_for(state: str, client: ClientStatus | None, question: object) -> object:
-    """Return the answer or permission that a waiting session needs from a person, or None."""
+    """Return what a session in state `waiting` needs from a person, or None in other states."""
     return ((client and client.waits_for) or question or None) if state == "waiting" else None
 
 

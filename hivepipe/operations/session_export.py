@@ -40,7 +40,7 @@ class SessionExport:
             self._looked_at = stamps
 
     def finish(self) -> bool:
-        """Write session.yaml now, if the home has this file; log a failure and return False."""
+        """Write session.yaml now, if the home is in a project; on failure log and return False."""
         try:
             if state_folder_of(self._home):
                 self._write()
