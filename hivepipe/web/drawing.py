@@ -22,7 +22,7 @@ _SHORTEST_NS = 1_000_000_000  # shortest drawn range
 
 @dataclass(frozen=True)
 class Bar:
-    """A call or a mark; `x` and `width` are in percent, `y` is in pixels."""
+    """A tool call, or the mark of a prompt or error; x and width in percent, y in pixels."""
 
     x: float
     width: float
@@ -117,7 +117,7 @@ class _Axis:
         return any(ns_of(end) >= self.began and ns_of(at) <= self.ended for at, end in times)
 
     def bars(self, lane: Lane, top: int) -> list[Bar]:
-        """Return the marks of a lane, then its calls."""
+        """Return the bars of a lane at height `top`: those of marks, then those of calls."""
         found = [self._mark(mark, top) for mark in lane.marks]
         found += [self._call(call, top) for call in lane.calls]
         return [bar for bar in found if bar]

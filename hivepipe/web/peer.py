@@ -29,7 +29,7 @@ def user_of_peer(scope: Scope) -> str:
 
 
 def _request(near: tuple[str, int], far: tuple[str, int]) -> bytes:
-    """Return the kernel request (struct inet_diag_req_v2) for the socket of the other process."""
+    """Return the kernel request (struct inet_diag_req_v2) for the client's end of a connection."""
     family = socket.AF_INET6 if ":" in near[0] else socket.AF_INET
     hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (near[0], far[0])]
     ends = struct.pack(">HH16s16s", near[1], far[1], *hosts) + struct.pack("=III", 0, _ANY, _ANY)
