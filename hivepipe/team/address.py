@@ -114,7 +114,7 @@ def parse(url: str) -> Address:
 
 
 def _roots(host: str, options: dict[str, str]) -> str:
-    """Return the root certificates that verify the server, or "" for a local server."""
+    """Return a path (or libpq's `system`) of the root certificates, or "" without TLS."""
     mode = options.get("sslmode", "verify-full")
     if mode == "verify-full":
         roots = options.get("sslrootcert", SYSTEM_ROOTS)

@@ -53,7 +53,7 @@ def is_joined() -> bool:
 
 
 def stamp() -> tuple[int, int]:
-    """Return a value that changes when team.json changes, or (0, 0) if team.json is missing."""
+    """Return a value that changes with each change of team.json, or (0, 0) without team.json."""
     try:
         status = os.stat(file_path())
     except OSError:

@@ -57,7 +57,7 @@ def note_all_sent(home: str, mark: int, left_out: int) -> None:
 
 
 def write_pass_result(home: str, error: str = "") -> None:
-    """Write the result of a pass that ends now; a full disk must not stop the uplink."""
+    """Write the result of a pass that ends now; ignore a full disk, as `write_status` does."""
     with suppress(OSError):
         write_typed(f"{home}/{_ARCHIVES_FILE}", PassResult(time.time(), error))
 
