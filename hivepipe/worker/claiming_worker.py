@@ -188,7 +188,7 @@ class ClaimingWorker(SimpleWorker):
         self.connection.sadd("rq:queues", *[f"rq:queue:{name}" for name in self.own_queues])
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """Send a heartbeat, or register again if the registration expired during a suspend."""
+        """Send a heartbeat, or register again if the machine's sleep outlasted the registration."""
         with unless_full():
             if self.connection.hexists(self.key, "birth"):
                 super().heartbeat(timeout, pipeline)
@@ -358,7 +358,7 @@ class ClaimingWorker(SimpleWorker):
             self._log_once_a_minute("foreign", text)
 
     def _beside_jobs(self, subject: str, work: Callable[[], object]) -> None:
-        """Call `work`; log its errors, so that jobs continue. Raise the error if Redis is away."""
+        """Call `work`; log its error with `subject`, so that jobs go on. Raise if Redis is away."""
         try:
             work()
         except Exception as error:
