@@ -150,7 +150,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 
 
 def _restore_names(place: Place, own: list[str]) -> list[str]:
-    """Rename files back and drop them from `own`; return the files whose old name is taken."""
+    """Rename files back and drop them from `own`; return the files that could not be renamed."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.renamed()
     if (mode := manifest.fact(STATE_MODE)) and os.path.isdir(os.path.dirname(kept)):
