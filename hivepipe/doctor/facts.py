@@ -89,7 +89,7 @@ class Facts:
 
     @cached_property
     def settings_files(self) -> list[SettingsFile]:
-        """Return the existing settings files of Claude Code for this place, by precedence."""
+        """Return Claude Code's existing settings files for this place, by descending precedence."""
         folders = dict.fromkeys((self.folder, self.place.project))
         paths = {
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
@@ -98,14 +98,14 @@ class Facts:
 
     @property
     def managed_files(self) -> list[ManagedFile]:
-        """Return the possible settings files of an administrator, the strongest last."""
+        """Return an administrator's settings files, existing or not, by ascending precedence."""
         dropped = (sorted(Path(path).parent.glob("managed-settings.d/*.json")) for path in _MANAGED)
         paths = [*map(Path, _MANAGED), *chain.from_iterable(dropped)]
         return [_managed_file(path) for path in paths]
 
     @property
     def by_precedence(self) -> list[ManagedFile]:
-        """Return all settings files, the strongest first."""
+        """Return all settings files, those of administrators, too, by descending precedence."""
         return [*reversed(self.managed_files), *self.settings_files]
 
     @cached_property
