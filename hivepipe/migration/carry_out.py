@@ -178,7 +178,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 
 
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
-    """Stop the stack during the block if its database path holds the predecessor's database.
+    """Stop the stack during the block if the predecessor's database is in place of the stack's.
 
     Such a stack cannot store anything. The next event starts it again.
     """
