@@ -145,7 +145,7 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def _workers(self) -> list[Worker]:
-        """Read the hive workers again.
+        """Return the home's hive workers, read again at each call.
 
         A worker may have been archived while the user answered a question.
         """
