@@ -36,7 +36,7 @@ class ToolCall:
         return stored_day(name, self.text(name))
 
     def of_each(self, read: Callable[[KnownHome], Found]) -> tuple[list[Found], list[str]]:
-        """Read each home. Return the results, and the errors of the unreadable homes.
+        """Call `read` for each home. Return the results, and the errors of unreadable homes.
 
         Raise HivepipeError or OSError if the only home cannot be read.
         """
