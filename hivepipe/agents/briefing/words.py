@@ -101,7 +101,7 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return `head`, as many lines as fit into `room`, and the number of omitted lines."""
+    """Return [text] of `head`, the lines that fit into `room` characters, and how many do not."""
     shown, left = [], room + 1  # no newline after the last line
     for line in lines:
         left -= len(line) + 1
