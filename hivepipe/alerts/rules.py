@@ -73,7 +73,7 @@ class Change(NamedTuple):
 
 
 def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
-    """Return the changes from the active alerts (`standing`) to the alerts of a check (`seen`)."""
+    """Compare a check's alerts (`seen`) with the active ones: name -> checks without this alert."""
     now = {alert.name: alert for alert in seen}
     absent = {name: checks + 1 for name, checks in standing.items() if name not in now}
     over = sorted(name for name, checks in absent.items() if checks >= CHECKS_TO_RESOLVE)
