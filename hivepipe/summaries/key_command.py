@@ -12,7 +12,7 @@ LONGEST_KEY = 16_000
 
 
 def key_printed_by(command: str) -> str:
-    """Return the key that a command prints; a CredentialsError does not contain this output."""
+    """Return the key that a command prints. Raise CredentialsError, whose text omits the output."""
     deadline = time.monotonic() + LIMIT_SECS
     try:
         with running(shlex.split(command), env=inherited()) as child:

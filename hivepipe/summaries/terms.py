@@ -63,7 +63,7 @@ def _number(text: str) -> float | None:
 
 
 def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
-    """Return the cost of tokens, or None if it is unknown; a local model with no price is free."""
+    """Return the cost of tokens, or None without a price; an unpriced local model costs 0."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     cost = prices.cost(Rate(offer.model, today, band=tokens.band), tokens)
     return Decimal(0) if cost is None and offer.is_local else cost
