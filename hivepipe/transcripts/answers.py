@@ -8,7 +8,7 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 def skill_at_work(line: Fields) -> str:
-    """Return the skill that Claude Code names in an answer: typed skills have no tool call."""
+    """Return the skill that an answer's line names, because typed skills have no tool call."""
     skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
     return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
 

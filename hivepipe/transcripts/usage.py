@@ -53,7 +53,7 @@ def merged(one: Usage, other: Usage) -> Usage:
 
 
 def _distance(usage: Usage) -> tuple[bool, bool, str, str]:
-    """Return a sort key. The message belongs to the record with the smallest key."""
+    """Return a sort key: a message belongs to the session and agent of its smallest record."""
     named = usage.session if usage.is_replay else ""
     return (not usage.is_replay, usage.is_sidechain, usage.agent, named)
 
