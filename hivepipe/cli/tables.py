@@ -122,7 +122,7 @@ def show_entries(
     beside: Mapping[str, object] | None = None,
     is_newest_last: bool = False,
 ) -> bool:
-    """Print entries as a table, or with --json as one object: `beside`'s fields, `name`: [entries].
+    """Print entries as a table, or with --json as an object: the list under `name`, and `beside`.
 
     `columns` maps each column title to a value of the entries. In a terminal, a table has at most
     MOST_ROWS rows, the newest, with a note if there are more. Returns True if JSON was printed.

@@ -33,7 +33,7 @@ def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) ->
 
 
 def _claim_follow_up(db: Database, job: Origin) -> bool:
-    """Claim the work after a session's end; return False if another job has claimed this work."""
+    """Claim an ended session's follow-up work; return False if the session is open or claimed."""
     mark_applied(db, job)
     if not session_exists(db, job.session):
         if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):
