@@ -264,7 +264,7 @@ class SentProject(NamedTuple):
 
 
 def sent_project(store: Listings, session: str) -> SentProject | None:
-    """Return the stored project name of a session, or None if nothing is stored."""
+    """Return the project name last sent with a session's rows, or None if none is stored."""
     sql = "SELECT project, has_moved FROM team_sessions WHERE session_id = :session"
     row = store.row(sql, {"session": session})
     return SentProject(row["project"], bool(row["has_moved"])) if row else None

@@ -42,7 +42,7 @@ def delete_agents(
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:
-    """Return up to `most` cleanups with ids above `run`, oldest first, with deleted agents."""
+    """Return up to `most` cleanups with ids above `run`, by id, each with the agents it deleted."""
     runs = db.rows(
         "SELECT * FROM cleanups WHERE id > :run ORDER BY id LIMIT :most", {"run": run, "most": most}
     )

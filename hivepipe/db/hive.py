@@ -53,7 +53,7 @@ def record_status(db: Database, status: dict[str, Any]) -> int:
 
 
 def set_state(db: Database, worker: str, state: str) -> None:
-    """Store the state of a worker as of the last check."""
+    """Store the state of a worker that the latest check found."""
     sql = "UPDATE hive_workers SET state = :state WHERE id = :id"
     db.execute(sql, {"state": state, "id": worker})
 

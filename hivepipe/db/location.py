@@ -1,8 +1,8 @@
 """The path of a home's database: in the home, unless SQLite's WAL would be unsafe there.
 
 Machines that share a file system (network, virtiofs, 9p, FUSE) do not share the memory that WAL
-needs. Within minutes the database is corrupt, and SQLite reports no error. SQLite also cannot open
-a file whose path is longer than 512 bytes.
+needs. Within minutes the database would be corrupt, and SQLite would report no error. SQLite also
+cannot open a file whose path is longer than 512 bytes.
 """
 
 import os

@@ -40,7 +40,7 @@ def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
 
 
 def open_turns(db: Database) -> list[Row]:
-    """Return a row for each instance in an active session with an open turn."""
+    """Return a row for each instance in an active session whose turn is open."""
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
           sessions.state_time_ns, activity.last_active_at, activity.waits_for, instances.*

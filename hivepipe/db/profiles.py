@@ -44,7 +44,7 @@ def enter_profile(
 
 
 def current_version(db: Database, profile: str, name: str) -> Row | None:
-    """Return the newest version of a file, or None."""
+    """Return the newest version of a profile's file, or None if no version is stored."""
     sql = """
         SELECT sha256, text, change_source, time_ns FROM identity_versions
         WHERE profile_id = :profile AND name = :name ORDER BY time_ns DESC, id DESC LIMIT 1
@@ -80,7 +80,7 @@ def add_version(
 
 
 def baseline(db: Database, profile: str, folder: str, name: str) -> str:
-    """Return the stored hash of a profile's file `name` in `folder`, or ""."""
+    """Return the stored hash of a profile's file `name` in `folder`, or "" if none is stored."""
     sql = """
         SELECT sha256 FROM identity_baselines
         WHERE profile_id = :profile AND folder = :folder AND name = :name
@@ -189,7 +189,7 @@ def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
 
 
 def version(store: Listings, profile: str, id: int) -> Entry | None:
-    """Return name and text of one version, or None."""
+    """Return name and text of one version, or None if its id is unknown."""
     sql = "SELECT name, text FROM identity_versions WHERE profile_id = :profile AND id = :id"
     return store.row(sql, {"profile": profile, "id": id})
 

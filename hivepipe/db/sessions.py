@@ -167,7 +167,7 @@ def session_ids(db: Database) -> list[str]:
 
 
 def newest_open_session(db: Database, project: str) -> str:
-    """Return the newest active or paused session of a project, or ""."""
+    """Return the newest active or paused session of a project, or "" if there is none."""
     sql = """
         SELECT id FROM sessions WHERE project = :project AND status IN ('active', 'paused')
         ORDER BY created_at DESC, id LIMIT 1

@@ -112,7 +112,7 @@ class Spending:
         self._connection.execute(sql, {"id": id, "state": state, **amount._asdict()})
 
     def give_up(self, subject: str) -> None:
-        """Mark the open calls about a subject as failed, at their full reserved cost."""
+        """Settle the open calls about a subject as failed, at their full reserved cost."""
         sql = "UPDATE calls SET state = 'failed' WHERE subject = :subject AND state = 'open'"
         self._connection.execute(sql, {"subject": subject})
 

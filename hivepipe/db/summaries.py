@@ -31,7 +31,7 @@ def record_summary(db: Database, session: str, made: RecordSummary) -> None:
 
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:
-    """Return the newest summary of each session, or all summaries of one, newest first."""
+    """Return the newest summary of each session, or all of `session` if given, newest first."""
     newest = """
         NOT EXISTS (SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
           AND (other.made_at, other.state) > (one.made_at, one.state))

@@ -62,7 +62,7 @@ def has_text(db: Database, task: str) -> bool:
 
 
 def tasks_like(db: Database, prefix: str) -> list[str]:
-    """Return the task ids with this prefix, or only the id that equals the prefix."""
+    """Return the task ids with this prefix, or only `prefix` if that is the id of a task."""
     sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
     found = [str(row["id"]) for row in db.rows(sql, prefix_bounds(prefix))]
     return [prefix] if prefix in found else found
@@ -77,5 +77,5 @@ def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
 
 
 def find_task(store: Listings, task: str) -> Entry | None:
-    """Return a task by its full id, or None."""
+    """Return a task by its full id, or None if the id is unknown."""
     return store.row(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})

@@ -316,12 +316,12 @@ class ToolEvent(Event):
 
     @property
     def agent_tokens(self) -> int | None:
-        """Return the tokens of the agent's last request, or None."""
+        """Return the tokens of the agent's last request, or None if they are unknown."""
         return self._count(self.response, "totalTokens")
 
     @property
     def agent_duration_ms(self) -> int | None:
-        """Return how long the agent ran, in ms, or None."""
+        """Return how long the agent ran, in ms, or None if this is unknown."""
         return self._count(self.response, "totalDurationMs")
 
     @property

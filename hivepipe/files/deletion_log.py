@@ -14,7 +14,7 @@ NAME = "deletions.log"
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """One deleted file, or a number of rows of one table."""
+    """The deletion of one file, or of a number of rows of one table."""
 
     at: str
     kind: str

@@ -20,7 +20,7 @@ LARGEST_BYTES = 4_000_000
 
 
 def append(home: str, name: str, entry: "DataclassInstance") -> None:
-    """Append one entry, all or nothing. A full log is renamed to `<name>.1`. Raises OSError."""
+    """Append one whole entry or nothing. A full log becomes `<name>.1` first. Raises OSError."""
     make_folders(f"{home}/logs")
     path = f"{home}/logs/{name}"
     descriptor = open_locked(path)

@@ -21,7 +21,7 @@ MODES = ("off", "tasks", "all")
 
 
 def check(watch: Watch, note_result: str) -> Verdict | None:
-    """Return the verdict on an event, or None.
+    """Return the verdict on an event, or None if the guard has no objection.
 
     `note_result` lists the conversation's last calls.
     """

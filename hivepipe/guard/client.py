@@ -156,7 +156,7 @@ class Watch:
 
 
 def record_elsewhere(runtime: str) -> None:
-    """Tell the process `intake` that this process has sent a note (hivepipe.guard.listed_calls)."""
+    """Tell the process `intake` that its lists are outdated: this process has sent a note."""
     try:
         posix.unlink(f"{runtime}/{LISTED}")
     except OSError:  # usually the file does not exist

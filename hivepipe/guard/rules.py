@@ -124,7 +124,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Return the verdict on the last of these calls (oldest first), or None."""
+    """Return the verdict on the last of these calls (oldest first), or None if it is fine."""
     calls = calls[-WINDOW:]
     repeated = _unchanged(calls)
     found = [_poll(calls, limits), _loop(calls, repeated, limits)]

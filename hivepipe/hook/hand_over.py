@@ -172,7 +172,7 @@ def _keep(
 
 
 def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: int) -> None:
-    """Start the stack if Redis is absent, else log the refusal. The event is already spooled."""
+    """Start the stack if no Redis listens, else log the refusal. The event is already spooled."""
     if not refused.is_absent:
         from hivepipe.files.hook_log import log_line
 

@@ -43,7 +43,7 @@ place_of_event: "home.Place | None" = None  # None until it is known
 
 
 def is_left_to_settings(name: str) -> bool:
-    """Tell whether this process is the plugin's hook and should leave the event to other hooks."""
+    """Tell whether this process is the plugin's hook and has nothing to do for this event."""
     if not is_plugins():
         return False
     from hivepipe.hook.plugin import has_nothing_to_do
@@ -307,7 +307,7 @@ def _spool(
 
 
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
-    """Return what the guard records of this event, or None if the guard ignores the event."""
+    """Return the event as the guard records it, or None if the guard ignores the event."""
     if not context.own_session or not event.is_activity:
         return None
     from hivepipe.guard.client import Watch
@@ -409,7 +409,7 @@ def _count(
 def _keep_markers(
     event: Event, place: home.Place, instance: instances.Instance, context: job_plan.Context
 ) -> None:
-    """Update the marker files of the instance, after the session's own job is handed over."""
+    """At a session's start, end or first event, update the instance's marker files."""
     try:
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)

@@ -182,7 +182,7 @@ def wanted_path(home: str) -> str:
 
 
 def note_shown(home: str, context: Context) -> None:
-    """Record memories as shown, after the hand-over, so that they are not shown again."""
+    """Record memories as shown, after the event's hand-over, so that they are not shown again."""
     if not context.own_session:
         return
     path = recalled_path(home, context.own_session)

@@ -21,7 +21,7 @@ _about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", 
 
 
 def about_job(id: str = "", operation: str = "", session: str = "") -> None:
-    """Set the job that the next log lines are about; without arguments, they are about no job."""
+    """Set the job that later log lines name; without arguments, later lines name no job."""
     _about.set((id, operation, session))
 
 

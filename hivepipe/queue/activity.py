@@ -52,7 +52,7 @@ def has_activity(connection: Redis) -> bool:
 def take_activity(connection: Redis, stored: Iterable[Activity] = ()) -> list[Activity]:
     """Return the activity that is not stored yet. The caller has already committed `stored`.
 
-    A session whose activity cannot be stored is removed from the set.
+    A session whose activity is invalid is removed from the set.
     """
     arguments = [value for each in stored for value in (each.session, each.hash)]
     found: Any = connection.eval(_TAKE, 0, *arguments)

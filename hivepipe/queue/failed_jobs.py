@@ -118,7 +118,7 @@ class FailedJobs:
         return self._run(_DISCARD, [(_bytes(job.id), job.queue) for job in jobs])
 
     def _run(self, text: str, jobs: list[tuple[Any, ...]], *first: str) -> int:
-        """Run the script `text` on batches of jobs; return the sum of its results.
+        """Run the script `text` on batches of jobs; return the sum of the script's results.
 
         `first` has the arguments that precede the jobs in each run.
         """

@@ -32,7 +32,7 @@ Counts = Counter[int]  # step -> jobs
 
 @dataclass(frozen=True)
 class Latency:
-    """The number of jobs of an operation or a sample, and the percentiles of their durations."""
+    """The number of jobs of one operation or of one sample, and their durations' percentiles."""
 
     jobs: int
     p50_ms: float

@@ -79,6 +79,6 @@ def _last_cut(window: bytes, edits: list[Edit], context: int) -> int:
 
 
 def _whole_words(text: bytes) -> bytes:
-    """Return a text from its second line on, or from its second word if it has one line."""
+    """Return a text without its first line, or without its first word if it has one line."""
     starts = (text.find(mark) + 1 for mark in (b"\n", b" "))
     return text[next(filter(None, starts), 0) :]

@@ -4,8 +4,8 @@
                           they were at the last `init`, `up` or `restart`: NAME=value, one per line
 
 Hooks do not record the environment, because a project can set the environment of its hooks, and one
-stack may serve many projects. The user's folders (HOME, XDG_*) are recorded by the first of these
-commands, and after that only by `init`.
+stack may serve many projects. The user's folders (HOME, XDG_*) are recorded by the first such
+command, and later only by `init`.
 """
 
 import os

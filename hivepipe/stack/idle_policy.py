@@ -1,4 +1,4 @@
-"""Idle shutdown: a stack that a hook started stops when idle; a stack that `up` started stays.
+"""Idle shutdown: a stack that a hook started stops when idle; one that `up` started does not.
 
 <home>/stay    the id of the boot during which a user ran `up`; `down` removes the file
 """

@@ -41,7 +41,7 @@ def _switch(process: Any, wanted: str) -> None:
 
 
 def _is_free(wanted: str) -> bool:
-    """Tell whether no process holds the lock that a `.wanted` file names, if it names a lock."""
+    """Tell whether a `.wanted` file names no lock, or a lock that no process holds."""
     try:
         with open(wanted, encoding="utf-8") as file:
             lock = file.read()

@@ -27,7 +27,7 @@ def end_with_supervisor(stack: Stack) -> None:
 
 
 def end_with_parent() -> None:
-    """On Linux, have the kernel send SIGTERM when the parent, or its thread that forked, ends."""
+    """On Linux, have the kernel send SIGTERM when the parent's thread that forked us ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 

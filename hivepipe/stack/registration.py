@@ -160,7 +160,7 @@ def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
 
 
 def new_home(project: str) -> str:
-    """Return the last home of a project, or a numbered home if another project has that home now.
+    """Return a project's last home, or that name with a number if another project has that home.
 
     The other project may have been at this path before it was renamed.
     """

@@ -272,7 +272,7 @@ def why_silent(stack: Stack, supervisors: list[psutil.Process]) -> str:
 
 
 def _unregistered(stack: Stack) -> list[str]:
-    """Return the workers whose running process, by its pid, is not registered in Redis."""
+    """Return the names of the workers whose present pid is not registered in Redis."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.address, limit_secs=ANSWER_SECS) as client:
@@ -312,7 +312,7 @@ def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]
 
 
 def _last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
-    """Return supervisord's error message, or the command that shows its log."""
+    """Return supervisord's error message or last line, else the command that shows its log."""
     if process.poll() == -signal.SIGKILL:
         return "it was killed, as the kernel does when memory is short"
     errors.seek(0)
