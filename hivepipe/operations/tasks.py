@@ -42,7 +42,7 @@ class TaskBoard:
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task as `named` or under a new id; return the id. Raise TaskError if it exists."""
+        """Store the text of task `named` or of a new task; return the id. Fail if it has one."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
