@@ -70,7 +70,7 @@ def test_hooks_and_commands_use_no_file_of_the_clone(user: User, hostile: Path) 
     for event in user.hooks(settings):
         assert user.fire(event, path=settings, source="startup") == [NEUTRAL]
     home = user.home / ".local" / "state" / "hivepipe" / "default"
-    assert len(list(home.glob("spool/*.json"))) == 7, "an event was not queued"
+    assert len(list(home.glob("spool/*.json"))) == 6, "an event was not queued"
     user.hivepipe("up", "-d", HIVEPIPE_HOME=str(home))
     until(lambda: user.sessions(), "no session was recorded")
     assert [entry["id"] for entry in user.sessions()] == ["s1"]

@@ -277,7 +277,7 @@ def test_a_cluster_is_refused_and_a_redis_that_evicts_keys_is_named(
 
 def acl_rules() -> str:
     """Return the rules for an ACL user that docs/redis.md names."""
-    found = re.search("An ACL user needs `([^`]+)`", (ROOT / "docs" / "redis.md").read_text())
+    found = re.search("hivepipe's user needs `([^`]+)`", (ROOT / "docs" / "redis.md").read_text())
     assert found
     return found[1]
 
