@@ -48,10 +48,9 @@ def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:
 
 
 def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench) -> None:
-    writer = bench.plain_writer()
-    until(bench.home.database.exists, "no database")
-    bench.settle(writer)
-    events = oracle.timed([START, oracle.stop(1, SESSION, "inst-a")])
+    writer, _ = begun(bench)
+    session = oracle.SESSIONS[1]
+    events = oracle.timed([oracle.start(1, "inst-b"), oracle.stop(1, session, "inst-b")])
     _, stop = oracle.messages(events, bench.project, bench.swarm)  # its session is never stored
     with shell(bench) as other:
         other.execute("BEGIN IMMEDIATE")
