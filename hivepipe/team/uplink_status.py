@@ -37,6 +37,7 @@ class PassResult:
 
     at: float = 0.0
     error: str = ""
+    left_out: int = 0  # archives whose project is unknown
 
 
 def read_status(home: str) -> UplinkStatus:
@@ -56,10 +57,10 @@ def note_all_sent(home: str, mark: int, left_out: int) -> None:
     write_status(home, UplinkStatus("resting", now, "", mark, now, left_out))
 
 
-def write_pass_result(home: str, error: str = "") -> None:
+def write_pass_result(home: str, error: str = "", left_out: int = 0) -> None:
     """Write the result of a pass that ends now; ignore a full disk, as `write_status` does."""
     with suppress(OSError):
-        write_typed(f"{home}/{_ARCHIVES_FILE}", PassResult(time.time(), error))
+        write_typed(f"{home}/{_ARCHIVES_FILE}", PassResult(time.time(), error, left_out))
 
 
 def uplink_report(home: str) -> dict[str, Any] | None:
@@ -86,6 +87,7 @@ def uplink_report(home: str) -> dict[str, Any] | None:
         "left_out": status.left_out,
         "archives_secs": _secs_since(archives.at),
         "archives_error": archives.error,
+        "archives_left_out": archives.left_out,
     }
 
 

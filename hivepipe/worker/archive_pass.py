@@ -28,12 +28,14 @@ def main() -> int:
         logger.warning("archives are not sent: %s", error)
         write_pass_result(place.home, str(error))
         return 1
-    write_pass_result(place.home)
+    write_pass_result(place.home, left_out=sent.left_out if sent else 0)
     if sent is None:
         return NOTHING_TO_DO
-    if any(sent):
+    *counts, _ = sent
+    if any(counts):
         logger.info(
-            "archives: %d segments sent (%d bytes), %d archives dropped, %d objects deleted", *sent
+            "archives: %d segments sent (%d bytes), %d archives dropped, %d objects deleted",
+            *counts,
         )
     return 0
 

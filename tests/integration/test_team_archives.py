@@ -143,6 +143,16 @@ def test_a_damaged_archive_holds_up_no_others(in_database: Team, tmp_path: Path)
         assert ann.read(AGENT) == ann.scene.only(f"*_{AGENT}.jsonl").read_bytes()
 
 
+def test_archives_of_sessions_without_a_row_are_counted(in_database: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, in_database)
+    ann.grow(20)
+    other = ann.scene.path.with_name(f"{OTHER}.jsonl")
+    other.write_bytes(lines(20))
+    ann.extend(other)
+    assert ann.send().left_out == 1
+    assert in_database.rows("SELECT session_id FROM hivepipe.archives") == [[SESSION]]
+
+
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 

@@ -5,6 +5,7 @@ from contextlib import closing, nullcontext
 
 import pytest
 
+from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.db.changes import is_captured, start_capture
 from hivepipe.db.database import Database
 from hivepipe.errors import TeamAwayError, TeamError
@@ -13,7 +14,13 @@ from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.summaries import providers
 from hivepipe.team import capture
 from hivepipe.team.membership import Membership, write
-from hivepipe.team.uplink_status import UplinkStatus, read_status, write_status
+from hivepipe.team.uplink_status import (
+    UplinkStatus,
+    read_status,
+    uplink_report,
+    write_pass_result,
+    write_status,
+)
 from hivepipe.worker import uplink
 from hivepipe.worker.archive_passes import RETRY_SECS, ArchivePasses
 from tests.conftest import Home, Process, Server, until
@@ -71,6 +78,17 @@ def test_a_server_that_is_away_for_a_day_ends_no_uplink(
     for _ in range(1100):
         passes._ended(1, 0.0)
     assert passes._due == RETRY_SECS[1]
+
+
+@pytest.mark.usefixtures("process")
+def test_the_status_counts_the_archives_that_are_not_sent(
+    private_home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_pass_result(str(private_home.path), left_out=2)
+    report = uplink_report(str(private_home.path))
+    assert report
+    show_uplink(report)
+    assert "not sent  2 archives: " in capsys.readouterr().out
 
 
 def test_an_uplink_that_is_stopped_while_it_connects_ends_without_a_fault(

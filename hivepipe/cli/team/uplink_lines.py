@@ -25,5 +25,8 @@ def show_uplink(report: dict[str, Any]) -> None:
         say_prose(f"archives  not sent: {report['archives_error']}", 10)
     elif report["archives_secs"] is not None:
         say(f"archives  complete {report['archives_secs']} s ago")
+    if report["archives_left_out"]:
+        number = counted(report["archives_left_out"], "archive")
+        say(f"not sent  {number}: the project of their sessions is unknown")
     if report["left_out"]:
         say(f"left out  {counted(report['left_out'], 'row')} that the server cannot store")

@@ -77,6 +77,7 @@ class Sent(NamedTuple):
     bytes: int = 0
     dropped: int = 0  # archives that are no longer shared, or that changed
     deleted: int = 0  # deleted objects
+    left_out: int = 0  # archives of which no project is known, so none of its policies
 
 
 class Pass:
@@ -100,7 +101,7 @@ class Pass:
         self._listed: Mapping[str, Listed] = {
             name: Listed(**fields) for name, fields in answer["archives"].items()
         }
-        self._segments = self._bytes = self._dropped = 0
+        self._segments = self._bytes = self._dropped = self._left_out = 0
         self._failed: list[str] = []  # archives that this pass left out
 
     @property
@@ -124,7 +125,7 @@ class Pass:
         if self._failed:
             number = counted(len(self._failed), "archive")
             raise TeamError(f"{number} cannot be sent, such as {self._failed[0]}")
-        return Sent(self._segments, self._bytes, self._dropped, deleted)
+        return Sent(self._segments, self._bytes, self._dropped, deleted, self._left_out)
 
     # ---- selection
 
@@ -132,9 +133,11 @@ class Pass:
         """Yield the shared archives with the names of their projects."""
         for _, entry in sorted(self._catalog.index.entries().items()):
             project = name_of_session(store, entry["session_id"])
-            if project is None or entry["session_id"] in self._forgotten:
+            if entry["session_id"] in self._forgotten:
                 continue
-            if self._is_shared(project) and self._is_kept(store, entry):
+            if project is None:
+                self._left_out += 1
+            elif self._is_shared(project) and self._is_kept(store, entry):
                 yield entry, project
 
     def _is_shared(self, project: str) -> bool:
