@@ -1,7 +1,8 @@
 """Move the guard's notes of tool calls from the spool to Redis, each once.
 
     <folder>/call-notes.<time>    renamed (hivepipe.queue.spooled_notes); removed at the end
-    hivepipe:notes:<time>         bytes processed so far, set in the transaction that applies notes
+    hivepipe:notes:<time>         int, bytes of that file processed so far; set in the transaction
+                                  that applies notes, removed with the file
 
 If the file is renamed while a hook appends a note, the hook appends the note again. A duplicate
 note changes nothing, because Redis knows the call by its id.

@@ -1,6 +1,8 @@
 """Tool call totals per session, copied from Redis into the store.
 
-    hivepipe:active    set    sessions whose activity is not stored yet
+    hivepipe:active                set    sessions whose activity is not stored yet
+    hivepipe:activity:<session>    hash   totals and last activity; written by hivepipe.guard.client
+    hivepipe:calls:<session>       list   the last calls; written by hivepipe.guard.client
 
 Totals are cumulative and only rise, so storing them twice does no harm. A session stays in the set
 until some process has stored its newest activity.

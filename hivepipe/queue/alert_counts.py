@@ -1,4 +1,7 @@
-"""The active alerts in Redis, a hash: alert -> number of successive checks without it."""
+"""The active alerts in Redis.
+
+hivepipe:alerts    hash    alert -> number of successive checks without it
+"""
 
 from typing import Any
 

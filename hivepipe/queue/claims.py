@@ -14,9 +14,11 @@ hivepipe:bell:<q>    list   the same for the workers of slow and llm; the writer
 hivepipe:held_up:<q> zset   retrying because the environment failed; due when it works again
 hivepipe:clock       hash   first queue of a worker -> Redis' time at a recent claim
 hivepipe:set_aside   list   ids from a queue whose key is not a job hash
-hivepipe:newer       int    envelope version of jobs that need a newer hivepipe
+hivepipe:newer       int    newest envelope version in a queue, if it needs a newer hivepipe
 hivepipe:accepted, :periodic           int   counters of enqueued jobs: of events, of the schedule
 hivepipe:done, :discarded, :retried    int   counters of finished, discarded and retried jobs
+hivepipe:operations  hash   operation -> number of its finished jobs
+hivepipe:trouble     hash   while the store cannot be written: since (seconds since 1970), reason
 """
 
 import base64
@@ -36,11 +38,10 @@ from hivepipe.queue.stock_jobs import COUNT, EXECUTED_KEY
 from hivepipe.redact import redact_text
 
 EXECUTION = "hivepipe"  # RQ's execution id; a constant, because each queue has one claiming worker
-# Newest envelope version seen in a queue that this worker cannot decode
 NEWER_KEY = "hivepipe:newer"
 NEWER_SECS = 60
-OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
-RETRIED_KEY = "hivepipe:retried"  # number of retries ever scheduled
+OPERATIONS_KEY = "hivepipe:operations"
+RETRIED_KEY = "hivepipe:retried"
 # No retry has a longer delay; a later due time means that the clock was set back
 LONGEST_SECS = 4000
 CLOCK_KEY = "hivepipe:clock"
@@ -72,7 +73,6 @@ SCRIPTS = {
 
 LEASE_SECS = 60
 DEATHS = 3
-# hash while the store cannot be written: since (seconds since 1970), reason
 TROUBLE_KEY = "hivepipe:trouble"
 
 # A finished job stays in RQ's registry for a minute, without the user's text.
@@ -173,11 +173,7 @@ class Claims:
         return int(self._run["hurry"](args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
-        """Move jobs to the failed registry.
-
-        Each tuple has the job, the reason of the failure, and the data and description that replace
-        the job's own.
-        """
+        """Move jobs to the failed registry; each has a reason and its new data and description."""
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(redact_text(reason)), data, description)

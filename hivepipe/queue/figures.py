@@ -1,4 +1,7 @@
-"""Read the figures of the queues and workers from Redis, without changing anything."""
+"""Read the figures of the queues and workers from Redis, and keep samples of the counts of jobs.
+
+hivepipe:samples    list    JSON, newest first: time; jobs and effectless jobs by operation
+"""
 
 import json
 import time
@@ -15,7 +18,6 @@ from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.rq_workers import RqWorker, rq_workers
 from hivepipe.times import age_secs
 
-# list, newest first: time, jobs done and jobs without effect, by operation
 SAMPLES_KEY = "hivepipe:samples"
 MOST_SAMPLES = 20
 

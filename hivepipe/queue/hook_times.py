@@ -1,5 +1,8 @@
 """Durations of hooks by event, from the start of a hook's process until it sends the event.
 
+    hivepipe:hook_times          hash    "<event> <step>" -> hooks since the last sample
+    hivepipe:hook_times:looks    list    samples as JSON, newest first
+
 The command that sends the event also increments a counter for the hook's range of durations
 (hivepipe.hook.hand_over). Once a minute the counts become a sample, and the oldest sample is
 dropped. Hooks that send nothing and hooks that cannot reach Redis are not counted.
@@ -14,8 +17,8 @@ from redis import Redis
 
 from hivepipe.queue.latencies import MOST_SAMPLES, Counts, percentile
 
-HOOK_TIMES_KEY = "hivepipe:hook_times"  # hash: "<event> <step>" -> hooks since the last sample
-SAMPLES_KEY = "hivepipe:hook_times:looks"  # list of earlier counts as JSON, newest first
+HOOK_TIMES_KEY = "hivepipe:hook_times"
+SAMPLES_KEY = "hivepipe:hook_times:looks"
 _US = 1e-3  # unit of the steps, in ms
 
 

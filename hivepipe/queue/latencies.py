@@ -1,5 +1,7 @@
 """Durations of jobs by operation, from the event to the commit of their rows.
 
+    hivepipe:latencies    list    samples as JSON, newest first: end; by operation, step -> jobs
+
 Redis keeps a finished job for a minute, with the times of event and commit. Once a minute a sample
 counts the jobs that finished since the last sample, by ranges of duration. So hooks and commits
 need no measuring code. Only the writer's queues are counted, because jobs of the other queues take
@@ -22,7 +24,7 @@ from hivepipe.jobs.schedule_table import is_periodic_id
 from hivepipe.queue.names import QUEUES
 from hivepipe.times import now
 
-LATENCIES_KEY = "hivepipe:latencies"  # list of samples, newest first
+LATENCIES_KEY = "hivepipe:latencies"
 MOST_SAMPLES = 180  # three hours with jobs in every minute
 MOST_JOBS = 2000  # the newest jobs of a queue for each sample: 20 ms
 _STEPS = 4  # steps per doubling of the duration: a percentile is at most 19 % too high

@@ -1,8 +1,9 @@
 """Use an existing Redis: check that it is suitable and that no other program uses it.
 
-The key `hivepipe:owner` has the value "<id> <home> on <host>". The first `up` sets it, and no other
-home overwrites it. The id is in the home's record. A running stack sets the key again if Redis has
-lost it.
+    hivepipe:owner    string    "<id> <home> on <host>"; the id is in the home's record
+
+The first `up` sets the key, and no other home overwrites it. A running stack sets it again if Redis
+has lost it.
 """
 
 import os
@@ -102,10 +103,7 @@ def claim(url: str, home: str, owner: str) -> list[str]:
 
 
 def trouble(url: str) -> str:
-    """Return why an existing Redis refuses hivepipe's scripts now, or "" if it accepts them.
-
-    A full memory is not detected.
-    """
+    """Return why a Redis refuses hivepipe's scripts now, or ""; full memory is not detected."""
     try:
         with connect(url, limit_secs=ANSWER_SECS) as connection:
             _try_commands(connection)

@@ -1,9 +1,9 @@
 -- Record one event of a session in its lists of calls and its totals: hivepipe.guard.client. It
 -- runs before `push`, in the same step. A duplicate event has a known id, and changes nothing.
--- KEYS       none
+-- KEYS       none: the keys are arguments; it also writes hivepipe:active
 -- ARGV[1]    number of the arguments that follow
--- ARGV[2]    key of the conversation's calls
--- ARGV[3]    key of the session's totals
+-- ARGV[2]    key of the conversation's calls, hivepipe:calls:...
+-- ARGV[3]    key of the session's totals, hivepipe:activity:...
 -- ARGV[4]    session
 -- ARGV[5]    verb: call, result, batch, wait, prompt (of the user), notice (of Claude Code) or stop
 -- ARGV[6]    id of the call; '' means the latest call with this pattern

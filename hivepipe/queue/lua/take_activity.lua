@@ -1,6 +1,6 @@
 -- Return the activity that is not stored yet, after removing the sessions whose activity was
 -- stored. A session that has changed since then stays, so that several processes may store it.
--- KEYS       none
+-- KEYS       none: it reads hivepipe:activity:<session> and hivepipe:calls:<session>
 -- ARGV[1..]  for each stored session: id, hash of its totals and calls when they were read
 -- Returns    for each session: id, totals, calls and their hash
 -- Constants  ACTIVE_KEY, TAKEN_KEY
