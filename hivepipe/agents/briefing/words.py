@@ -37,7 +37,6 @@ class Notes(NamedTuple):
 
 
 def task_part(task: Entry) -> str:
-    """Return the briefing text about the session's task and its progress."""
     return cut(f"The task of this session is {_task(task)}", MOST_TASK_CHARS)
 
 
@@ -52,7 +51,6 @@ def goal_part(task: Entry | None, prompt: str) -> str:
 
 
 def notes_part(notes: Iterable[Notes]) -> str:
-    """Return the briefing text with the notes of the repository."""
     found = [of_repository(note.name, note.text, MOST_NOTE_CHARS) for note in notes]
     return cut("\n\n".join(found), MOST_NOTES_CHARS)
 
@@ -101,7 +99,7 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return [text] of `head`, the lines that fit into `room` characters, and how many do not."""
+    """Return [`head` with the lines that fit into `room` characters], or [] without lines."""
     shown, left = [], room + 1  # no newline after the last line
     for line in lines:
         left -= len(line) + 1

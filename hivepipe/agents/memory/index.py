@@ -155,10 +155,7 @@ class MemoryIndex:
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def forget(self, path: str) -> None:
-        """Delete a file's text from the index.
-
-        The file is indexed again only after it has changed.
-        """
+        """Delete a file's text from the index; the file is indexed again only after a change."""
         with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
@@ -199,10 +196,7 @@ class MemoryIndex:
         return [(row["id"], row["text"]) for row in self._db.execute(sql, (model, limit))]
 
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Store the vectors of chunks.
-
-        A chunk that was replaced meanwhile has a new id, so its vector is dropped.
-        """
+        """Store vectors of chunks; leave out chunks that were replaced meanwhile."""
         sql = "UPDATE chunks SET model = ?, vector = ? WHERE id = ?"
         with transaction(self._db):
             self._db.executemany(sql, [(model, vector, id) for id, vector in vectors])
