@@ -145,7 +145,6 @@ class ArchiveFiles:
         return f"{self.name.path}.gz" if self.is_packed else self.name.path
 
     def lines_status(self) -> os.stat_result | None:
-        """Return the file status of the lines, or None if there is no file."""
         return next(filter(None, map(self._folder.status, self._forms)), None)
 
     def open_to_append(self) -> int:
@@ -173,10 +172,7 @@ class ArchiveFiles:
                 raise gzip.BadGzipFile(str(error)) from error
 
     def lines_until(self, length: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset, content) of the lines up to the byte `length`.
-
-        Later lines may be incomplete.
-        """
+        """Yield (offset, content) of lines up to the byte `length`; later lines may be torn."""
         with self.open_to_read() as lines:
             lines.seek(start)
             while start < length and (line := lines.readline()):
@@ -241,10 +237,7 @@ class ArchiveFiles:
         return self.is_packed or status.st_size == offsets.length
 
     def were_redacted_by(self, rules: int, offsets: Offsets) -> bool:
-        """Tell whether all lines were redacted by the rules with the checksum `rules`.
-
-        Return False if the lines changed afterwards.
-        """
+        """Tell whether rules with this checksum redacted all lines, and no line changed later."""
         is_by_these = offsets.rules == rules != 0
         return is_by_these and (self.is_untouched(offsets) or self._is_whole(offsets))
 
@@ -277,10 +270,7 @@ class ArchiveFiles:
 
 
 def summed(lines: BinaryIO, size: int, checksum: int = 0) -> tuple[int, int]:
-    """Read up to `size` bytes; return the number of bytes read and their CRC-32.
-
-    `checksum` is the CRC-32 of the bytes before them.
-    """
+    """Read up to `size` bytes; return their number, and the CRC-32 continued from `checksum`."""
     length = 0
     while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
         length += len(chunk)

@@ -58,7 +58,6 @@ class ArchiveCallbacks:
     more_metadata: Callable[[Meta], Meta] = lambda _described: {}
 
     def check_stop(self) -> None:
-        """Raise StoppedError if the process is to stop."""
         if self.should_stop():
             raise StoppedError
 
@@ -217,10 +216,7 @@ class Archives(Catalog):
     def _clear(
         self, kept: ArchiveFiles, key: str, known: list[str], callbacks: ArchiveCallbacks
     ) -> bool:
-        """Redact the known secrets of a session in an archive; return whether any line changed.
-
-        An edited archive is not changed.
-        """
+        """Redact a session's known secrets in an unedited archive; tell whether a line changed."""
         if is_cleared_of(kept, known) or not kept.lines_are_as_written():
             return False
         callbacks.check_stop()
@@ -326,10 +322,7 @@ def _rules_of(before: Offsets, redactor: "Redactor") -> int:
 
 
 def _identity(source: Source, known: Meta | None) -> Meta:
-    """Return a transcript's ids and agent type as metadata.
-
-    An agent type in `known`, the stored metadata, takes precedence.
-    """
+    """Return a transcript's ids and agent type as metadata; the type in `known` is preferred."""
     if not source.agent:
         return {"kind": MAIN, "session_id": source.session}
     return {

@@ -44,17 +44,11 @@ class Catalog:
             yield ArchiveFiles(folder, name)
 
     def meta(self, kept: ArchiveFiles) -> Meta | None:
-        """Return the metadata of an archive, cached while the file is unchanged.
-
-        Return None if they are missing or cannot be parsed.
-        """
+        """Return the metadata, cached until the file changes; None if missing or not parseable."""
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return the totals of an archive, or None without a checkpoint.
-
-        Callers must not change the totals.
-        """
+        """Return an archive's totals, which are not to be changed; None without a checkpoint."""
         offsets = kept.offsets()
         if offsets is None:
             return None
@@ -113,10 +107,7 @@ class Catalog:
         return list(known)
 
     def find(self, start: str) -> tuple[str, Entry]:
-        """Return the archive whose session or subagent id begins with `start`.
-
-        Raises ArchiveError if there is no such archive, or more than one.
-        """
+        """Return the one archive whose id begins with `start`, or raise ArchiveError."""
         entries = self.index.entries()
         found = [key for key in entries if start in (key, entries[key]["agent_id"])] or [
             key

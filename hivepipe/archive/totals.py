@@ -21,10 +21,7 @@ GROWTH_PER_SIZE = 16
 
 @dataclass(slots=True)
 class Counted:
-    """The totals of an archive's first `length` bytes.
-
-    The saved totals cover `saved_length` bytes.
-    """
+    """The totals of an archive's first `length` bytes, saved up to the byte `saved_length`."""
 
     totals: Totals
     length: int = 0
@@ -33,7 +30,6 @@ class Counted:
     size: int = 4096  # size of the saved totals in bytes at the last write or read
 
     def feed(self, lines: list[bytes]) -> None:
-        """Count lines that were added to the archive."""
         for line in lines:
             self.totals.feed(line)
             self.length += len(line) + 1

@@ -108,10 +108,7 @@ class SearchIndex:
     """An open search index, whose file several processes may use."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the search index.
-
-        Raises SearchError if SQLite has no FTS5, or the file is damaged or cannot be made.
-        """
+        """Open or create the index. Raises SearchError if it is unusable or SQLite has no FTS5."""
         self._path = path
         self._begin()
 

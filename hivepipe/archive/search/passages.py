@@ -34,10 +34,7 @@ class Passage:
 
 
 def passage_of(raw: bytes) -> Passage | None:
-    """Return the text of a line, or None if it has no text.
-
-    Raises ValueError if the line is not a JSON object, or is nested too deeply.
-    """
+    """Return the text of a line, or None. Raises ValueError if it is no JSON object or too deep."""
     if not raw.strip():
         return None
     line = read_line(raw)
