@@ -40,6 +40,5 @@ def logs(follow: bool, lines: int, process: str | None) -> None:
 
 
 def show_lines_as_json(lines: list[tuple[str, str]]) -> None:
-    """Print a JSON object for each (process, log line)."""
     for name, line in lines:
         show_json(process=name, line=line)

@@ -136,10 +136,7 @@ def _reason(error: OSError) -> str:
 
 
 def _why_not_loaded(error: MemoryError | ImportError) -> str:
-    """Return why an import failed, or "" if a bug of hivepipe caused it.
-
-    Python prints a traceback for such a bug.
-    """
+    """Return why an import failed, or "" for a bug of hivepipe, whose traceback Python prints."""
     if isinstance(error, MemoryError) or _NO_ROOM in str(error):
         return "not enough memory (ulimit -v, or the limit of a container)"
     missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""

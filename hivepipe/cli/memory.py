@@ -116,10 +116,7 @@ def _updated_index(place: Place) -> Iterator[MemoryIndex]:
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:
-    """Tell whether a hit belongs to the swarm or the profile of the current folder.
-
-    A home may have several swarms and profiles.
-    """
+    """Tell whether a hit belongs to this folder's swarm or profile; a home may have several."""
     if hit.scope == AGENT:
         return own_profile() in ("", hit.owner)
     return hit.owner in ("", own_swarm(place))

@@ -39,10 +39,7 @@ def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
 
 
 class CheckedCommand(click.Command):
-    """A command that checks its arguments against each other before it does anything.
-
-    `check` is called with every argument of the command, and raises UsageError.
-    """
+    """A command that first checks its arguments: `check` gets all of them and raises UsageError."""
 
     def __init__(self, *words: Any, check: Callable[..., None], **options: Any) -> None:
         super().__init__(*words, **options)

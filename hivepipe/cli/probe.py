@@ -62,6 +62,5 @@ def summary(found: list[Probe]) -> str:
 
 
 def entries(found: list[Probe]) -> list[dict[str, Any]]:
-    """Return the entry of each probe for `--json`."""
     names = ("source", "event", "verdict", "by_hand", "trouble")
     return [{name: getattr(each, name) for name in names} for each in found]

@@ -11,10 +11,7 @@ from hivepipe.text.visible import printable
 
 
 class _Console(Console):
-    """A rich console that escapes the control characters of texts.
-
-    The control sequences that rich itself adds stay.
-    """
+    """A rich console that escapes the control characters of texts, but not those that rich adds."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

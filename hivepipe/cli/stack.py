@@ -144,10 +144,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
 
 
 def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> str:
-    """Return the URL of the user's Redis, or "" if the stack runs its own Redis.
-
-    Without an option or a setting, the recorded URL is used.
-    """
+    """Return the URL of the user's Redis (option, setting or record), or "" for the stack's own."""
     if sum((bool(url), use_env, embedded)) > 1:
         raise click.UsageError("--redis-url, --use-env-redis and --embedded exclude each other")
     if embedded:

@@ -31,7 +31,6 @@ json_lines_option = shared_option("--json", is_flag=True, help="Print JSON lines
 
 
 def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[Any], Any]:
-    """Return the option --limit."""
     return click.option(
         "--limit",
         metavar="N",
@@ -50,7 +49,6 @@ def show_json(**content: Any) -> bool:
 
 
 def as_json() -> bool:
-    """Tell whether --json is given."""
     return bool(given("json"))
 
 

@@ -49,7 +49,6 @@ def short(path: str) -> str:
 
 
 def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
-    """Print one line."""
     line = printable(text)
     if bold and is_terminal(err=err) and not is_dumb():
         line = f"\x1b[1m{line}\x1b[0m"
@@ -123,7 +122,6 @@ def say_bytes(line: bytes) -> None:
 
 
 def flush() -> None:
-    """Flush stdout."""
     sys.stdout.flush()
 
 
@@ -149,7 +147,6 @@ def discard_buffered_output(*, err: bool = False) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Ask a question; return whether the answer is yes."""
     return click.confirm(printable(question))  # noqa: TID251
 
 
@@ -210,10 +207,7 @@ class _Guarded:
 
 
 class _GuardedErrors(_Guarded):
-    """A guarded stderr.
-
-    A text that cannot be written is dropped, because no stream can report it.
-    """
+    """A guarded stderr. Text that cannot be written is dropped: no stream can report the error."""
 
     def write(self, text: str) -> int:
         with _dropping_what_fails(err=True):
@@ -237,7 +231,6 @@ def _dropping_what_fails(*, err: bool) -> Iterator[None]:
 
 
 def guarded(stream: TextIO) -> TextIO:
-    """Return a stream that escapes control characters."""
     return cast(TextIO, _Guarded(stream))
 
 

@@ -63,7 +63,6 @@ class Scene:
         return done.stdout
 
     def status(self) -> dict[str, Any]:
-        """Return the output of `hivepipe status --json`."""
         report: dict[str, Any] = json.loads(self.command("status", "--json", ok=(0, 1)))
         return report
 
@@ -147,7 +146,6 @@ class Scene:
         self.costs.setdefault(kind, []).append((time.perf_counter() - begun) * 1000)
 
     def spooled(self) -> int:
-        """Return the number of events in the spool."""
         return len(waiting_files(Path(self.home, "spool")))
 
     def log_lines(self, containing: str) -> list[str]:

@@ -16,7 +16,6 @@ admin_option = shared_option(
 
 @contextmanager
 def administrator() -> Iterator[Connection]:
-    """Connect as the administrator."""
     with administrators.administrating(_address(), ask_password) as connection:
         yield connection
 
@@ -31,5 +30,4 @@ def _address() -> Address:
 
 
 def ask_password() -> str:
-    """Ask for the password, or read it from stdin."""
     return ask_secret("password of the administrator")

@@ -7,7 +7,6 @@ from hivepipe.text.plurals import counted
 
 
 def show_uplink(report: dict[str, Any]) -> None:
-    """Print the report of the uplink."""
     say(f"team      {report['member']} on {report['machine']}, {report['server']}")
     error = f": {report['error']}" if report["error"] else ""
     if report["since_secs"] is not None:
