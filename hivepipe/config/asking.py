@@ -34,10 +34,7 @@ NEW, CHANGED, TRUSTED, GONE, UNUSABLE = "new", "changed", "trusted", "gone", "un
 
 
 class Asking(NamedTuple):
-    """A file that needs trust.
-
-    `state` is the user's decision, `trouble` why it cannot be trusted.
-    """
+    """A file that needs trust: `state` is the user's decision, `trouble` an obstacle to trust."""
 
     name: str
     state: str
@@ -66,7 +63,6 @@ def waiting(home: str, project: str) -> list[Asking]:
 
 
 def as_trusted(file: Asking) -> trust.Trusted:
-    """Return the `Trusted` entry of a file, with the current time."""
     text = file.text if is_read_from_copy(file.name) else ""
     return trust.Trusted(file.sha256, text, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
 

@@ -128,17 +128,14 @@ def load() -> tuple[Place, Config]:
 
 
 def load_and_use() -> tuple[Place, Config]:
-    """Load the settings and apply them to this process.
-
-    Called once, at the start of the process.
-    """
+    """Load the settings and apply them to this process; called once, when the process starts."""
     place, config = load()
     settings.use(config.for_settings())
     return place, config
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each variable in this shell that limits spending, which stacks ignore."""
+    """Return a note for each variable of this shell that limits spending: stacks ignore them."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
@@ -160,8 +157,8 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 def compile_for_hooks(config: Config) -> None:
     """Write the compiled settings for the hooks of this home.
 
-    Raises OSError if nothing was written, and SettingsError if the texts are too large, so that
-    only the other settings were written.
+    Raises OSError if nothing was written. Raises SettingsError if only the texts were left out,
+    because they are too large.
     """
     path = f"{config.home}/{COMPILED}"
     text = _compiled(config)

@@ -28,10 +28,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(home: str) -> Limits:
-    """Return the limits in the user's file, or a longer limit in the home's file.
-
-    Raises RetentionError if a section is invalid.
-    """
+    """Return the user's limits, or longer ones of the home's file. Raises RetentionError."""
     users, homes = setting_table.files(home)
     limits = Limits()._replace(**_section(users))
     longer = {
