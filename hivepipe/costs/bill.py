@@ -43,7 +43,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars, None if no model has a price; models `without_price` are left out."""
+    """Dollars, or None if no model has a price; models `without_price` are not included."""
 
     dollars: Decimal | None
     without_price: list[str]

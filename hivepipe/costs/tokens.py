@@ -24,10 +24,7 @@ class Tokens(NamedTuple):
 
     @property
     def prompt(self) -> int:
-        """Return the number of tokens of the prompt.
-
-        This number decides whether long-prompt prices apply.
-        """
+        """Return the prompt's tokens, which decide whether the prices for long prompts apply."""
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     @property
@@ -36,7 +33,6 @@ class Tokens(NamedTuple):
         return max((border for border in BANDS if self.prompt > border), default=0)
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return the sum of each count and the same count of `other`."""
         return Tokens(*map(add, self, other))
 
 
