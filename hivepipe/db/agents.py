@@ -48,10 +48,7 @@ class AgentSignal:
 
 
 def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
-    """Insert the agent, or merge the event into its row.
-
-    Raise MissingParentError if the session or the swarm is missing.
-    """
+    """Insert or update the agent's row; raise MissingParentError without its session or swarm."""
     sql = f"SELECT {', '.join(_COLUMNS)} FROM agents WHERE id = :id"
     row = db.row(sql, {"id": signal.agent_id})
     known = dict(row) if row else _new_agent(_swarm_of(db, job), job, signal)

@@ -9,10 +9,7 @@ from hivepipe.times import ahead_ns, stored_time
 
 
 def raise_alert(db: Database, name: str, text: str, time: str) -> None:
-    """Record that an alert was raised.
-
-    A second call with the same name and time changes nothing.
-    """
+    """Record an alert; a second call with the same name and time changes nothing."""
     db.insert("alerts", {"name": name, "text": text, "raised_at": time})
 
 

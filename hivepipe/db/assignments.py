@@ -77,7 +77,7 @@ def detach_instance(db: Database, job: Origin) -> None:
 
 
 def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -> None:
-    """Raise the instance's totals in this session to the job's totals.
+    """Set each total of the instance in this session to the job's total if that is higher.
 
     Raise MissingParentError if the instance is not in the session yet.
     """
@@ -107,10 +107,7 @@ def end_is_stored(db: Database, job: Origin) -> bool:
 
 
 def lose_instance(db: Database, job: Origin) -> None:
-    """Record that the process of an instance has ended.
-
-    The instance leaves its session unless a later event is stored.
-    """
+    """Record that an instance's process ended; it leaves its session unless a later event came."""
     sql = """
         UPDATE instances SET
           gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,

@@ -326,10 +326,7 @@ def newest_version(store: Database | Listings) -> int:
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Make the next versions higher than `version`.
-
-    This is necessary after a restore, because the server may have newer versions than the home.
-    """
+    """Make the next versions exceed `version`: after a restore, the server may have newer ones."""
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

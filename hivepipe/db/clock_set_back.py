@@ -54,8 +54,8 @@ def _time_at_boot_ns() -> int:
 def move_back(db: Database, now_ns: int, back_ns: int) -> None:
     """Move times in the future back by `back_ns`, in one transaction.
 
-    Slots recorded more than a day in the future are deleted. If the clock is set forward again,
-    retention would otherwise not notice that runs are missing before the present slot.
+    Slots recorded more than a day in the future are deleted: once the clock is set forward again,
+    they would hide missing runs from retention.
     """
     with db.transaction():
         a_day_ahead = stored_time(now_ns + DAY_NS)

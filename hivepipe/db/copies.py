@@ -11,10 +11,7 @@ from hivepipe.errors import StoreError
 
 
 def copy_to(path: Path, target: Path) -> bool:
-    """Write a full copy of a database, with mode 0600; return False if there is no database.
-
-    Raise StoreError on failure.
-    """
+    """Copy a database, with mode 0600; False without a database. Raise StoreError on failure."""
     if not path.exists():
         return False
     refuse_tracked(path)

@@ -34,10 +34,7 @@ PAGES_AT_ONCE = 2000  # 8 MB
 
 
 class Database:
-    """An open database.
-
-    Every text that is written through it is redacted. For keys, only the built-in rules apply.
-    """
+    """An open database that redacts all written texts; for keys, only built-in rules apply."""
 
     def __init__(
         self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS, number: int = 0
@@ -71,10 +68,7 @@ class Database:
             raise
 
     def _enter_wal(self, wait_secs: float, number: int) -> None:
-        """Switch a new database to WAL.
-
-        Retry, because SQLite fails at once if two processes do this.
-        """
+        """Switch to WAL; retry, because SQLite does not wait for another process that does so."""
         deadline = time.monotonic() + wait_secs
         while True:
             try:
@@ -156,10 +150,7 @@ class Database:
         self._connection.execute("RELEASE job")
 
     def try_to_write(self) -> None:
-        """Check that the database can be written: commit an unchanged page.
-
-        Raise sqlite3.Error if the database cannot be written.
-        """
+        """Commit an unchanged page; raise sqlite3.Error if the database cannot be written."""
         (number,) = self._connection.execute("PRAGMA user_version").fetchone()
         with self.transaction():
             self._connection.execute(f"PRAGMA user_version = {number:d}")
@@ -233,7 +224,7 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Database:
     """Open a home's database, and create or migrate it if needed.
 
-    Raise StoreError or sqlite3.Error if it cannot be used, StoreError also if git may have replaced
+    Raise StoreError or sqlite3.Error if it cannot be used, and StoreError if git may have replaced
     it (hivepipe.db.tree).
     """
     try:

@@ -48,10 +48,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _main_file_is_own(path: Path) -> bool:
-    """Tell whether hivepipe made a database, judged without its -wal and -shm.
-
-    With `immutable`, SQLite does not open these two files.
-    """
+    """Tell whether hivepipe made a database, read as immutable: without its -wal and -shm."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:
@@ -61,7 +58,7 @@ def _main_file_is_own(path: Path) -> bool:
 
 
 def count_foreign_rows(store: Listings) -> dict[str, int]:
-    """Return table -> number of rows that another program wrote within two days.
+    """Return table -> rows that another program wrote in the last two days.
 
     Such rows are recognised by their times, which have no time zone.
     """

@@ -68,10 +68,7 @@ def states(store: Listings) -> dict[str, int]:
 
 
 def end_worker(db: Database, worker: str, column: str) -> None:
-    """Set a worker's `column`, archived_at or deleted_at, to now, and cancel its open task.
-
-    The worker's rows stay.
-    """
+    """Set `column` (archived_at or deleted_at) of a worker to now; cancel its open task."""
     if column not in ("archived_at", "deleted_at"):
         raise ValueError(column)
     at, time_ns = now()
@@ -157,8 +154,8 @@ def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of ask, park and respawned runs since a time, in millionths of a dollar.
 
-    The cost of a run that still runs or was killed is unknown. Such a run is counted at the cost of
-    the most expensive run of its worker or of the worker that its worker replaced, else at
+    The cost of a run that still runs or was killed is unknown. It is assumed to equal the highest
+    known cost of a run of its worker, or of the worker that this one replaced, else
     `unknown_micro_usd`.
     """
     sql = """

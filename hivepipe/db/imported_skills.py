@@ -43,7 +43,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
     """Tell whether hivepipe itself exported the file with these skills.
 
-    A file counts as exported if the store has all its uses, and at least its total of each skill.
+    It did if the store has all uses in the file and, for each skill, at least the file's total.
     """
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses

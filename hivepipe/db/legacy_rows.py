@@ -77,10 +77,7 @@ def utc_time(text: str, otherwise: str | None = None) -> str:
 
 
 def _time(value: object) -> object:
-    """Return a time in UTC, or unchanged if it is not recognised.
-
-    A number counts s, ms, us or ns since 1970.
-    """
+    """Return a time in UTC, or unchanged if unknown; a number counts s, ms, us or ns since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\s*\d{9,19}(\.\d*)?\s*", value, re.ASCII):
         return utc_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -125,7 +125,7 @@ def listings(path: Path) -> Iterator["Listings"]:
 
 
 def _connection(path: Path) -> sqlite3.Connection:
-    """Open a database for reading, as immutable if SQLite cannot make its files beside it."""
+    """Open a database for reading; if SQLite cannot make files beside it, open it as immutable."""
     connection = _opened(path)
     if _cannot_create_files(connection) and not _has_log(path):
         connection.close()
@@ -163,10 +163,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _version(connection: sqlite3.Connection) -> str:
-    """Return an error text if another version made the database.
-
-    Return "" if this version made it, or if the version is unknown.
-    """
+    """Return an error text if another version is known to have made the database, else ""."""
     with suppress(sqlite3.Error):
         done = Listings(connection).steps()
         return made_by_newer(done) or made_by_older(done)
@@ -206,10 +203,7 @@ class Listings:
         self._connection = connection
 
     def full_id(self, kind: str, prefix: str) -> str:
-        """Return the full id of a kind (key of `_IDS`).
-
-        Raise StoreError unless exactly one matches.
-        """
+        """Return the id of a kind (key of `_IDS`) that the prefix means, or raise StoreError."""
         return one_of(kind, prefix, self.ids(kind, prefix))
 
     def ids(self, kind: str, prefix: str) -> list[str]:
@@ -344,10 +338,7 @@ class Listings:
     def each(
         self, sql: str, parameters: Mapping[str, object] | Sequence[object]
     ) -> Generator[sqlite3.Row, None, None]:
-        """Yield the rows of a long query.
-
-        The write-ahead log keeps growing until the query ends.
-        """
+        """Yield the rows of a long query; the write-ahead log keeps growing until it ends."""
         yield from self._connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Entry | None:

@@ -84,10 +84,7 @@ def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
 
 
 def _object_in(column: object) -> dict[str, Any]:
-    """Return the JSON object in a column.
-
-    Other content, from a predecessor, is wrapped in a JSON object.
-    """
+    """Return the JSON object in a column; other content, from a predecessor, is wrapped in one."""
     text = str(column or "{}")
     try:
         found = orjson.loads(text)

@@ -11,10 +11,7 @@ _COLUMNS = """
 
 
 def add_task(db: Database, task: str, text: str, time: str) -> None:
-    """Insert an open task.
-
-    If the task exists, set a missing text and keep the earlier creation time.
-    """
+    """Insert a task, or set a known task's missing text; the earlier creation time stays."""
     known = """
         (id) DO UPDATE SET text = COALESCE(tasks.text, excluded.text),
           created_at = CASE WHEN tasks.created_at < excluded.created_at THEN tasks.created_at
