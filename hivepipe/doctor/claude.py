@@ -35,10 +35,7 @@ def readable(facts: Facts) -> Iterator[Finding]:
 
 
 def managed(facts: Facts) -> Iterator[Finding]:
-    """Find an administrator's settings that disable hivepipe's hooks.
-
-    Such settings override all others.
-    """
+    """Find an administrator's settings, which override all others, that disable the hooks."""
     for file in facts.managed_files:
         if file.trouble and _is_strict(facts):
             text = f"your hooks will not run, because {file.path} {file.trouble}"

@@ -86,10 +86,7 @@ def runtime(facts: Facts) -> Iterator[Finding]:
 
 
 def room(facts: Facts) -> Iterator[Finding]:
-    """Find a disk that is nearly full or has no free inode.
-
-    Events are lost when the disk is full.
-    """
+    """Find a disk that is nearly full or has no free inode. A full disk loses events."""
     free = free_bytes(facts.home)
     if free < ROOM_BYTES:
         text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}: a full one loses events"

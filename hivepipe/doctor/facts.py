@@ -37,10 +37,7 @@ _READS_TOP_SINCE = (2, 1, 211)
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem. `mend` is the command that solves it, or "".
-
-    A finding that is a note does not make `doctor` fail.
-    """
+    """One problem; `mend` is the command that solves it, or "". Notes do not make `doctor` fail."""
 
     text: str
     mend: str = ""

@@ -152,7 +152,7 @@ def stale(facts: Facts) -> Iterator[Finding]:
 
 
 def shared(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that look up the hook program by name although no such program exists."""
+    """Find hooks of an older hivepipe: they run files of the package, which upgrades replace."""
     forms = {form_of(entry["hooks"][0]) for file in facts.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:

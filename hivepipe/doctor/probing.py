@@ -238,7 +238,6 @@ def _wait(facts: Facts, tokens: set[str], environment: dict[str, str]) -> set[st
 
 
 def _may_start_stack(facts: Facts, environment: dict[str, str]) -> bool:
-    """Tell whether a hook with this environment starts the stack."""
     if facts.place.state != "on" or not facts.place.python or _disabled_by(environment):
         return False
     word = environment.get("HIVEPIPE_AUTOSTART") or variable("HIVEPIPE_AUTOSTART") or ""
@@ -324,10 +323,7 @@ def _judged(found: Probe, seen: set[str], by_hand: set[str], trouble: str) -> Pr
 
 
 def _leave_no_trace(home: str, tokens: set[str]) -> None:
-    """Delete the rows and spool files of the probe.
-
-    A job that comes later leaves an id in `applied`.
-    """
+    """Delete the probe's rows and spool files; a job that comes later leaves an id in `applied`."""
     for path in _spooled(home, tokens):
         path.unlink(missing_ok=True)
     if not tokens or not database_path(home).exists():
