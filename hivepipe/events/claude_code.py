@@ -209,7 +209,7 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """A turn begins. The whole prompt is searched; of a long prompt, a part is stored.
+    """A turn begins. `prompt` is the stored part of `whole_prompt`.
 
     `is_users` is False for a prompt made by Claude Code, for example when a background task ended.
     """
@@ -326,10 +326,7 @@ class ToolEvent(Event):
 
     @property
     def skill(self) -> str:
-        """Return the name of the called skill.
-
-        The field's name depends on Claude Code's version.
-        """
+        """Return the name of the called skill, whose field depends on Claude Code's version."""
         return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
 
     @property

@@ -113,7 +113,7 @@ class Count:
     __slots__ = ("checkpoints", "due", "operations")
 
     def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
-        """Set the attributes. A total of None is unknown, and leaves the stored total unchanged."""
+        """A total of None is unknown, and leaves the stored total unchanged."""
         self.due = due
         self.operations = operations
         self.checkpoints = checkpoints
@@ -158,10 +158,9 @@ class Message:
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """Set the attributes.
+        """`twins` has the ids that the job would have 2 s earlier and 2 s later.
 
-        `twins` has the ids that the job would have 2 s earlier and 2 s later. A job with one of
-        these ids is a duplicate. `twins` is "" if the id does not depend on time.
+        A job with one of these ids is a duplicate. `twins` is "" if the id does not depend on time.
         """
         self.id = id
         self.twins = twins
@@ -487,7 +486,6 @@ _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 
 def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
-    """Encode the jobs of one event."""
     if not jobs:  # most calls have none
         return []
     created_at = utc(context.event_time_ns)
