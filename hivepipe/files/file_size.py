@@ -12,10 +12,7 @@ _HIT = (os.strerror(EFBIG), "disk I/O error")  # the messages of the system and 
 
 
 def small_limit() -> int | None:
-    """Return the file size limit of this process in bytes if it is too small for a database.
-
-    Return None for a large limit.
-    """
+    """Return this process's file size limit in bytes if too small for a database, else None."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if soft == resource.RLIM_INFINITY or soft >= ENOUGH_BYTES else soft
 

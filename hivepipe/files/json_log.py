@@ -35,10 +35,7 @@ def append(home: str, name: str, entry: "DataclassInstance") -> None:
 
 
 def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
-    """Yield the entries of `<name>.1`, then of the log.
-
-    Invalid lines are skipped. Raises OSError.
-    """
+    """Yield the entries of `<name>.1`, then of the log; skip invalid lines. Raises OSError."""
     for each in (f"{name}.1", name):
         try:
             with open(f"{home}/logs/{each}", "rb", opener=regular) as file:

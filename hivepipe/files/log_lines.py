@@ -23,10 +23,7 @@ def open_locked(path: str) -> int:
 
 
 def append_whole(descriptor: int, lines: bytes) -> None:
-    """Append all lines, or none if the disk accepts only a part. Raises OSError.
-
-    The caller holds the lock of the log.
-    """
+    """Append all lines, or none and raise OSError; the caller holds the lock of the log."""
     before = os.fstat(descriptor).st_size
     if os.write(descriptor, lines) < len(lines):
         os.ftruncate(descriptor, before)

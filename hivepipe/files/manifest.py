@@ -121,10 +121,7 @@ class Manifest:
     # ---- files that hivepipe made
 
     def made(self) -> frozenset[str]:
-        """Return the paths of all files that hivepipe made.
-
-        The paths are cached until the manifest changes.
-        """
+        """Return the paths of all files that hivepipe made, cached until the manifest changes."""
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
             rows = self._rows("SELECT path FROM files")

@@ -48,10 +48,7 @@ def is_open_as(descriptor: int, path: str) -> bool:
 
 
 def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises OSError if the file is missing or larger than `limit`.
-    """
+    """Return a regular file's bytes. Raises OSError if it is missing or larger than `limit`."""
     with open(path, "rb", buffering=0, opener=regular) as file:
         return whole(file, path, limit)
 
@@ -72,10 +69,7 @@ def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 
 
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
-    """Return the rest of a file.
-
-    The rest is read in chunks, because a single read would allocate `limit` bytes.
-    """
+    """Return the rest of a file, read in chunks: a single read would allocate `limit` bytes."""
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)
     found = bytearray()
@@ -87,10 +81,7 @@ def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
 
 
 def chunks(file: RawIOBase) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, bytes) for each chunk of data in a file.
-
-    Holes are skipped, so a sparse file of terabytes takes no time.
-    """
+    """Yield (offset, bytes) of a file's data in chunks; holes of a sparse file are skipped."""
     at, descriptor = 0, file.fileno()
     while True:
         try:

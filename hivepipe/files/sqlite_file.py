@@ -10,10 +10,7 @@ _TWO_LETTERS_I = ("tr", "az", "ku", "crh", "tt")  # locales where I is not the c
 
 
 def open_to_write(path: str | os.PathLike[str], timeout_secs: float) -> sqlite3.Connection:
-    """Open a database in autocommit mode; create its file if it is missing.
-
-    Raise OSError or sqlite3.Error.
-    """
+    """Open or create a database in autocommit mode. Raise OSError or sqlite3.Error."""
     _make_private_file(path)
     _use_plain_letters()
     return sqlite3.connect(path, timeout=timeout_secs, isolation_level=None)

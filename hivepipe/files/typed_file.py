@@ -21,10 +21,7 @@ D = TypeVar("D")
 
 
 def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
-    """Return the content of a file as a value of the type `kind`.
-
-    Raises OSError if the file cannot be read, and ValueError if its content has another type.
-    """
+    """Return a file's content as a `kind`. Raises OSError, or ValueError for another type."""
     try:
         # msgspec's own decoder rejects the escapes of a path that is not UTF-8.
         return msgspec.convert(json.loads(read_bytes(path, limit)), kind)
