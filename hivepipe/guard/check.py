@@ -21,10 +21,7 @@ MODES = ("off", "tasks", "all")
 
 
 def check(watch: Watch, note_result: str) -> Verdict | None:
-    """Return the verdict on an event, or None if the guard has no objection.
-
-    `note_result` lists the conversation's last calls.
-    """
+    """Return the verdict on an event, or None; `note_result` lists the latest calls."""
     event = watch.event
     if event.calls:
         return None if mode_of(watch) == "off" else _judged(note_result)
@@ -161,10 +158,7 @@ def mode_path(home: str) -> str:
 
 
 def cancellation(home: str, task: str) -> str | None:
-    """Return time and reason of a task's cancellation, or None if the task is not cancelled.
-
-    Time and reason are in a file, which can be read without Redis.
-    """
+    """Return time and reason of a task's cancellation from its file, or None if not cancelled."""
     return read_small(cancellation_path(home, task)) or None if task else None
 
 

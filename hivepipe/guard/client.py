@@ -122,10 +122,7 @@ class Watch:
         return [self.calls_key, f"hivepipe:activity:{self.session}", self.session]
 
     def batch_ids(self) -> "list[tuple[str, bool]]":
-        """Return (id, was not run) for each call of a batch.
-
-        The ids have the form that the list of calls uses.
-        """
+        """Return (id, was not run) for each call of a batch; ids are as in the list of calls."""
         return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 
     def note(self) -> Note:

@@ -64,10 +64,7 @@ class ListedCalls:
         return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
 
     def has_results_of_all(self, watch: Watch) -> bool:
-        """Tell whether the list has a result for each call of a batch.
-
-        Refused calls need no result.
-        """
+        """Tell whether the list has a result for each call of a batch; refused calls need none."""
         known = self._of(watch)
         if known is None:
             return False

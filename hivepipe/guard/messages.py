@@ -54,10 +54,7 @@ EXPLANATIONS = {
 
 
 def reason(verdict: Verdict, tool: str, task: str) -> str:
-    """Return the reason of a denial, as text for the agent.
-
-    The text names no command that lifts the denial.
-    """
+    """Return a denial's reason, for the agent; it names no command that lifts the denial."""
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "

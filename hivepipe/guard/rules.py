@@ -86,7 +86,7 @@ class Verdict:
     __slots__ = ("count", "deny", "rule", "subject")
 
     def __init__(self, rule: str, count: int, deny: bool, subject: str) -> None:
-        """Set the attributes. A verdict that does not deny is a warning."""
+        """A verdict that does not deny is a warning."""
         self.rule = rule
         self.count = count
         self.deny = deny

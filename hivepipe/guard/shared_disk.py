@@ -32,7 +32,7 @@ class SharedDisk:
     """The shared disk, and the rights of one profile on it."""
 
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
-        """Set the attributes. `is_silent` means that the disk did not answer at the last check."""
+        """`is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)

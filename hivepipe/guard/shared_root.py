@@ -16,10 +16,7 @@ _LOOK = "import posix, sys; posix.stat(sys.argv[1])"
 
 
 def check_shared_root(home: str) -> None:
-    """If the shared disk does not answer, write a file that tells hooks so, else remove it.
-
-    Raise OSError on failure.
-    """
+    """Write or remove the file that tells hooks of a silent shared disk. May raise OSError."""
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or _answers(absolute(root)):
         Path(silence_path(home)).unlink(missing_ok=True)

@@ -17,10 +17,7 @@ class Word:
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """`text` is the word without quotes.
-
-        `inner` lists the command substitutions in the word.
-        """
+        """`text` is the word without quotes, `inner` lists its command substitutions."""
         self.text = text
         self.literal = literal
         self.inner = inner

@@ -67,7 +67,6 @@ class Writes:
 
 
 def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
-    """Return the writes of a command that is run in `cwd`."""
     found = Writes()
     folders = [cwd]  # of the open subshells
     for words, targets, level in simple_commands(command):
