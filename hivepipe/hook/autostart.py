@@ -50,10 +50,7 @@ def run(_event: str = "") -> None:
 
 
 def _is_wanted() -> bool:
-    """Tell whether automatic start is enabled.
-
-    In CI and cloud environments it is off by default.
-    """
+    """Tell whether automatic start is enabled; in CI and the cloud it is off by default."""
     if settings.variable("HIVEPIPE_AUTOSTART"):
         return not settings.switched_off("HIVEPIPE_AUTOSTART")
     return not settings.on_ephemeral_machine()
@@ -83,10 +80,7 @@ def _is_due(text: str) -> bool:
 
 
 def _claim_start(path: str) -> bool:
-    """Move the time of the next start ahead, under the file's lock; return whether it was moved.
-
-    The result is True in only one of many concurrent hooks.
-    """
+    """Move the time of the next start ahead; only one of many concurrent hooks gets True."""
     descriptor = open_or_make(path, posix.O_RDWR)
     try:
         posix.lockf(descriptor, posix.F_TLOCK, 0)

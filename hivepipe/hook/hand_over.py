@@ -63,10 +63,7 @@ def _push_or_keep(
     note: tuple[str, list[str]] | None,
     began_ns: int,
 ) -> str:
-    """Push the messages, and keep on disk those that Redis refuses.
-
-    Return the result of the note's script, or "".
-    """
+    """Push messages, or keep them on disk; return the result of the note's script, or ""."""
     from hivepipe.queue.client import RefusedError
 
     waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
@@ -86,19 +83,13 @@ def _push_or_keep(
 
 
 def _time_of(name: str, began_ns: int) -> str:
-    """Return the event's name and the histogram bucket n of the hook's duration.
-
-    Bucket n has durations below 2 ** (n / 4) us.
-    """
+    """Return `<event> <n>`; n is the hook's bucket, of durations below 2 ** (n / 4) us."""
     us = (monotonic_ns() - began_ns) // 1000
     return f"{name} {(us**4).bit_length()}"
 
 
 def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
-    """Push a note, or keep it on disk.
-
-    Return the result of its script, or "" if the note was kept.
-    """
+    """Push a note, or keep it on disk; return the result of its script, or "" if kept."""
     from hivepipe.queue.client import RefusedError
 
     try:
@@ -115,10 +106,7 @@ def _push(
     note: tuple[str, list[str]] | None,
     time: str,
 ) -> str:
-    """Push messages, note and the hook's duration to Redis; return the script's result.
-
-    Raise RefusedError on failure.
-    """
+    """Push messages, note and duration; return the script's result or raise RefusedError."""
     from hivepipe.queue.client import push_with
 
     script, arguments = note or ("", [])

@@ -39,10 +39,7 @@ _STEPS = 4
 
 
 def this_machine() -> tuple[str, str, str]:
-    """Return host, boot and pid namespace, in which a pid is unique.
-
-    Unknown parts are "" (macOS).
-    """
+    """Return host, boot and pid namespace, in which a pid is unique; "" if unknown (macOS)."""
     try:
         pid_space = posix.readlink("/proc/self/ns/pid")
     except OSError:

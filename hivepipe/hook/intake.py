@@ -364,10 +364,7 @@ def _profile_folder(place: home.Place, profile: str) -> str:
 
 
 def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -> None:
-    """Snapshot an identity file that this call changed, before it changes again.
-
-    Folders are compared by their resolved paths.
-    """
+    """Snapshot an identity file that this call changed; compare folders by resolved paths."""
     if not context.profile or not isinstance(event, PostToolUse) or event.tool not in EDIT_TOOLS:
         return
     folder, _, name = event.file_path.rpartition("/")

@@ -335,7 +335,6 @@ def _out_of_time(*_signal: object) -> None:
 
 
 def _reap() -> None:
-    """Collect the exit codes of child processes."""
     try:
         while posix.waitpid(-1, posix.WNOHANG)[0]:
             pass

@@ -40,7 +40,7 @@ class Memory:
     __slots__ = ("id", "path", "score", "text")
 
     def __init__(self, id: str, path: str, text: str, score: int) -> None:
-        """Set the attributes: `id` is the id of the file, `text` the best matching passage."""
+        """`id` is the id of the file, `text` the best matching passage."""
         self.id = id
         self.path = path
         self.text = text
@@ -77,10 +77,7 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
 def matching(
     home: str, swarm: str, profile: str, prompt: str, recalled: "set[str] | None" = None
 ) -> list[Memory]:
-    """Return at most five memories for a prompt, best first.
-
-    Memories in `recalled` are left out.
-    """
+    """Return at most five memories for a prompt, best first, except those in `recalled`."""
     words = words_of(prompt[:MOST_PROMPT_CHARS])
     found: list[Memory] = []
     for part in parts(swarm, profile):

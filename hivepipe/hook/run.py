@@ -63,9 +63,9 @@ def _answer(answer: bytes) -> None:
 
 
 def _read() -> stdin.Input:
-    """Read the event under a deadline of its own. The other steps have the rest of a second.
+    """Read the event within STDIN_SECS, then set the alarm of the other steps to HARD_STOP_SECS.
 
-    If this deadline is extended, the other steps do not have less time.
+    An extension of the first deadline moves the second one, too.
     """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)

@@ -103,10 +103,7 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
 
 
 def read_totals(path: str, session: str) -> Count:
-    """Return the running totals without counting.
-
-    The totals are None if nothing was counted yet.
-    """
+    """Return the running totals without counting; they are None if nothing was counted yet."""
     state = _State(read_small(path, _SIZE_BYTES).encode("utf-8", "surrogateescape"))
     totals = state.sessions.get(session.encode() or b"-")
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)

@@ -73,10 +73,7 @@ def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
 
 
 def _waiting(folder: str, end: str) -> list[str]:
-    """Return the names of the spooled events that sort before `end`.
-
-    A name is the time in twenty digits, `_` and the pid.
-    """
+    """Return the spooled events whose names (20 digits of time, `_`, pid) sort before `end`."""
     try:
         names = posix.listdir(f"{folder}/spool")
     except OSError:
