@@ -56,5 +56,4 @@ def version() -> tuple[int, ...] | None:
 
 
 def version_text(claude: tuple[int, ...]) -> str:
-    """Return the version as text, in the form of `claude --version`."""
     return ".".join(map(str, claude))

@@ -137,10 +137,7 @@ def make_beneath(edit: Edit, change: Cleaner) -> None:
 
 
 def make(edit: Edit) -> None:
-    """Write or delete the file atomically.
-
-    Raises SettingsError if the file has changed since it was read.
-    """
+    """Write or delete the file atomically; raise SettingsError if it changed since it was read."""
     if edit.after == edit.before:
         return
     now = read(edit.path)
@@ -159,10 +156,7 @@ def make(edit: Edit) -> None:
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:
-    """Return the edit that removes hivepipe's part from a file.
-
-    A file that was not changed since hivepipe's edit gets its original bytes.
-    """
+    """Return the edit that removes hivepipe's part; an unchanged file gets its original bytes."""
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
     if text is None or not known:
@@ -183,7 +177,6 @@ def undo(edit: Edit) -> None:
 
 
 def manifests() -> Iterator[Manifest]:
-    """Yield the manifests of all edited files."""
     for folder in sorted(Path(state_folder(), "changed").glob("*")):
         known = _manifest(folder)
         if known:

@@ -18,10 +18,7 @@ IsWanted = Callable[[object], bool]
 
 
 def with_entries(text: str, wanted: dict[str, Entry]) -> str:
-    """Return the text with exactly these entries of hivepipe.
-
-    Raises SettingsError if the text is invalid.
-    """
+    """Return the text with exactly these entries of hivepipe, or raise SettingsError if invalid."""
     if has_entries(text, wanted):
         return text
     return with_added(without_entries(text), wanted.items())
