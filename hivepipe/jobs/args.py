@@ -83,14 +83,12 @@ class Args:
         self.__dict__.update(values)
 
     def __setattr__(self, name: str, _value: object) -> None:
-        """Raise AttributeError, because arguments are immutable."""
         raise AttributeError(f"{name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.payload() == other.payload()
 
     def __hash__(self) -> int:
-        """Raise TypeError, because a field may be a list."""
         raise TypeError(f"{type(self).__name__} cannot be hashed")
 
     def __repr__(self) -> str:

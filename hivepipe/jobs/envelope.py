@@ -160,7 +160,6 @@ def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
 
 
 def follow_up(parent: Origin, job: Job, number: int = 0, queue: str = "") -> Message:
-    """Return the message of one follow-up job for this queue."""
     content = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
     id = blake2b(content.encode(), digest_size=16).hexdigest()
     return compose(id, job, parent.event_time_ns, number=number, parent=parent, queue=queue)

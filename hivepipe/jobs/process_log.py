@@ -41,7 +41,7 @@ class JsonLines(logging.Formatter):
     """Formats one JSON object per line, without fields of unknown value."""
 
     def __init__(self, process: str) -> None:
-        """Set `process`, the name of the process in the stack."""
+        """`process` is the name of the process in the stack."""
         super().__init__()
         self._process = process
 

@@ -84,8 +84,5 @@ def llm_delay_secs(failures: int, chance: float, requested_secs: float) -> float
 
 
 def demoted(priority: int, attempts: int) -> int:
-    """Return the priority of a job after this many failures.
-
-    `priority` is the original priority.
-    """
+    """Return the priority of a job, originally `priority`, after this many failures."""
     return min(priority + min(attempts, len(FIRST_SECS)), LOWEST_PRIORITY)
