@@ -84,10 +84,7 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
 
 
 def _publish(temporary: Path, target: Path) -> None:
-    """Rename the complete file to its final name.
-
-    Raises FileExistsError if another program has made a file of that name since the start.
-    """
+    """Rename the complete file to its final name; raise FileExistsError if that is taken now."""
     try:
         os.link(temporary, target)
     except FileExistsError:

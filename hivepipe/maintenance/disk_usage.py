@@ -14,10 +14,7 @@ from hivepipe.operations.search import index_path
 
 
 class Store(NamedTuple):
-    """The size of one kind of data.
-
-    `name` is for scripts, and `keeps` describes the data to people.
-    """
+    """One kind of data: `name` for scripts, `keeps` for people, and its size in bytes."""
 
     name: str
     keeps: str

@@ -101,10 +101,7 @@ class Forgetting:
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:
-        """Return the sessions whose latest data is older than a time (UTC, ISO 8601).
-
-        This includes forgotten sessions that have data left.
-        """
+        """Return the sessions whose latest data is older than a time (UTC), also forgotten ones."""
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
             entry["session_id"]: str(
@@ -248,10 +245,7 @@ class Forgetting:
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
-        """Remove texts from the memory index.
-
-        The user's memory file stays, and is indexed again after a change.
-        """
+        """Remove texts from the memory index; a file is indexed again only after it changes."""
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return
@@ -290,10 +284,7 @@ class Forgetting:
         )
 
     def _remove_markers(self, wanted: ForgetQuery, dry_run: bool) -> int:
-        """Remove context files, and marker files of instances and tasks.
-
-        Open sessions make new ones.
-        """
+        """Remove context files and marker files, which open sessions make again."""
         small = [
             *self._home.glob("instances/*"),
             *self._home.glob("sessions/.session_*"),
