@@ -44,10 +44,7 @@ class Result(NamedTuple):
 
 
 def carry_out(plan: Plan) -> Result:
-    """Execute all steps.
-
-    Raises MigrationError, for example if a process of the predecessor still runs.
-    """
+    """Execute all steps. Raises MigrationError, for example if the predecessor still runs."""
     refuse_foreign_database(plan)
     _refuse_settings(plan)
     _refuse_links(plan)
@@ -148,7 +145,6 @@ def _without_ours(path: str, text: str) -> str:
 
 
 def sha256(text: str) -> str:
-    """Return the SHA-256 of a settings file's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

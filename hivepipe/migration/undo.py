@@ -15,10 +15,7 @@ from hivepipe.stack.home_marks import is_marked
 
 
 def undo(project: str) -> Record:
-    """Undo the migration, or continue an interrupted undo.
-
-    Raises MigrationError if hivepipe is in use.
-    """
+    """Undo a migration, or continue an undo. Raises MigrationError if hivepipe is in use."""
     if records.read(project) is None:
         raise _nothing_to_undo(project)
     with records.locked():
@@ -85,10 +82,7 @@ def _move_back(move: Move) -> list[tuple[str, str]]:
 
 
 def _merge(kept: str, place: str) -> Iterator[tuple[str, str]]:
-    """Move the file or folder `kept` to the path `place`, and merge two folders.
-
-    Yield (path, file) for each file whose path is taken.
-    """
+    """Move `kept` to `place`, merging folders; yield (path, file) for each path that is taken."""
     if not os.path.lexists(place):
         os.rename(kept, place)
     elif _is_folder(kept) and _is_folder(place):
