@@ -34,10 +34,7 @@ _IN_REDIS = ("accepted", *(each.name for each in fields(Figures)))
 
 
 def status_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:
-    """Return the current report on processes, Redis, the disk and the database.
-
-    Reports on several stacks share a `table` of processes.
-    """
+    """Return a report on processes, Redis, disk and database; several reports share a `table`."""
     table = table or ProcessTable()
     alive = answers(stack.address)
     processes = _processes(stack)
