@@ -63,10 +63,7 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return the log lines of one run.
-
-    Only the last line names the run, so a run that was written in part is written again.
-    """
+    """Return a run's log lines; the last one names the run, so that a partial run is repeated."""
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]

@@ -54,10 +54,7 @@ def declaration_by(name: str) -> Declaration:
 
 
 def _run(name: str, event: dict[str, Any] | None, check_stop: Callable[[], None]) -> Declaration:
-    """Run `custom_child` and return the declaration that it prints before it calls the function.
-
-    `check_stop` raises an exception when the run must end.
-    """
+    """Run `custom_child`; return the declaration. `check_stop` raises an exception to end it."""
     words = module("hivepipe.operations.custom_child")
     request = json.dumps({"name": name, "event": event}).encode()
     declaration: Declaration | None = None

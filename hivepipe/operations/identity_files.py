@@ -120,10 +120,7 @@ def _kept(home: str, path: Path) -> Path:
 
 
 def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
-    """Replace a file atomically if it still has the content `before`, else return False.
-
-    `before` is None if there was no file.
-    """
+    """Replace a file atomically; return False if its content is not `before` (None: no file)."""
     _remove_left_over(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     if data is not None:

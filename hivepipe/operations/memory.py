@@ -152,10 +152,7 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def provider() -> Provider | None:
-    """Return the user's embeddings provider, or None to search by words only.
-
-    Raise CredentialsError if the file of the key cannot be trusted.
-    """
+    """Return the embeddings provider, or None. Raise CredentialsError for an untrusted key file."""
     url = settings.variable("HIVEPIPE_EMBEDDINGS_URL")
     model = settings.variable("HIVEPIPE_EMBEDDINGS_MODEL")
     if not url or not model:

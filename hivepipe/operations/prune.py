@@ -27,7 +27,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 def prune(context: JobContext, job: Origin, _args: Args) -> None:
-    """Delete all rows that are outdated when the event happens."""
+    """Delete all rows that were outdated at the time of the job's event."""
     if not may_delete(context.home, job):
         return
     with open_database(context.home) as db:

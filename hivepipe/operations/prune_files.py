@@ -66,7 +66,7 @@ class Pruned(NamedTuple):
 
 
 def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
-    """Delete the files that are outdated when the event happens.
+    """Delete the files that were outdated at the time of the job's event.
 
     Nothing is deleted on the first day after an installation. During that day `hivepipe status`
     announces the files that will be deleted.

@@ -38,10 +38,7 @@ def execute(db: Database, job: Envelope) -> None:
 
 
 def apply_results(db: Database, results: list[Message]) -> None:
-    """Apply the results of a worker, each once, in short transactions.
-
-    Raise JobError or sqlite3.Error if some results were not applied.
-    """
+    """Apply results, each once, in short transactions. May raise JobError or sqlite3.Error."""
     envelopes = [read_envelope(message.envelope) for message in results]
     write_shortly(db, [partial(execute, db, envelope) for envelope in envelopes])
 

@@ -42,7 +42,7 @@ class TaskBoard:
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Store the text of task `named` or of a new task; return the id. Fail if it has one."""
+        """Store a task with this text; return its id, `named` or new. May raise TaskError."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")

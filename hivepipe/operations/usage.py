@@ -37,10 +37,7 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
 
 
 def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
-    """Record the usage of messages.
-
-    Messages that a fork repeats from a forgotten session are skipped.
-    """
+    """Record the usage of messages, except those that a fork repeats from a forgotten session."""
     for message in args.messages:
         try:
             unpacked = _unpacked(message)
