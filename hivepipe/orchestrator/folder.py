@@ -66,10 +66,7 @@ class Hive:
         return [worker for worker in self.with_state() if worker.id not in there]
 
     def worker(self, start: str) -> Worker:
-        """Return the worker whose id or session begins with `start`.
-
-        Raise HiveError if there is no such worker, or more than one.
-        """
+        """Return the worker whose id or session begins with `start`, or raise HiveError."""
         found = [worker for worker in self.workers() if worker.matches(start)]
         exact = [worker for worker in found if worker.id == start]
         if not start or not found:
@@ -83,10 +80,7 @@ class Hive:
         return (exact or found)[0]
 
     def new_worker(self, id: str) -> Worker:
-        """Return the worker with this id, even if it does not exist yet.
-
-        Raise HiveError if the id cannot name a folder.
-        """
+        """Return the worker with this id, existing or not, or raise HiveError for an invalid id."""
         if valid_id(id) != id:
             raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
         return Worker(self.workers_folder / id, self.state_folder / id)

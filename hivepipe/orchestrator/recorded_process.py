@@ -13,10 +13,7 @@ def machine() -> str:
 
 
 def lives(pid: int, started: str, on: str) -> bool | None:
-    """Tell whether the process with this pid and start time is running.
-
-    `on` is the `machine()` that started the process. Return None if that is another machine.
-    """
+    """Tell whether a process is running, or None if it was started on another machine (`on`)."""
     parts = ["" if part == "-" else part for part in on.split(" ")]
     host, boot, pid_space, *_ = [*parts, "", ""]
     return alive.liveness_on((host, boot, pid_space), pid, started, this_machine()).lives

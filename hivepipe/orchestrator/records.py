@@ -61,10 +61,7 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return tuples for the worker's state, status and each run, which `record` compares.
-
-    `store.stored_marks` returns the same tuples for the stored rows.
-    """
+    """Return tuples of state, runs and status, to compare with `store.stored_marks`."""
     marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
     if state:
         marks.add(("state", state))

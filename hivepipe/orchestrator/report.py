@@ -33,10 +33,7 @@ def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> No
 
 
 def _enqueue(place: Place, worker: Worker, status: Status) -> bool:
-    """Enqueue a status for the writer and return whether the queue accepted it.
-
-    The job's id is derived from the status, so that several monitors enqueue only one job.
-    """
+    """Enqueue a status (several monitors enqueue one job); tell whether the queue accepted it."""
     try:
         if not answers(place.socket):
             return False

@@ -153,7 +153,7 @@ def _of_living(
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Return a dead worker's next step after the steps `names`; `ask` only if they stopped it."""
+    """Return the step for a dead worker after the steps `names`; `ask` only after `stop`."""
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":

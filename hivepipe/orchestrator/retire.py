@@ -148,11 +148,7 @@ def remove_workers(home: str, workers: Iterable[Worker]) -> None:
 
 
 def _remove(worker: Worker) -> None:
-    """Remove the folders of a worker.
-
-    The folder in `.hive` is removed last. While it exists, the worker is listed, so that an
-    interrupted removal can be repeated.
-    """
+    """Remove a worker's folders, the one in `.hive` last, so that a removal can be repeated."""
     for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)

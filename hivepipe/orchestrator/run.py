@@ -70,10 +70,7 @@ class Run:
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Tell whether the run's Claude Code, or before its start the runner, is running.
-
-        Return None if the run is on another machine.
-        """
+        """Tell whether Claude Code or, before its start, the runner runs; None if elsewhere."""
         if self.has_ended:
             return False
         if self.is_started:

@@ -36,10 +36,7 @@ def repair_transcript(worker: Worker, since: int = 0) -> int:
 
 
 def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
-    """Return offset and bytes of each line that is not JSON.
-
-    If the last line is valid JSON without a newline, append the newline.
-    """
+    """Return (offset, line) of each line that is not JSON; end a last JSON line with a newline."""
     found = []
     at = since
     with open(path, "rb", opener=open_regular) as file:

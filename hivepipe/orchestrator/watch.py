@@ -47,10 +47,7 @@ class Watch:
             yield from self.unreported_changes()
 
     def unreported_changes(self) -> Iterator[Change]:
-        """Yield the changes not yet reported.
-
-        A change counts as reported when the caller asks the iterator for the next change.
-        """
+        """Yield unreported changes; one counts as reported when the caller asks for the next."""
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)

@@ -57,10 +57,7 @@ class Worker:
     """A worker's folders; files are read on access."""
 
     def __init__(self, folder: Path, state: Path) -> None:
-        """Set the worker's folders, which need not exist.
-
-        Commands and pids are read from `state` only.
-        """
+        """Set the folders, which need not exist. Commands and pids are read from `state` only."""
         self.id = folder.name
         self.folder = folder
         self.state = state
@@ -81,10 +78,7 @@ class Worker:
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return the worker's status.
-
-        A missing commit is not listed as a problem if the worker must not commit.
-        """
+        """Return the status; a missing commit is no problem if the worker must not commit."""
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):
             return status
