@@ -112,10 +112,7 @@ def eval_command(
 
 
 def job_data(envelope: str) -> bytes:
-    """Return the bytes of `pickle.dumps((FUNCTION, None, (envelope,), {}), 5)` without pickle.
-
-    RQ itself compresses the data, but also reads uncompressed data.
-    """
+    """Return the bytes of `pickle.dumps((FUNCTION, None, (envelope,), {}), 5)` without pickle."""
     text = envelope.encode("ascii")
     size = len(text)
     argument = b"\x8c" + bytes((size,)) if size < 256 else b"X" + size.to_bytes(4, "little")

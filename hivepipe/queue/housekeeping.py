@@ -42,7 +42,6 @@ class Housekeeper:
     """Housekeeping that the writer does between batches of jobs; each step is short."""
 
     def __init__(self, connection: Redis, home: Path, address: str) -> None:
-        """Set up the housekeeping of a home; `address` is the address of the home's Redis."""
         self._connection = connection
         self._address = address
         # hivepipe does not maintain the files of another server

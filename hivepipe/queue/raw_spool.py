@@ -44,10 +44,7 @@ def convert_all(home: str) -> None:
 
 
 def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
-    """Convert the oldest raw events of a home, except `without`; return the events that were tried.
-
-    Events that cannot be converted stay.
-    """
+    """Convert the oldest raw events, except `without`; return those tried. Failed ones stay."""
     free = (path for path in raw_events(home) if path not in without and not _is_held(path))
     tried = list(islice(free, _AT_ONCE))
     if tried:

@@ -38,10 +38,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the worker's last heartbeat is recent enough for it to be alive.
-
-        An idle stock worker sends no heartbeat for minutes.
-        """
+        """Tell whether the heartbeat is recent; an idle stock worker sends none for minutes."""
         if self.heartbeat_secs is None:
             return False
         if self.role:

@@ -12,10 +12,7 @@ Constant = str | int | Sequence[str]
 
 
 def script(name: str, **constants: Constant) -> str:
-    """Return the Lua script `name`, preceded by these constants.
-
-    Raise FileNotFoundError if the script's file is missing.
-    """
+    """Return the Lua script `name`, preceded by constants, or raise FileNotFoundError."""
     text = lua_text(f"queue/lua/{name}.lua")
     if not text:
         raise FileNotFoundError(f"hivepipe/queue/lua/{name}.lua")

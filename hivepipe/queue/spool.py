@@ -60,10 +60,7 @@ def keep_event(
     messages: list[Message],
     note: "tuple[str, list[str]] | None" = None,
 ) -> str:
-    """Store an event that Redis did not accept; return its spool file, or "" if it has no messages.
-
-    Raise OSError if no folder can store the event.
-    """
+    """Spool an event; return its file, or "" without messages. Raise OSError on failure."""
     try:
         return _keep(place.home, event_time_ns, messages, note)
     except OSError as error:

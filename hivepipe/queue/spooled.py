@@ -95,11 +95,7 @@ def _holds(folder: str, beginning: str, ends: tuple[str, ...]) -> bool:
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:
-    """Return one event's jobs.
-
-    Raise BadEnvelopeError if the file is not valid, or NewerEnvelopeError if a newer hivepipe wrote
-    it.
-    """
+    """Return an event's jobs. Raise BadEnvelopeError, or NewerEnvelopeError for a newer file."""
     found = path.lstat()
     if not S_ISREG(found.st_mode):
         raise BadEnvelopeError("not a regular file")

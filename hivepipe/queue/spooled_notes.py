@@ -24,10 +24,7 @@ def set_aside_notes(folder: Path) -> list[Path]:
 
 
 def move_notes(source: str, target: str, sessions: Collection[str]) -> None:
-    """Move the notes of these sessions to another home. Raise OSError on failure.
-
-    If this process is killed, a note may be in both homes.
-    """
+    """Move these sessions' notes to another home (a kill may duplicate one), or raise OSError."""
     if not sessions:  # read no file in vain, because its size has no limit
         return
     for path in set_aside_notes(Path(source)):
