@@ -62,10 +62,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class AgentsOfSession:
-    """The agents of one session, oldest first; each agent comes after its parent.
-
-    An unknown title or project is "".
-    """
+    """The agents of a session, each after its parent, oldest first; title and project may be ""."""
 
     home: str  # key of the home
     session_id: str

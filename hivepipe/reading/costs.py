@@ -97,11 +97,7 @@ def bills(
 
 
 def newest_message(homes: Iterable[KnownHome]) -> str:
-    """Return the time of the newest message of all homes, or "" if there is no message.
-
-    Messages with a time in the future are ignored: the clock was ahead when such a message was
-    recorded.
-    """
+    """Return the newest message's time, or ""; a time in the future (a wrong clock) is ignored."""
     sql = "SELECT MAX(created_at) AS newest FROM usage WHERE created_at <= :now"
     found = [""]
     for known in homes:

@@ -48,7 +48,6 @@ def changed_files(
 
 
 def last_first(changes: Iterable[Change]) -> list[Change]:
-    """Return the changes, the newest first."""
     return sorted(changes, key=lambda change: (change.last_at, change.path), reverse=True)
 
 
@@ -69,7 +68,7 @@ def _of_home(known: KnownHome, session: str) -> Iterator[Change]:
 
 
 def _archived(known: KnownHome, session: str) -> Iterator[Change]:
-    """Yield the files in the metadata of archives, main sessions first."""
+    """Yield the changes of the files that the metadata of archives name, main sessions first."""
     archives = archives_of(known.home)
     entries = archives.index.entries().values()
     for entry in sorted(entries, key=lambda entry: bool(entry["agent_id"])):

@@ -116,10 +116,7 @@ def _read_homes(here: Place) -> list[KnownHome]:
 
 
 def homes_named(here: Place, key: str) -> list[KnownHome]:
-    """Return the home with this `key`, or all homes if `key` is "".
-
-    Raise HivepipeError if no home has the key.
-    """
+    """Return the home with this `key` (all homes for ""), or raise HivepipeError."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
         raise HivepipeError(f"no project has the key {key}: /queues.json lists all keys")

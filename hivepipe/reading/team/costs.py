@@ -168,7 +168,6 @@ def team_bills(
 
 
 def session_bills(source: Source, sessions: list[tuple[int, str]]) -> dict[tuple[int, str], Bill]:
-    """Return the bills of these sessions, by home and session."""
     if not sessions:
         return {}
     added = team_bills(source, Choice(), ("home", "session"), sessions=sessions)

@@ -113,10 +113,7 @@ def session_store(source: Source, found: Found) -> Iterator[Listings]:
 
 
 def _fill(connection: sqlite3.Connection, table: str, rows: list[Entry]) -> None:
-    """Insert rows into a table after removing its constraints.
-
-    The rows may come from another version of hivepipe, and violate the constraints.
-    """
+    """Insert rows of any version of hivepipe into a table, after removing its constraints."""
     columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
     connection.execute("PRAGMA foreign_keys=OFF")
     connection.execute(f"DROP TABLE {table}")
