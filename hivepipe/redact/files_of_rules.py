@@ -24,10 +24,7 @@ def files_of_rules(home: str) -> dict[Path, str]:
 
 
 def use_rules_when_needed(home: str) -> str:
-    """Activate rules like `configured.use_rules`, but load built-in rules with the first text.
-
-    Loading takes 50 ms, and most commands redact nothing.
-    """
+    """Activate rules as `configured.use_rules` does; load built-in rules (50 ms) when needed."""
     if _has_rules(home):
         return _use_rules(home)
     redact.use_later(partial(_use_rules, home))

@@ -68,10 +68,7 @@ class Learned:
     """The secret values that were found in one session."""
 
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
-        """Load the values from `lines` (see `Known.text`). Skip lines in another format.
-
-        `key` is called when the key is first needed.
-        """
+        """Load values from valid `lines` (see `Known.text`); `key` is called when first needed."""
         self._ask = key
         self.all: list[Known] = []
         self._digests: set[bytes] = set()
@@ -105,10 +102,7 @@ class Learned:
         return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
 
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
-        """Tell whether a known value may be in a text.
-
-        With `escaped`, only values that JSON would escape are searched.
-        """
+        """Tell whether a known value may be in a text; if `escaped`, one that JSON would escape."""
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 

@@ -53,10 +53,7 @@ Redacted = tuple[bytes, tuple[str, ...]]
 
 
 class Redactor:
-    """A compiled set of rules and allowed texts.
-
-    Without a key the placeholders have no tags, so different secrets look the same.
-    """
+    """A compiled set of rules and allowed texts; without a key, placeholders have no tags."""
 
     def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
         """Compile the rules, by default the built-in ones."""
@@ -70,10 +67,7 @@ class Redactor:
         self._learned: Learned | None = None
 
     def of_home(self, key: Callable[[], bytes], checksum: int = 0) -> "Redactor":
-        """Return a copy whose placeholders have the tags of this key.
-
-        `checksum` identifies the rules; it is 0 if the rules are unknown.
-        """
+        """Return a copy with this key's tags in placeholders; `checksum` 0 means unknown rules."""
         keyed = copy(self)
         keyed._tags, keyed.checksum = Tags(key), checksum
         return keyed
@@ -125,10 +119,7 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact the JSON lines of a file one by one, and other text in overlapping windows.
-
-        A line above the size limit is replaced as a whole.
-        """
+        """Redact JSON lines one by one, other text in windows, and overlong lines as a whole."""
         text = Windows(self.edits)
         while line := source.readline(MAX_LINE_BYTES):
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
