@@ -1,8 +1,9 @@
 """One process of a stack per container: `python -I -m hivepipe.stack.container NAME`.
 
-The program records the home and the Redis in REDIS_URL, then executes the process. `--check NAME`
-is the health check, with exit code 0 if the process works. Home, records and sockets are on volumes
-that the containers share. The containers run on one kernel, so file locks work between them.
+The program records the home and its Redis, which REDIS_URL names, and then executes the process.
+`--check NAME` is the health check, with exit code 0 if the process works. Home, records and sockets
+are on volumes that the containers share. The containers run on one kernel, so file locks work
+between them.
 """
 
 import os

@@ -17,10 +17,7 @@ _OF_A_DATABASE = ("-wal", "-shm", "-journal")
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copy one file over another. The copy of a database includes its write-ahead log.
-
-    Raise OSError or StoreError if the file cannot be copied.
-    """
+    """Copy a file over another, a database with its log. May raise OSError or StoreError."""
     if source.endswith(_OF_A_DATABASE) or _is_same(source, target):
         return
     make_private(os.path.dirname(target))

@@ -17,10 +17,7 @@ _KEPT = ("HOME=", "XDG_")
 
 
 def record_environment(home: str, *, replace_folders: bool = False) -> None:
-    """Record the variables for the processes of this home.
-
-    Without `replace_folders`, recorded values of HOME and XDG_* are kept.
-    """
+    """Record the variables for this home's processes; by default, keep recorded HOME and XDG_*."""
     now = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in inherited().items()]
     before = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
     if before and not replace_folders:

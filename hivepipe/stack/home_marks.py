@@ -15,10 +15,7 @@ _MARKS = {
 
 
 def is_marked(home: str) -> bool:
-    """Tell whether a folder contains hivepipe's database or a file that only hivepipe makes.
-
-    Return False for a link.
-    """
+    """Tell whether a folder, not a link, has hivepipe's database or a file that only it makes."""
     return not os.path.islink(home) and has_data(home)
 
 

@@ -192,10 +192,7 @@ builtins.__import__ = import_  # from here on, because each import statement pay
 
 
 def bundle() -> bytes:
-    """Return the bundle for the running interpreter.
-
-    Raise OSError if the package is being replaced.
-    """
+    """Return the bundle for this interpreter. Raise OSError if the package is being replaced."""
     files = {name: source_of(name) for name in MODULES}
     sources = _sources()
     texts = {name: _with_scripts(file.read_text()) for name, file in files.items()}
@@ -239,7 +236,7 @@ def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
 
 
 def _extensions() -> dict[str, str]:
-    """Return module -> file of the standard library's modules, except built-in modules."""
+    """Return name -> file of those modules in EXTENSIONS that are separate files."""
     specs = {name: find_spec(name) for name in EXTENSIONS}
     origins = {name: spec.origin or "" for name, spec in specs.items() if spec}
     return {name: origin for name, origin in origins.items() if origin.startswith("/")}

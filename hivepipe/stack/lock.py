@@ -18,10 +18,7 @@ RETRY_SECS = 0.02
 
 
 def acquire_lock(path: str, wait_secs: float) -> int:
-    """Return an inheritable descriptor that holds the lock of the file `path`.
-
-    Raise LockHeldError if another process holds it for `wait_secs`.
-    """
+    """Lock a file; return its inheritable descriptor. Raise LockHeldError after `wait_secs`."""
     descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
     os.set_inheritable(descriptor, True)
     return descriptor

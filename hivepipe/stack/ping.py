@@ -7,10 +7,7 @@ from hivepipe.stack.listening import ANSWER_SECS, ask
 
 
 def answers(address: str) -> bool:
-    """Tell whether a Redis answers PING.
-
-    A socket gets one attempt without redis-py, which would retry and wait.
-    """
+    """Tell whether a Redis answers PING; a socket gets one attempt, without redis-py's retries."""
     if not address.startswith("/"):
         return _answers_at_url(address)
     return ping(address).startswith(b"+PONG")

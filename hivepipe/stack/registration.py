@@ -195,10 +195,7 @@ def _is_predecessors(path: str) -> RegistrationError:
 
 
 def claim_folders(project: str, manifest: Manifest) -> None:
-    """Make `.hive-mind` and `.claude-state` of a project private to the user.
-
-    Record their previous state in the manifest.
-    """
+    """Make a project's `.hive-mind` and `.claude-state` private; record how they were before."""
     beside = f"{project}/.claude-state"
     was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
     for name in _FOLDERS:
@@ -303,10 +300,7 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
 
 
 def change_records(of_homes: Collection[str], /, **now: str) -> None:
-    """Set fields in every record of the homes; an empty value removes a field.
-
-    A record with the state `off` keeps this state.
-    """
+    """Set fields in every record of the homes ("" removes a field); a state `off` stays."""
     if record_files():
         with _locked_records():
             _change_locked(of_homes, now)

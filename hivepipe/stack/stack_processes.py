@@ -91,10 +91,7 @@ class _Entry:
         self.program = SUPERVISOR if _SUPERVISORD in self.words else _program_of(self.words)
 
     def paths(self) -> set[str]:
-        """Return the open lock files, and the home of a supervisor or worker.
-
-        A supervisor is identified by its home only.
-        """
+        """Return the open locks and the home of a worker; for a supervisor, only its home."""
         home = {home_of(self.process)} if self.program else set()
         if self.program == SUPERVISOR:
             return home
@@ -170,10 +167,7 @@ def signal_all(group: list[psutil.Process], send: Any) -> None:
 
 
 def end_processes(group: list[psutil.Process], secs: float) -> None:
-    """Terminate these processes, and kill those that still run after `secs`.
-
-    Raise StackError if a process survives SIGKILL.
-    """
+    """Terminate processes; kill them after `secs`. Raise StackError if one survives SIGKILL."""
     signal_all(group, psutil.Process.terminate)
     left = wait_for_end(group, secs)
     signal_all(left, psutil.Process.kill)

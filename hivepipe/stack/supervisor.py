@@ -220,7 +220,6 @@ def is_ready(stack: Stack) -> bool:
 
 
 def why_not_ready(stack: Stack) -> str:
-    """Return why the stack is not ready, or "" if it is."""
     # Redis is asked first, because each call to supervisord wakes it, and it then restarts a
     # crashing program at once.
     if trouble := redis_trouble(stack):
@@ -288,10 +287,7 @@ def _unregistered(stack: Stack) -> list[str]:
 
 
 def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Start supervisord, detached from the caller; return it and its stderr.
-
-    supervisord inherits the lock.
-    """
+    """Start supervisord, detached and with the lock inherited; return it and its stderr."""
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
@@ -388,10 +384,7 @@ class _Connection(HTTPConnection):
 
 
 def _end_survivors(stack: Stack) -> None:
-    """End the processes left by a dead or unreachable supervisor, Redis last.
-
-    The caller holds the supervisor's lock.
-    """
+    """End the processes of a dead or silent supervisor, Redis last; the caller holds its lock."""
     found = stack_processes(stack)
     end_processes(found.pop(SUPERVISOR, []), STOP_SECS)
     for priority in sorted({entry.priority for entry in PROCESSES}, reverse=True):
