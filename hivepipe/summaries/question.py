@@ -102,10 +102,7 @@ def _fenced(words: str, tag: str) -> str:
 
 
 def read_answer(fields: object, names: tuple[str, ...] = ()) -> Answer:
-    """Parse and check an answer, or raise AnswerError.
-
-    Ratings of memories that were not in the question are ignored.
-    """
+    """Parse and check an answer, ignoring ratings of unknown memories, or raise AnswerError."""
     if not isinstance(fields, dict):
         raise AnswerError("the answer is not an object")
     summary = fields.get("summary")
