@@ -40,7 +40,6 @@ class Address(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the address without login and secret."""
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         return f"postgresql://{host}:{self.port}/{quote(self.database)}"
 

@@ -21,10 +21,7 @@ def file_path() -> str:
 
 
 def chosen_address(url: str | None) -> Address:
-    """Return the given or the stored address.
-
-    Raise TeamError if none is stored, or if the address has a password.
-    """
+    """Return the given or stored address. Raise TeamError if it is missing or has a password."""
     found = address.parse(url or _kept())
     if found.secret:
         raise TeamError(

@@ -43,10 +43,7 @@ def is_installed() -> bool:
 
 
 def connect(address: Address) -> Connection:
-    """Connect; the caller closes the connection.
-
-    Raise TeamAwayError, TeamRefusedError or TeamError.
-    """
+    """Connect; the caller closes it. Raise TeamAwayError, TeamRefusedError or TeamError."""
     if not is_installed():
         raise TeamError(EXTRA)
     import psycopg  # noqa: PLC0415  an extra, 12 MB

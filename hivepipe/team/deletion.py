@@ -53,10 +53,7 @@ def forget(connection: Connection, found: Found) -> dict[str, Any]:
 def exported(
     connection: Connection, member: str, folder: Path | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a member; write its archives to a folder.
-
-    Raise TeamError if the team has no such member.
-    """
+    """Yield a member's rows and write its archives to a folder. May raise TeamError."""
     number = one(connection, "SELECT id FROM hivepipe.members WHERE name = %s", member)
     if number is None:
         raise TeamError(f"the team has no member {member}")

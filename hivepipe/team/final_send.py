@@ -29,10 +29,7 @@ class Sent(NamedTuple):
 
 
 def send(home: str, limit_secs: float) -> Sent:
-    """Send all rows of a home within a time limit, then its archives.
-
-    Raise TeamError if the server did not answer before the deadline.
-    """
+    """Send all rows of a home within a time limit, then its archives, or raise TeamError."""
     login, share = _login()
     deadline = time.monotonic() + limit_secs
     while True:

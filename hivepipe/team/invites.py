@@ -130,10 +130,7 @@ def is_code(text: str) -> bool:
 
 
 def read_code(code: str) -> Address:
-    """Return the login in a code, and store the code's root certificates.
-
-    Raise TeamError for a malformed code.
-    """
+    """Return a code's login, and store its root certificates. Raise TeamError for a bad code."""
     body = code.strip().removeprefix(_START)
     try:
         content = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))

@@ -32,7 +32,6 @@ def level_named(text: str) -> Level:
 
 
 def level_of(project: str, policies: Policies) -> Level:
-    """Return the level at which these policies share a project."""
     fitting = [pattern for pattern in policies if fnmatchcase(project, pattern)]
     if not fitting:
         return DEFAULT

@@ -82,7 +82,6 @@ class Shipment(AbstractContextManager["Shipment"]):
             self._opened = opened.pop_all()
 
     def __exit__(self, *_: object) -> None:
-        """Close the home's database and the server's connection."""
         self._opened.close()
 
     def greet(self) -> Greeting:
@@ -218,10 +217,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return following
 
     def _sweep(self) -> bool:
-        """Delete on the server some of the rows that a pass over all rows did not send again.
-
-        Return False if no such row is left.
-        """
+        """Delete on the server some rows that a pass did not resend; return False if none left."""
         home = captured.home_of(self._store)
         if home.sweep_below is None or home.sweep_at is None or self.mark < home.sweep_at:
             return False

@@ -78,7 +78,7 @@ def _next(lines: BinaryIO, left: int) -> bytes:
 
 
 def opened(content: bytes, cipher: Cipher | None, place: str, first: int, last: int) -> bytes:
-    """Return a segment's lines. Raise TeamError if they are damaged, or not last - first bytes."""
+    """Return a segment's lines. Raise TeamError if damaged, or not `last - first` bytes long."""
     packed = cipher.decrypt(content, f"{place}:{first}") if cipher else content
     unpacking = zlib.decompressobj(GZIP)
     length = min(last - first, LARGEST_BYTES)
