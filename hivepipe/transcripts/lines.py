@@ -101,7 +101,6 @@ def blocks(message: Fields, kind: str) -> Iterator[Fields]:
 
 
 def message_text(message: Fields, cap: int = CAP_TEXT) -> str:
-    """Return the text of a message, cut to the cap."""
     texts = (text(block, "text", cap) for block in blocks(message, "text"))
     return "\n\n".join(filter(None, texts))[:cap]
 

@@ -1,8 +1,8 @@
 """The usage of one message of Claude, from which costs are computed.
 
-A message has several lines. Forks, side questions and compactions repeat its lines in other files.
-A message is identified by its id and request id. The record with the most output is the message's
-usage.
+A message has several lines, each with a usage record; the record with the most output counts.
+Forks, side questions and compactions repeat the lines in other files. A message is identified by
+its id and request id.
 """
 
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ def weight(tokens: Tokens) -> tuple[int, ...]:
 
 
 def message_key(line: Fields) -> tuple[str, str]:
-    """Return the identity of a message: its id or else that of its line, and its request's id."""
+    """Return the message's id (or else its line's id) and the id of its request."""
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 
