@@ -90,10 +90,7 @@ class Authentication:
 
 
 def cookie_name(token: str) -> str:
-    """Return the name of the cookie.
-
-    The name differs for each server, because cookies ignore ports.
-    """
+    """Return the cookie's name, which differs for each server, because cookies ignore ports."""
     return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
 
 

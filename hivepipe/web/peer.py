@@ -16,10 +16,7 @@ _ANSWER_SECS = 1.0
 
 
 def user_of_peer(scope: Scope) -> str:
-    """Return the user id of the process that sent a request.
-
-    Return "" for a request from another machine, and on systems other than Linux.
-    """
+    """Return the user id of the process that sent a request, or "" if remote or not on Linux."""
     client, server = scope.get("client"), scope.get("server")
     if not (client and server):
         return ""

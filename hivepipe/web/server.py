@@ -19,10 +19,7 @@ _LAST_SECS = 1  # the streams of open pages are cut off after this time
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve until SIGTERM, SIGINT or the end of the parent process.
-
-    Under `nohup`, the server outlives its parent.
-    """
+    """Serve until SIGTERM, SIGINT or, unless under `nohup`, the end of the parent process."""
     config = Config(
         app,
         lifespan="off",

@@ -36,7 +36,6 @@ class Window:
     first: int = 1
 
     def shows(self, number: int, piece: Piece) -> bool:
-        """Tell whether the window contains a piece with this number."""
         return (
             number >= self.first
             and (not self.since or self.since <= piece.at)
