@@ -34,11 +34,7 @@ def begin(name: str) -> tuple[Place, Config]:
 
 
 class SoleProcess:
-    """A process that runs at most once per home.
-
-    The process ends on a signal, after an upgrade, and with its supervisor; the next stack starts
-    it again.
-    """
+    """A process, one per home, that ends on a signal, an upgrade or its supervisor's end."""
 
     name: ClassVar[str]  # name of the lock and of the log
 
