@@ -45,10 +45,7 @@ def answer(folder: str, *words: str, variables: Variables = NONE) -> str | None:
 
 
 def tracked_files(folder: str, *paths: str) -> list[str]:
-    """Return the tracked files below the paths; [] outside of a repository.
-
-    Raise TreeError if git fails.
-    """
+    """Return tracked files below the paths ([] outside a repository), or raise TreeError."""
     done = ask(folder, "ls-files", "-z", "--", *paths)
     if done and done.returncode == 0:
         return [name for name in os.fsdecode(done.stdout).split("\0") if name]

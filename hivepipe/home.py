@@ -207,7 +207,6 @@ def read_record(path: str) -> dict[str, str]:
 
 
 def parse_record(text: str) -> dict[str, str]:
-    """Return the fields of a record."""
     lines = text.splitlines()
     return {key: value for key, found, value in (line.partition("=") for line in lines) if found}
 

@@ -29,10 +29,7 @@ def find_program(name: str) -> str | None:
 
 
 def find_programs(name: str) -> Iterator[str]:
-    """Yield the absolute paths of the programs of this name on PATH.
-
-    If `name` is a path, yield it.
-    """
+    """Yield the absolute paths of the programs of this name on PATH, or `name` if it is a path."""
     if "/" in name:
         names = [os.path.abspath(name)]
     else:

@@ -122,7 +122,7 @@ def _values() -> dict[str, str]:
 
 
 def variable(name: str) -> str | None:
-    """Return a setting: its variable or alias if not "", else a config file's value, else None."""
+    """Return a setting's value: of its variable or alias, or else of a file. "" counts as unset."""
     if name in _OF_ONE_HOME and getattr(_of_thread, "values", None) is not None:
         return _values().get(name)
     return environment(name) or _values().get(name)
