@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import TIMEOUT_MAX, Timer
 from typing import Any, TypeVar
 
 from hivepipe.db.location import database_path
@@ -305,9 +306,18 @@ class Listings:
         row = self.row(sql, {"id": agent})
         return with_metadata(row) if row else None
 
-    def trouble(self) -> str:
-        """Return the error that SQLite's quick check finds, or ""."""
-        (row,) = self.rows("PRAGMA quick_check(1)", {})
+    def trouble(self, most_secs: float = TIMEOUT_MAX) -> str:
+        """Return the error that SQLite's quick check finds, or "".
+
+        A check that takes longer than `most_secs` fails with SQLITE_INTERRUPT.
+        """
+        timer = Timer(most_secs, self._connection.interrupt)
+        timer.start()
+        try:
+            (row,) = self.rows("PRAGMA quick_check(1)", {})
+        finally:
+            timer.cancel()
+            timer.join()
         return "" if row["quick_check"] == "ok" else str(row["quick_check"])
 
     def made_by_newer(self) -> str:

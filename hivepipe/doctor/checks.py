@@ -28,7 +28,6 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "old-home": predecessor.home,
     "old-database": predecessor.database,
     "old-worker": predecessor.processes,
-    "old-rows": predecessor.rows,
     "settings": claude.readable,
     "managed-settings": claude.managed,
     "all-hooks-off": claude.switched_off,
@@ -66,6 +65,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "disk": disk.room,
     "wal": disk.wal,
     "database": disk.database,
+    "old-rows": predecessor.rows,  # now the database is in memory
     "file-system": disk.file_system,
     "git": disk.tracked,
     "git-ignore": disk.unignored,

@@ -39,9 +39,12 @@ from hivepipe.home import (
 )
 from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
+from hivepipe.programs import run_to_end
 from hivepipe.stack.registration import IGNORE_ALL
 
 LARGE_WAL_BYTES = 64_000_000
+READ_SECS = 5
+CHECK_SECS = 10
 _FOR_OTHERS = 0o077
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -122,14 +125,20 @@ def database(facts: Facts) -> Iterator[Finding]:
     path = database_path(facts.place.home)
     if not path.exists() or is_foreign(path):  # the check `predecessor` covers this case
         return
+    _read_ahead(path)
     try:
         with listings(path) as store:
-            trouble = store.trouble()
+            trouble = store.trouble(CHECK_SECS)
             newer = "" if trouble else store.made_by_newer()
         if newer:
             yield Finding(newer)
     except StoreError as error:
-        if not _is_damage(error.__cause__):
+        if _code(error) == sqlite3.SQLITE_INTERRUPT:
+            text = f"{path} is so large that {CHECK_SECS} s were too short to check all of it"
+            whole = f"sqlite3 {shlex.quote(str(path))} 'PRAGMA quick_check'"
+            yield Finding(f"{text}; this checks all: {whole}", is_note=True)
+            return
+        if _code(error) not in _DAMAGE:
             yield Finding(f"{error}; the database itself may be intact")
             return
         trouble = str(error)
@@ -147,9 +156,17 @@ def _moving_aside(database: Path, now: float) -> str:
     return "; ".join(f"test ! -e {old} || mv {old} {new}" for old, new in names)
 
 
-def _is_damage(error: BaseException | None) -> bool:
-    """Tell whether SQLite reports a damaged file."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+def _read_ahead(path: Path) -> None:
+    """Let the system read a file in order, as SQLite's check reads its pages one by one.
+
+    Another process does it: to close the file here would end the locks of this process on it.
+    """
+    run_to_end(["/bin/sh", "-c", 'exec cat <"$1" >/dev/null', "sh", path], READ_SECS)
+
+
+def _code(error: StoreError) -> int:
+    """Return the primary code of the SQLite error that caused an error, or 0."""
+    return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
 
 
 def file_size(facts: Facts) -> Iterator[Finding]:

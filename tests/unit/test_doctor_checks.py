@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import sqlite3
 import time
 from collections import namedtuple
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from hivepipe.db import location
+from hivepipe.db.database import Database
 from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding, SettingsFile
@@ -238,6 +241,20 @@ def test_a_check_that_fails_is_reported_and_stops_no_other(
     assert first[0] == "broken"
     assert "PermissionError" in first[1].text
     assert second == ("sound", Finding("found"))
+
+
+def test_the_check_of_a_large_database_ends_in_time(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = facts.home / "hive.db"
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE large (x)")
+        db.executemany("INSERT INTO large VALUES (?)", zip(range(300_000)))
+    monkeypatch.setattr(disk, "CHECK_SECS", 0.001)
+    (finding,) = findings_of("database", facts)
+    assert finding.is_note
+    assert "so large that 0.001 s were too short" in finding.text
 
 
 def test_events_spooled_in_memory_are_reported(facts: Facts, tmp_path: Path) -> None:
