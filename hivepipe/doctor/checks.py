@@ -7,6 +7,7 @@ from typing import Any
 from hivepipe.doctor import additions, archive, claude, disk, hooks, predecessor, stack
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import HivepipeError
+from hivepipe.install.users_folder import unusable_state_folder
 
 # The name of each check, which `--json` shows.
 CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
@@ -108,6 +109,7 @@ def examined(facts: Facts) -> Examination:
 
 def examine(facts: Facts) -> Iterator[tuple[str, Finding]]:
     """Yield the findings of every check, with the name of the check."""
+    is_closed = bool(unusable_state_folder())  # the check `state-folder` says so, once
     for name, look in CHECKS.items():
         try:
             for finding in look(facts):
@@ -115,4 +117,6 @@ def examine(facts: Facts) -> Iterator[tuple[str, Finding]]:
         except HivepipeError as error:
             yield name, Finding(str(error))
         except Exception as error:  # noqa: BLE001  the other checks must still run
+            if is_closed and isinstance(error, PermissionError):
+                continue
             yield name, Finding(f"this check itself failed: {type(error).__name__}: {error}")

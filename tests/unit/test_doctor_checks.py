@@ -241,6 +241,8 @@ def test_a_check_that_fails_is_reported_and_stops_no_other(
     assert first[0] == "broken"
     assert "PermissionError" in first[1].text
     assert second == ("sound", Finding("found"))
+    monkeypatch.setattr("hivepipe.doctor.checks.unusable_state_folder", lambda: "HOME is closed")
+    assert list(examine(facts)) == [("sound", Finding("found"))]
 
 
 def test_the_check_of_a_large_database_ends_in_time(
