@@ -14,7 +14,7 @@ self=$0
 python=${self%/*}/python
 if ! [ -x "$python" ]; then
   if [ -e "${self%/*}/../pyvenv.cfg" ]; then # a link to a Python that an upgrade has removed
-    echo "hivepipe: $python is missing or leads to none: make its environment again, and install hivepipe there" >&2
+    echo "hivepipe: $python is missing or cannot be executed: make its environment again, and install hivepipe there" >&2
     exit 1
   fi
   python=python3 # not in an environment of its own: a system's, a container's

@@ -38,7 +38,7 @@ def test_an_environment_without_its_python_is_reported(environment: Path) -> Non
     done = run(environment / "bin" / "hivepipe")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
-    assert f"{environment}/bin/python is missing or leads to none" in done.stderr
+    assert f"{environment}/bin/python is missing or cannot be executed" in done.stderr
 
 
 def test_outside_an_environment_the_systems_python_runs(environment: Path) -> None:
