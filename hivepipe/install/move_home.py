@@ -17,6 +17,7 @@ from hivepipe.home import (
     locate,
     read_record,
     read_small,
+    real_path,
     tree_of,
 )
 from hivepipe.install import edits
@@ -67,7 +68,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
 def adopt_old_home(project: str, old: str) -> str:
     """Register a renamed project with the home of its old path; return that home."""
     # A link to the new path may be at the old path.
-    if old == project or (os.path.isdir(old) and not os.path.samefile(old, project)):
+    if old == project or (os.path.isdir(old) and real_path(old) != project):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")
     home = read_record(old).get("home") or last_home(old)
     if not os.path.isdir(home):

@@ -5,7 +5,7 @@ import shlex
 
 from hivepipe import git
 from hivepipe.errors import RegistrationError, TreeError
-from hivepipe.home import IN_PROJECT, read_record
+from hivepipe.home import IN_PROJECT, read_record, real_path
 from hivepipe.install.claude_code import Scope, settings_path
 from hivepipe.install.known_entries import launcher_of
 from hivepipe.install.settings_text import file_has_entries
@@ -59,4 +59,4 @@ def _is_users(handler: object) -> bool:
 
 def _is_gone(path: str, project: str) -> bool:
     """Tell whether the folder `path` is missing, or is now a link to the project."""
-    return not os.path.isdir(path) or os.path.samefile(path, project)
+    return not os.path.isdir(path) or real_path(path) == project

@@ -14,6 +14,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.tree import _number_of
 from hivepipe.home import short_hash
 from tests.conftest import NEUTRAL, ROOT, redis_files, until
+from tests.faults.injections.disks import mounted
 from tests.installed import User, changed
 
 
@@ -362,6 +363,17 @@ def test_a_renamed_project_may_leave_a_link_behind(user: User) -> None:
     old.symlink_to(user.project)
     assert "still exists" in user.hivepipe("move-home", "--from", ".", expect=1)
     user.hivepipe("move-home", "--from", str(old))
+    assert user.hivepipe("home").strip() == str(home)
+
+
+def test_a_project_mounted_a_second_time_is_not_taken_for_renamed(user: User) -> None:
+    user.hivepipe("init")
+    home, twin = user.recorded, user.home / "twin"
+    with mounted(twin, "--bind", str(user.project)):
+        refused = user.hivepipe("move-home", "--from", str(user.project), cwd=twin, expect=1)
+        assert "still exists" in refused
+        assert "renamed" not in user.hivepipe("init", cwd=twin)
+        assert user.hivepipe("home", cwd=twin).strip() != str(home)
     assert user.hivepipe("home").strip() == str(home)
 
 
