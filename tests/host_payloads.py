@@ -32,12 +32,9 @@ CODEX_PATCH = {
     "tool_use_id": "call_3",
 }
 CODEX_END = {
-    "session_id": CODEX_START["session_id"],
-    "transcript_path": CODEX_START["transcript_path"],
-    "cwd": "/home/ana/shop",
-    "hook_event_name": "SessionEnd",
-    "reason": "other",
-}
+    "session_id": CODEX_START["session_id"], "transcript_path": CODEX_START["transcript_path"],
+    "cwd": "/home/ana/shop", "hook_event_name": "SessionEnd", "reason": "other",
+}  # fmt: skip
 CODEX = [CODEX_START, CODEX_PROMPT, CODEX_CALL, CODEX_PATCH, CODEX_END]
 
 # Copilot CLI 1.0.102.

@@ -30,6 +30,7 @@ from tests.conftest import (
     until,
 )
 from tests.forked import Forker
+from tests.outcome import outcome_of
 from tests.sandbox import command_lines, running
 
 UID = 65534 if os.geteuid() == 0 else os.geteuid()
@@ -196,16 +197,10 @@ class User:
             said = [str(word) for word in words[1:]]
             commands = self.installation.commands_of(self.become)
             return commands.run(said, data, self.env | env, cwd or self.project, SECS)
-        return subprocess.run(
-            [*self.become, *map(str, words)],
-            input=data,
-            cwd=cwd or self.project,
-            env=self.env | env,
-            capture_output=True,
-            text=True,
+        return outcome_of(
+            [*self.become, *map(str, words)], self.env | env, cwd or self.project, input=data,
             timeout=SECS,
-            check=False,
-        )
+        )  # fmt: skip
 
     @property
     def is_forked(self) -> bool:
@@ -273,12 +268,9 @@ class User:
                 else ["sh", "-c", handler["command"]]
             )
             done = self.do(
-                *words,
-                cwd=cwd,
-                data=json.dumps(payload),
-                CLAUDE_PROJECT_DIR=str(cwd or self.project),
-                CLAUDE_CODE_SESSION_ID="s1",
-            )
+                *words, cwd=cwd, data=json.dumps(payload),
+                CLAUDE_PROJECT_DIR=str(cwd or self.project), CLAUDE_CODE_SESSION_ID="s1",
+            )  # fmt: skip
             assert (done.returncode, done.stderr) == (0, ""), done
             said.append(done.stdout)
         return said

@@ -119,13 +119,9 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
 def stream(handler: Handler, answer: Any) -> bytes:
     """Return an answer as the event stream of the Codex service."""
     call = {
-        "type": "function_call",
-        "id": "fc_1",
-        "call_id": "call_1",
-        "name": "write_summary",
-        "arguments": json.dumps(answer),
-        "status": "completed",
-    }
+        "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "write_summary",
+        "arguments": json.dumps(answer), "status": "completed",
+    }  # fmt: skip
     usage = {
         "input_tokens": INPUT_TOKENS,
         "output_tokens": OUTPUT_TOKENS,
@@ -134,32 +130,22 @@ def stream(handler: Handler, answer: Any) -> bytes:
         "output_tokens_details": {"reasoning_tokens": 0},
     }
     whole = {
-        "id": "resp_1",
-        "object": "response",
-        "created_at": 1,
-        "model": handler.body["model"],
-        "status": "completed",
-        "output": [call],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "usage": usage,
-    }
+        "id": "resp_1", "object": "response", "created_at": 1, "model": handler.body["model"],
+        "status": "completed", "output": [call], "parallel_tool_calls": True,
+        "tool_choice": "auto", "tools": [], "usage": usage,
+    }  # fmt: skip
     begun_call = {**call, "arguments": "", "status": "in_progress"}
     begun = {**whole, "status": "in_progress", "output": []}
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
         {"type": "response.output_item.added", "output_index": 0, "item": begun_call},
         {
-            "type": "response.function_call_arguments.done",
-            "item_id": "fc_1",
-            "output_index": 0,
-            "name": call["name"],
-            "arguments": call["arguments"],
+            "type": "response.function_call_arguments.done", "item_id": "fc_1",
+            "output_index": 0, "name": call["name"], "arguments": call["arguments"],
         },
         {"type": "response.output_item.done", "output_index": 0, "item": call},
         {"type": "response.completed", "response": whole},
-    ]
+    ]  # fmt: skip
     lines = (
         f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
         for number, event in enumerate(events)

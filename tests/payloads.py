@@ -42,12 +42,9 @@ _WRITE_INPUT: Payload = {
     "content": "def total(cart):\n    return sum(cart)\n",
 }
 _AGENT_INPUT: Payload = {
-    "description": "Map checkout callers",
-    "prompt": "List every caller of checkout.pay",
-    "subagent_type": "Explore",
-    "model": "haiku",
-    "run_in_background": True,
-}
+    "description": "Map checkout callers", "prompt": "List every caller of checkout.pay",
+    "subagent_type": "Explore", "model": "haiku", "run_in_background": True,
+}  # fmt: skip
 _SKILL_INPUT: Payload = {"skill": "acme:release-notes", "args": "v3.2"}
 _BASH_INPUT: Payload = {"command": "pytest -q", "description": "Run tests"}
 
@@ -124,16 +121,13 @@ POST_AGENT_ASYNC = _tool(
     "PostToolUse",
     "Agent",
     tool_response={
-        "status": "async_launched",
-        "agentId": AGENT,
-        "description": "Map checkout callers",
+        "status": "async_launched", "agentId": AGENT, "description": "Map checkout callers",
         "prompt": "List every caller of checkout.pay",
         "outputFile": "/tmp/claude-1000/-home-ana-shop/tasks/a41c09be77d2f0e13.output",
-        "resolvedModel": "claude-haiku-5",
-        "isAsync": True,
+        "resolvedModel": "claude-haiku-5", "isAsync": True,
     },
     duration_ms=35,
-)
+)  # fmt: skip
 POST_AGENT_REMOTE = _tool(
     "PostToolUse",
     "Agent",
@@ -185,46 +179,32 @@ APPENDED, APPENDED_AGAIN = (
         ),
         (
             {
-                "oldStart": 1,
-                "oldLines": 1,
-                "newStart": 1,
-                "newLines": 2,
+                "oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2,
                 "lines": [" same", "+same"],
             },
             {},
         ),
     )
-)
+)  # fmt: skip
 
 FAILED_BASH = _tool(
-    "PostToolUseFailure",
-    "Bash",
-    error="Exit code 1\n2 failed, 40 passed",
-    is_interrupt=False,
+    "PostToolUseFailure", "Bash", error="Exit code 1\n2 failed, 40 passed", is_interrupt=False,
     duration_ms=6120,
-)
+)  # fmt: skip
 FAILED_AGENT = _tool(
-    "PostToolUseFailure",
-    "Agent",
-    error="Agent type 'Explore' not found",
-    is_interrupt=False,
+    "PostToolUseFailure", "Agent", error="Agent type 'Explore' not found", is_interrupt=False,
     duration_ms=3,
-)
+)  # fmt: skip
 FAILED_SKILL = _tool(
     "PostToolUseFailure", "Skill", error="Unknown skill", is_interrupt=False, duration_ms=2
 )
 
 SESSION_START = _event(
-    "SessionStart",
-    scratchpad_dir="/tmp/claude-1000/-home-ana-shop/7b1f0c9e/scratchpad",
-    source="resume",
-    model="claude-opus-5",
-    session_title="cart-refactor",
-    seconds_since_last_response=5400,
-    context_tokens=91230,
-    prompt_cache_likely_expired=True,
+    "SessionStart", scratchpad_dir="/tmp/claude-1000/-home-ana-shop/7b1f0c9e/scratchpad",
+    source="resume", model="claude-opus-5", session_title="cart-refactor",
+    seconds_since_last_response=5400, context_tokens=91230, prompt_cache_likely_expired=True,
     estimated_cache_write_usd=0.57,
-)
+)  # fmt: skip
 USER_PROMPT_SUBMIT = _event(
     "UserPromptSubmit",
     prompt_id=PROMPT,
@@ -249,26 +229,16 @@ TASK_NOTIFICATION = _event(
     ),
 )
 USER_PROMPT_EXPANSION = _event(
-    "UserPromptExpansion",
-    permission_mode="default",
-    expansion_type="slash_command",
-    command_name="acme:release-notes",
-    command_args="v3.2",
-    command_source="plugin",
+    "UserPromptExpansion", permission_mode="default", expansion_type="slash_command",
+    command_name="acme:release-notes", command_args="v3.2", command_source="plugin",
     prompt="/acme:release-notes v3.2",
-)
+)  # fmt: skip
 SUBAGENT_START = _event("SubagentStart", agent_id=AGENT, agent_type="Explore")
 SUBAGENT_STOP = _event(
-    "SubagentStop",
-    permission_mode="acceptEdits",
-    stop_hook_active=False,
-    agent_id=AGENT,
-    agent_type="Explore",
-    agent_transcript_path=AGENT_TRANSCRIPT,
-    last_assistant_message="Found 7 callers.",
-    background_tasks=[],
-    session_crons=[],
-)
+    "SubagentStop", permission_mode="acceptEdits", stop_hook_active=False, agent_id=AGENT,
+    agent_type="Explore", agent_transcript_path=AGENT_TRANSCRIPT,
+    last_assistant_message="Found 7 callers.", background_tasks=[], session_crons=[],
+)  # fmt: skip
 PRE_COMPACT = _event("PreCompact", trigger="auto", custom_instructions=None)
 STOP = _event(
     "Stop",
@@ -277,15 +247,12 @@ STOP = _event(
     last_assistant_message="checkout.py is split into three modules; tests pass.",
     background_tasks=[
         {
-            "id": "b2",
-            "type": "shell",
-            "status": "running",
-            "description": "dev server",
+            "id": "b2", "type": "shell", "status": "running", "description": "dev server",
             "command": "npm run dev",
         }
     ],
     session_crons=[],
-)
+)  # fmt: skip
 NOT_READ = "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>"
 POST_BATCH = _event(
     "PostToolBatch",
@@ -322,13 +289,10 @@ PERMISSION_REQUEST = _event(
     ],
 )
 PERMISSION_DENIED = _tool(
-    "PermissionDenied",
-    "Bash",
+    "PermissionDenied", "Bash",
     tool_input={"command": "rm -rf /home/ana/nothing-here", "description": "Tidy up"},
-    tool_use_id="toolu_01Denied",
-    permission_mode="auto",
-    reason="Classifier unavailable",
-)
+    tool_use_id="toolu_01Denied", permission_mode="auto", reason="Classifier unavailable",
+)  # fmt: skip
 NOTIFICATION = _event(
     "Notification",
     prompt_id=PROMPT,
@@ -336,13 +300,9 @@ NOTIFICATION = _event(
     notification_type="permission_prompt",
 )
 MODEL_SWITCH = _event(
-    "PostModelSwitch",
-    from_model="claude-opus-5",
-    to_model="claude-haiku-4-5",
-    requested_model="haiku",
-    source="command",
-    context_tokens=1200,
-)
+    "PostModelSwitch", from_model="claude-opus-5", to_model="claude-haiku-4-5",
+    requested_model="haiku", source="command", context_tokens=1200,
+)  # fmt: skip
 STOP_FAILURE = _event(
     "StopFailure",
     error="overloaded",
@@ -355,25 +315,12 @@ SESSION_END = _event("SessionEnd", reason="prompt_input_exit")
 EVENTS: dict[str, Payload] = {
     payload["hook_event_name"]: payload
     for payload in (
-        SESSION_START,
-        USER_PROMPT_SUBMIT,
-        USER_PROMPT_EXPANSION,
-        PRE_AGENT,
-        POST_SKILL,
-        FAILED_BASH,
-        POST_BATCH,
-        PERMISSION_REQUEST,
-        PERMISSION_DENIED,
-        NOTIFICATION,
-        MODEL_SWITCH,
-        SUBAGENT_START,
-        SUBAGENT_STOP,
-        PRE_COMPACT,
-        STOP,
-        STOP_FAILURE,
+        SESSION_START, USER_PROMPT_SUBMIT, USER_PROMPT_EXPANSION, PRE_AGENT, POST_SKILL,
+        FAILED_BASH, POST_BATCH, PERMISSION_REQUEST, PERMISSION_DENIED, NOTIFICATION,
+        MODEL_SWITCH, SUBAGENT_START, SUBAGENT_STOP, PRE_COMPACT, STOP, STOP_FAILURE,
         SESSION_END,
     )
-}
+}  # fmt: skip
 
 # every example, by a name for test ids
 ALL: dict[str, Payload] = {

@@ -31,14 +31,10 @@ COUNTED = {
 }
 USAGE = {"skills": {SKILL: COUNTED, "brainstorming": {"count": 3}}}
 SUBAGENT_META = {
-    "task_id": "task-xyz",
-    "agent_type": "architect",
-    "parent_session_id": "abc123",
-    "outcome": "success",
-    "message_count": 12,
-    "duration_seconds": 420,
+    "task_id": "task-xyz", "agent_type": "architect", "parent_session_id": "abc123",
+    "outcome": "success", "message_count": 12, "duration_seconds": 420,
     "deliverables": ["api.md"],
-}
+}  # fmt: skip
 MAIN = "main-session/2025-01/2025-01-10_14-30-00_abc123"
 SUBAGENT = "subagent/architect/2025-01/2025-01-10_14-35-00_task-xyz"
 

@@ -58,14 +58,9 @@ class Sandbox:
 
     def start(self, *arguments: str, **env: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [*CLI, *arguments],
-            cwd=self.project,
-            env=self.env | env,
-            umask=0,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+            [*CLI, *arguments], cwd=self.project, env=self.env | env, umask=0, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
     def run(self, *arguments: str, expect: int = 0, **env: str) -> str:
         done = self.done(*arguments, **env)

@@ -19,18 +19,13 @@ from tests.conftest import CLI, COMMANDS, Home, find_server
 from tests.rounds import ASKED_ROUNDS
 
 ACTS = (
-    "a project in a temporary folder",
-    "morning: Ann, Ben and Cleo work in one session",
+    "a project in a temporary folder", "morning: Ann, Ben and Cleo work in one session",
     "another process holds the database locked for 2 s",
-    "the swarm is deleted; Ann starts another agent",
-    "kill -9: redis, while all three work",
-    "kill -9: writer, while all three work",
-    "kill -9: everything, the supervisor first",
-    "evening: all three processes end",
-    "rows in hive.db",
-    "the accounts of all jobs",
+    "the swarm is deleted; Ann starts another agent", "kill -9: redis, while all three work",
+    "kill -9: writer, while all three work", "kill -9: everything, the supervisor first",
+    "evening: all three processes end", "rows in hive.db", "the accounts of all jobs",
     "latency of the hooks",
-)
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ import pytest
 from hivepipe import home as homes
 from tests import payloads
 from tests.conftest import until
+from tests.outcome import outcome_of
 from tests.payloads import SESSION, changed, encoded
 from tests.unit.test_jobs import TABLE
 
@@ -69,15 +70,7 @@ def environment_of(folder: Path) -> dict[str, str]:
 
 def run(command: list[Any], data: bytes, environment: dict[str, str], cwd: Path) -> Answer:
     """Run a hook of another installation."""
-    done = subprocess.run(
-        command,
-        input=data,
-        capture_output=True,
-        env=environment,
-        cwd=cwd,
-        timeout=GUARD_SECS,
-        check=False,
-    )
+    done = outcome_of(command, environment, cwd, input=data, text=False)
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
@@ -98,13 +91,9 @@ class Machine:
         if shell:
             command = ["sh", "-c", shell, "sh", *command]
         return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**self.environment, **environment},
-            cwd=self.project,
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**self.environment, **environment}, cwd=self.project,
+        )  # fmt: skip
 
     def fire(self, event: str, data: object, shell: str = "", **environment: str) -> Answer:
         """Run one hook to its end; a dict is sent as JSON."""
@@ -426,12 +415,8 @@ def test_hooks_write_private_files_whatever_the_umask(machine: Machine, umask: s
         machine.fire(event, payload, f'umask {umask}; exec "$@"').must_be_neutral()
     made = list((machine.folder / "state").rglob("*"))
     assert {path.parent.name for path in made if path.is_file()} == {
-        "spool",
-        "instances",
-        "sessions",
-        "logs",
-        "default",
-    }
+        "spool", "instances", "sessions", "logs", "default",
+    }  # fmt: skip
     for path in made:
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode == (0o700 if path.is_dir() else 0o600), path

@@ -16,8 +16,7 @@ PERSONS = {"config.toml", "prices.toml", "profiles/<id>/", "identity/before/"}
 EXAMPLES = {
     "spool/<event time>_<pid>.json": "spool/01234567890123456789_42.json",
     "spool/bad/": "spool/bad/01234567890123456789_42.json.reason",
-    "call-notes.<time>": "call-notes.1234567",
-    "instances/<key>": "instances/42",
+    "call-notes.<time>": "call-notes.1234567", "instances/<key>": "instances/42",
     "instances/<key>.checkpoint": "instances/42.checkpoint",
     "sessions/.session_<pid>": "sessions/.session_42",
     "tasks/cancelled/<task>": "tasks/cancelled/T-88",
@@ -25,15 +24,12 @@ EXAMPLES = {
     "spool/<event time>_<pid>.raw": "spool/01760000000000000000_42.raw",
     "appendonlydir/": "appendonlydir/appendonly.aof.1.incr.aof",
     "appendonlydir.<time>/": "appendonlydir.1234567890123456789/appendonly.aof.manifest",
-    "tasks/told/": "tasks/told/0123456789abcdef",
-    "backups/": "backups/hive-before-0050-42.db",
+    "tasks/told/": "tasks/told/0123456789abcdef", "backups/": "backups/hive-before-0050-42.db",
     "recall/": "recall/told-0123456789abcdef",
     "context/": "context/project-0123456789abcdef.txt",
-    "identity/": "identity/01234567890123456789_42_CLAUDE.md",
-    "logs/": "logs/writer.log.1",
-    "-wal": "search.db-wal",
-    "-shm": "search.db-shm",
-}
+    "identity/": "identity/01234567890123456789_42_CLAUDE.md", "logs/": "logs/writer.log.1",
+    "-wal": "search.db-wal", "-shm": "search.db-shm",
+}  # fmt: skip
 
 
 def documented() -> list[str]:

@@ -14,6 +14,7 @@ import grimp
 import pytest
 
 from hivepipe.stack.hook_bundle import MODULES
+from tests.outcome import outcome_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,12 +66,7 @@ for name in names:
 def failures(modules: list[str], *, fork: bool = False) -> tuple[str, str]:
     """Return a line for each module that fails, and the tracebacks."""
     words = [":".join(sys.path), "fork" * fork, *modules]
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", PROGRAM, *words],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = outcome_of([sys.executable, "-I", "-S", "-c", PROGRAM, *words], check=True)
     return done.stdout, done.stderr
 
 

@@ -22,6 +22,7 @@ from hivepipe.home import short_hash
 from hivepipe.stack.hook_bundle import EXTENSIONS, FIRST, INDEX_BYTES, MODULES
 from tests import payloads
 from tests.hook_contract import checked
+from tests.outcome import outcome_of
 from tests.payloads import Payload, changed, encoded
 from tests.rounds import ASKED_ROUNDS
 
@@ -35,26 +36,15 @@ SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
 # entries of sys.modules in place of `json`, so that the C scanner does not import it
 STAND_INS = {"json", "json.decoder"}
 PACKAGES = {
-    "hivepipe",
-    "hivepipe.events",
-    "hivepipe.files",
-    "hivepipe.guard",
-    "hivepipe.hook",
-    "hivepipe.queue",
-    "hivepipe.text",
-}
+    "hivepipe", "hivepipe.events", "hivepipe.files", "hivepipe.guard", "hivepipe.hook",
+    "hivepipe.queue", "hivepipe.text",
+}  # fmt: skip
 FEWEST = {"hivepipe", "hivepipe.events", "hivepipe.hook"}
 ALWAYS = {
-    "hivepipe.events.claude_code",
-    "hivepipe.home",
-    "hivepipe.hook.intake",
-    "hivepipe.hook.run",
-    "hivepipe.hook.instance",
-    "hivepipe.hook.stdin",
-    "hivepipe.events.job_plan",
-    "hivepipe.sender",
-    "hivepipe.settings",
-}
+    "hivepipe.events.claude_code", "hivepipe.home", "hivepipe.hook.intake", "hivepipe.hook.run",
+    "hivepipe.hook.instance", "hivepipe.hook.stdin", "hivepipe.events.job_plan",
+    "hivepipe.sender", "hivepipe.settings",
+}  # fmt: skip
 COUNTING = {"hivepipe.hook.throttle"}
 CONNECTING = {"hivepipe.queue.client"}
 HANDING_OVER = {"hivepipe.hook.hand_over"}
@@ -90,24 +80,10 @@ OTHERS_IN_THE_BUNDLE = {  # for some events of other programs, agents and files,
 }
 
 NEVER = (
-    "collections",
-    "contextlib",
-    "enum",
-    "functools",
-    "json.scanner",
-    "logging",
-    "os",
-    "pathlib",
-    "pickle",
-    "re",
-    "redis",
-    "rq",
-    "site",
-    "socket",
-    "sqlite3",
-    "subprocess",
+    "collections", "contextlib", "enum", "functools", "json.scanner", "logging", "os",
+    "pathlib", "pickle", "re", "redis", "rq", "site", "socket", "sqlite3", "subprocess",
     "typing",
-)
+)  # fmt: skip
 
 # Runs a hook as `python -I -S <hook>` does and prints the loaded modules at its end. It imports
 # nothing itself.
@@ -210,13 +186,7 @@ class Loaded:
     """The modules that one run of a hook loaded in addition to those of a bare Python."""
 
     def __init__(
-        self,
-        where: Installation,
-        tmp_path: Path,
-        event: str,
-        data: bytes,
-        *words: str,
-        **more: str,
+        self, where: Installation, tmp_path: Path, event: str, data: bytes, *words: str, **more: str
     ) -> None:
         (tmp_path / "project").mkdir(parents=True, exist_ok=True)
         environment = {
@@ -227,13 +197,11 @@ class Loaded:
             **more,
         }
         hook = where.hook(event, tmp_path / "state")
-        done = subprocess.run(
+        done = outcome_of(
             [where.python, "-I", "-S", "-c", WATCH, *hook, *words],
+            environment,
             input=data,
-            capture_output=True,
-            env=environment,
-            timeout=GUARD_SECS,
-            check=False,
+            text=False,
         )
         assert done.returncode == 0, done.stderr
         self.answer = done.stdout.decode()
@@ -396,11 +364,8 @@ def test_an_event_with_odd_characters_loads_no_codec(run: Run, label: str) -> No
 
 
 SILENT = [
-    "PreToolUse-Bash",
-    "PreToolUse-Edit",
-    "PostToolUse-Bash",
-    "PostToolUseFailure",
-]
+    "PreToolUse-Bash", "PreToolUse-Edit", "PostToolUse-Bash", "PostToolUseFailure",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("label", SILENT)
@@ -491,18 +456,17 @@ def test_the_watch_program_agrees_with_importtime(
     watched = Loaded(installation, tmp_path, "PostToolUse", data).names
     (tmp_path / "other").mkdir()
     hook = installation.hook("PostToolUse", tmp_path / "other" / "state")
-    done = subprocess.run(
+    done = outcome_of(
         [installation.python, "-I", "-S", "-X", "importtime", *hook],
-        input=data,
-        capture_output=True,
-        env={
+        {
             "HOME": str(tmp_path / "other"),
             "XDG_STATE_HOME": str(tmp_path / "other" / "state"),
             "XDG_RUNTIME_DIR": str(tmp_path / "other" / "run"),
             "CLAUDE_PROJECT_DIR": str(tmp_path / "other"),
         },
-        timeout=GUARD_SECS,
+        input=data,
         check=True,
+        text=False,
     )
     lines = [line.rsplit("|", 1)[-1].strip() for line in done.stderr.decode().splitlines()[1:]]
     # The bundle does not import its modules, but executes them.
@@ -607,12 +571,10 @@ def test_without_bundle_and_package_a_hook_says_once_a_turn_that_nothing_is_reco
     bundle_of(where).unlink(missing_ok=True)  # the other case may have run before
     (where.folder / "hivepipe").rename(where.folder / "away")
     try:
-        done = subprocess.run(
+        done = outcome_of(
             where.hook(event, tmp_path / "state"),
             input=encoded({**payloads.STOP, "hook_event_name": event}),
-            capture_output=True,
-            timeout=GUARD_SECS,
-            check=False,
+            text=False,
         )
     finally:
         (where.folder / "away").rename(where.folder / "hivepipe")

@@ -105,15 +105,11 @@ def mix(seed: int, size: int) -> Mix:
     kinds = [
         kind
         for kind, share in (
-            ("agent", 0.4),
-            ("skill", 0.2),
-            ("edit", 0.2),
-            ("prompt", 0.1),
-            ("stop", 0.05),
+            ("agent", 0.4), ("skill", 0.2), ("edit", 0.2), ("prompt", 0.1), ("stop", 0.05),
             ("subagent", 0.05),
         )
         for _ in range(max(1, round(rest * share)))
-    ]
+    ]  # fmt: skip
     launched: list[tuple[str, str, str]] = []
     bulk: list[Fired] = []
     for number, kind in enumerate(kinds):
@@ -158,12 +154,9 @@ def edit_without_session(number: int, instance: str) -> Fired:
 
 def agent(number: int, session: str, instance: str, kind: str = "completed") -> Fired:
     base = {
-        "completed": POST_AGENT_COMPLETED,
-        "async": POST_AGENT_ASYNC,
-        "remote": POST_AGENT_REMOTE,
-        "failed": FAILED_AGENT,
-        "bare": POST_AGENT_REMOTE,
-    }[kind]
+        "completed": POST_AGENT_COMPLETED, "async": POST_AGENT_ASYNC,
+        "remote": POST_AGENT_REMOTE, "failed": FAILED_AGENT, "bare": POST_AGENT_REMOTE,
+    }[kind]  # fmt: skip
     wanted = {**base["tool_input"], "description": f"Task {number} " + "x" * 120}
     if kind == "bare":  # without these, the defaults apply
         del wanted["model"], wanted["subagent_type"]
@@ -386,24 +379,12 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
         times = {"created_at": time, "updated_at": time, "deleted_at": None}
         rows["swarms"].setdefault(swarm, new | times)
         rows["sessions"][event.session] = {
-            "id": event.session,
-            "swarm_id": swarm,
-            "swarm_name": name,
-            "objective": None,
-            "status": "active",
-            "checkpoint_data": None,
-            "child_pids": None,
-            "created_at": time,
-            "updated_at": time,
-            "project": project,
-            "transcript_path": None,
-            "model": None,
-            "source": None,
-            "client": None,
-            "effort": None,
-            "state_time_ns": event.time_ns,
+            "id": event.session, "swarm_id": swarm, "swarm_name": name, "objective": None,
+            "status": "active", "checkpoint_data": None, "child_pids": None, "created_at": time,
+            "updated_at": time, "project": project, "transcript_path": None, "model": None,
+            "source": None, "client": None, "effort": None, "state_time_ns": event.time_ns,
             "end": None,
-        }
+        }  # fmt: skip
     rows["swarms"][swarm]["updated_at"] = time
     session = rows["sessions"][event.session]
     _state(session, event, "active")
@@ -419,14 +400,9 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
             row["status"] = "detached"
     key = f"{event.instance}:{event.session}"
     assigned = {
-        "id": key,
-        "session_id": event.session,
-        "instance_id": event.instance,
-        "tty": None,
-        "started_at": time,
-        "checkpoint_count": 0,
-        "operation_count": 0,
-    }
+        "id": key, "session_id": event.session, "instance_id": event.instance, "tty": None,
+        "started_at": time, "checkpoint_count": 0, "operation_count": 0,
+    }  # fmt: skip
     rows["instance_sessions"].setdefault(key, assigned)["status"] = "active"
 
 
@@ -511,12 +487,9 @@ def _apply(  # noqa: C901  a table
 
 def _log(event: Fired, level: str, message: str, data: dict[str, Any]) -> dict[str, Any]:
     return {
-        "session_id": event.session,
-        "log_level": level,
-        "message": message,
-        "data": data,
+        "session_id": event.session, "log_level": level, "message": message, "data": data,
         "created_at": event.time,
-    }
+    }  # fmt: skip
 
 
 def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
@@ -576,11 +549,8 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
         "source": "claude-code-task",
         "sessionId": event.session,
         "lifecycle": {
-            "type": "ephemeral",
-            "ttl": 3600,
-            "expires_at": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
-            "cleanup_trigger": "task_complete",
-            "protected": False,
+            "type": "ephemeral", "ttl": 3600, "expires_at": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
+            "cleanup_trigger": "task_complete", "protected": False,
         },
         "spawn_context": {
             "spawned_by": "claude-code-task",
@@ -588,7 +558,7 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
             "instance_id": event.instance,
         },
         "usage": usage,
-    }
+    }  # fmt: skip
 
 
 # ---- comparing
@@ -605,18 +575,9 @@ _OURS_ALONE = {  # columns that are not compared: pids, hosts and the order of e
     "skill_uses": {"id", "job_id"},
 }
 _TIMES = {
-    "created_at",
-    "updated_at",
-    "started_at",
-    "last_active",
-    "completed_at",
-    "ended_at",
-    "paused_at",
-    "timestamp",
-    "spawnedAt",
-    "expires_at",
-    "state_time_ns",
-}
+    "created_at", "updated_at", "started_at", "last_active", "completed_at", "ended_at",
+    "paused_at", "timestamp", "spawnedAt", "expires_at", "state_time_ns",
+}  # fmt: skip
 
 
 def comparable(rows: Rows) -> Rows:
@@ -636,15 +597,9 @@ def comparable(rows: Rows) -> Rows:
 
 
 TABLES = (
-    "swarms",
-    "sessions",
-    "instances",
-    "instance_sessions",
-    "agents",
-    "session_logs",
-    "prompts",
+    "swarms", "sessions", "instances", "instance_sessions", "agents", "session_logs", "prompts",
     "skill_uses",
-)
+)  # fmt: skip
 
 
 def without_times(value: Any, name: str = "") -> Any:
@@ -695,18 +650,11 @@ def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any
         totals[key] += due
         known = totals[key] or None
         context = job_plan.Context(
-            event_time_ns=event.time_ns,
-            session=event.session,
-            own_session=event.session,
-            instance=event.instance,
-            enters_session=enters_session,
-            project=project,
-            cwd=project,
-            swarm=swarm,
-            pid=4711,
-            pid_started="1",
+            event_time_ns=event.time_ns, session=event.session, own_session=event.session,
+            instance=event.instance, enters_session=enters_session, project=project,
+            cwd=project, swarm=swarm, pid=4711, pid_started="1",
             count=job_plan.Count(due, known, known),
-        )
+        )  # fmt: skip
         sent = job_plan.encode(job_plan.plan(parsed, context), parsed, context)
         found += [sent] * event.times
     return found

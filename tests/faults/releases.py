@@ -5,7 +5,6 @@ name is upgraded, and the schema has one more step.
 """
 
 import shutil
-import subprocess
 import sysconfig
 import venv
 from functools import cached_property
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from tests.conftest import CLI, ROOT
 from tests.forked import Forker
+from tests.outcome import outcome_of
 
 TODAY, NEXT = "1.0.0", "9.0.0"
 
@@ -36,11 +36,7 @@ _CHANGES = (
         "dict[str, Any]]] = {}\n",
         'dict[str, Any]]] = {1: lambda old: {**old, "v": 2, "at_ns": old["event_time_ns"]}}\n',
     ),
-    (
-        "db/migrations.py",
-        '_RECORDS = """',
-        f'{_STEP}_RECORDS = """',
-    ),
+    ("db/migrations.py", '_RECORDS = """', f'{_STEP}_RECORDS = """'),
 )
 
 
@@ -73,17 +69,7 @@ class Release:
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: hivepipe\nVersion: {version}\n"
         )
-        said = subprocess.run(
-            [
-                self.python,
-                "-I",
-                "-c",
-                _WHICH,
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        said = outcome_of([self.python, "-I", "-c", _WHICH], check=True)
         assert said.stdout.split() == [version, str(self.package / "__init__.py")]
 
     @property

@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from hivepipe.redact import configured
 from tests.conftest import Home, fire
 from tests.faults import oracle
 from tests.faults.harness import Bench
+from tests.outcome import outcome_of
 from tests.payloads import SESSION_START
 
 TORN = 500
@@ -167,13 +167,10 @@ def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "what",
     [
-        "logs",
-        "logs/writer.log",
-        "appendonly.aof",
-        "appendonlydir",
+        "logs", "logs/writer.log", "appendonly.aof", "appendonlydir",
         "appendonlydir/appendonly.aof.1",
     ],
-)
+)  # fmt: skip
 def test_up_refuses_a_home_with_a_link_or_a_special_file(private_home: Home, what: str) -> None:
     """An adopted home from a clone: the first files that a process opens are checked."""
     path = private_home.path / what
@@ -183,14 +180,10 @@ def test_up_refuses_a_home_with_a_link_or_a_special_file(private_home: Home, wha
         os.mkfifo(path)
     else:
         path.symlink_to(private_home.root)
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", "up", "-d", "--adopt"],
-        env=private_home.env,
-        cwd=private_home.project,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_SECS,
-        check=False,
+        private_home.env,
+        private_home.project,
     )
     assert done.returncode == 1
     assert f"{path} is not a plain file or folder" in done.stderr

@@ -110,9 +110,7 @@ def test_a_killed_write_of_claude_md_leaves_the_old_or_the_new_text(
     assert count > 3
 
 
-def test_a_users_edit_after_a_kill_is_restored(
-    folders: Folders,
-) -> None:
+def test_a_users_edit_after_a_kill_is_restored(folders: Folders) -> None:
     folders.file.write_bytes(USERS)
     count = 0
     for call in kills(folders, "edited", lambda: write(folders)):
@@ -147,13 +145,9 @@ class Session:
         self.handed_back: list[tuple[Origin, list[Job]]] = []
         self.context = JobContext(folders.home, "", lambda *said: self.handed_back.append(said))
         self.start = Origin(
-            id="j1",
-            operation="sync_profile",
-            session="s1",
-            instance="i1",
-            project="/p",
+            id="j1", operation="sync_profile", session="s1", instance="i1", project="/p",
             event_time_ns=2 * 10**18,
-        )
+        )  # fmt: skip
         self.folder = str(folders.file.parent)
         self.end = changed(self.start, id="j2", operation="finish_process")
 

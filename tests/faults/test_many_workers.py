@@ -178,14 +178,11 @@ def test_parallel_spawns_of_one_session_start_one_worker(scene: Scene) -> None:
     arguments = ["project-a", script(["hang"]), "--session", session]
     started = [
         subprocess.Popen(
-            [*command, *arguments],
-            env=scene.env,
-            cwd=scene.home.project,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            [*command, *arguments], env=scene.env, cwd=scene.home.project,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         for _ in range(4)
-    ]
+    ]  # fmt: skip
     for each in started:
         each.communicate(timeout=60)
     assert len(scene.played()) <= 1

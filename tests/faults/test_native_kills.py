@@ -134,9 +134,7 @@ intake_server.main()
         connection.connect(str(hook_home.runtime / "intake.sock"))
 
 
-def test_more_silent_connections_than_are_read_cost_no_processor_time(
-    hook_home: HookHome,
-) -> None:
+def test_more_silent_connections_than_are_read_cost_no_processor_time(hook_home: HookHome) -> None:
     intake = hook_home.intake()
     with ExitStack() as stack:
         for _ in range(MOST_READ_AT_ONCE + 1):

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests.conftest import QUEUES, page_data, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
+from tests.outcome import outcome_of
 
 RQ = str(Path(sys.executable).with_name("rq"))
 LINE = re.compile(
@@ -22,13 +22,8 @@ LINE = re.compile(
 
 def rq_info(bench: Bench) -> dict[str, tuple[int, ...]]:
     """Return queued, executing, finished and failed jobs of each queue, by `rq info`."""
-    said = subprocess.run(
-        [RQ, "info", "--raw", "-Q", "-u", bench.server.url],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=bench.home.env,
-        timeout=60,
+    said = outcome_of(
+        [RQ, "info", "--raw", "-Q", "-u", bench.server.url], bench.home.env, check=True
     )
     found = {}
     for line in said.stdout.splitlines():

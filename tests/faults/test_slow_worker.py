@@ -3,7 +3,6 @@
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from hivepipe.queue.spool import write_spool
 from tests.conftest import ROOT, Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
+from tests.outcome import outcome_of
 
 LAUNCHER = Path(__file__).with_name("launch_slow.py")
 
@@ -258,13 +258,10 @@ def test_a_full_disk_or_a_store_in_trouble_kills_no_job(crew: Crew) -> None:
 
 def test_a_second_slow_worker_of_a_home_exits(crew: Crew) -> None:
     until(lambda: crew.bench.redis.scard("rq:workers") == 2, "not registered")
-    second = subprocess.run(
+    second = outcome_of(
         [*crew.command(str(ROOT / "workers" / "slow.py"))],
-        env=crew.bench.home.env,
-        cwd=crew.bench.home.root,
-        capture_output=True,
-        timeout=60,
-        check=False,
+        crew.bench.home.env,
+        crew.bench.home.root,
     )
     assert second.returncode == 75
 
@@ -273,13 +270,11 @@ def test_a_stock_worker_executes_slow_work_too(crew: Crew) -> None:
     crew.writer.end()
     crew.slow.end()
     crew.bench.send([crew.message("stock", "ok")])
-    subprocess.run(
+    outcome_of(
         crew.command("rq", "rq.cli", "worker", "--burst", "-u", crew.bench.server.url, "low"),
-        env=crew.bench.home.env,
-        cwd=crew.bench.home.root,
-        timeout=60,
+        crew.bench.home.env,
+        crew.bench.home.root,
         check=True,
-        capture_output=True,
     )
     assert crew.noted() == ["stock"]
 
@@ -292,14 +287,10 @@ def test_drain_executes_slow_work_without_redis(crew: Crew) -> None:
     spool = crew.bench.home.path / "spool"
     for number, (note, how) in enumerate({"spooled": "ok", "lost": "missing"}.items()):
         write_spool(str(spool), number, [crew.message(note, how)])
-    drained = subprocess.run(
+    drained = outcome_of(
         crew.command("drain", "hivepipe.cli.main", "drain"),
-        env=crew.bench.home.env,
-        cwd=crew.bench.home.project,
-        timeout=60,
-        check=False,
-        capture_output=True,
-        text=True,
+        crew.bench.home.env,
+        crew.bench.home.project,
     )
     assert drained.returncode == 1
     assert "No such file" in drained.stdout + drained.stderr

@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
@@ -28,6 +27,7 @@ from hivepipe.queue.spool import write_spool
 from tests.conftest import QUEUES, Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench, random_of
+from tests.outcome import outcome_of
 from tests.rounds import SEED, rounds
 
 LAUNCHER = Path(__file__).with_name("launch_scheduler.py")
@@ -66,10 +66,7 @@ class StockStack:
 
     def horses(self) -> list[int]:
         """Return the pids of the work horses, which survive a kill -9 of their worker."""
-        said = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(self.worker.pid)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        said = outcome_of(["ps", "-o", "pid=", "--ppid", str(self.worker.pid)])
         return [int(pid) for pid in said.stdout.split()]
 
     def unfinished(self) -> list[object]:

@@ -19,12 +19,9 @@ CORPUS = Path(__file__).with_name("corpus")
 FEW = 60
 
 fuzzed = settings(
-    max_examples=ASKED_ROUNDS or FEW,
-    derandomize=not ASKED_ROUNDS,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+    max_examples=ASKED_ROUNDS or FEW, derandomize=not ASKED_ROUNDS, database=None,
+    deadline=None, suppress_health_check=list(HealthCheck),
+)  # fmt: skip
 
 
 def replayed(reader: str) -> pytest.MarkDecorator:

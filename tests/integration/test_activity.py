@@ -165,15 +165,9 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
     def job(operation: str, at: int, **payload: Any) -> Envelope:
         time_ns = first_ns + at * 10**9
         return Envelope(
-            id=f"{operation}",
-            operation=operation,
-            priority=1,
-            payload=payload,
-            session=SESSION,
-            instance="i-1",
-            project="/shop",
-            event_time_ns=time_ns,
-        )
+            id=f"{operation}", operation=operation, priority=1, payload=payload,
+            session=SESSION, instance="i-1", project="/shop", event_time_ns=time_ns,
+        )  # fmt: skip
 
     with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
         execute(db, job("start_session", 0, swarm="s", source="startup"))
@@ -345,14 +339,9 @@ def test_the_clients_own_status_counts_if_it_is_newer(
 ) -> None:
     def now(status: str, *, alive: bool, turn_is_open: bool = True) -> str:
         return condition(
-            status,
-            LONG_AGO,
-            waits=True,
-            alive=alive,
-            asks=asks,
-            turn_is_open=turn_is_open,
+            status, LONG_AGO, waits=True, alive=alive, asks=asks, turn_is_open=turn_is_open,
             client=client,
-        )
+        )  # fmt: skip
 
     assert now("active", alive=True, turn_is_open=turn_is_open) == expected
     assert now("active", alive=False) == "lost"

@@ -17,6 +17,7 @@ from hivepipe.stack.registration import register
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import users_processes, value_or
 from tests.conftest import NEUTRAL, hook_path
+from tests.outcome import outcome_of
 from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 
@@ -292,11 +293,10 @@ def test_a_session_whose_process_died_does_not_keep_the_stack_running(
     )
     unstarted.store_environment(HIVEPIPE_IDLE_SECS="1")
     hook = [sys.executable, "-I", "-S", str(hook_path("SessionStart"))]
-    subprocess.run(
+    outcome_of(
         [sys.executable, "-c", code, *hook],
-        env=unstarted.sandbox.env | {"CLAUDE_PROJECT_DIR": str(unstarted.sandbox.project)},
+        unstarted.sandbox.env | {"CLAUDE_PROJECT_DIR": str(unstarted.sandbox.project)},
         check=True,
-        capture_output=True,
     )
     eventually(lambda: unstarted.sandbox.sessions())
     eventually(lambda: unstarted.sandbox.processes() == {})

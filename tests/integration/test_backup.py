@@ -467,12 +467,9 @@ def test_tail_shows_the_stored_part_of_each_event(full: Home) -> None:
 
 def test_tail_continues(full: Home) -> None:
     process = subprocess.Popen(
-        [*CLI, "tail", "--lines", "0", "--json"],
-        env=full.env,
-        cwd=full.project,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        [*CLI, "tail", "--lines", "0", "--json"], env=full.env, cwd=full.project,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     try:
         assert process.stdout
         for number in range(50):  # it may not have read the store yet when the first are stored

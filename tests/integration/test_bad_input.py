@@ -2,7 +2,6 @@
 
 import os
 import posix
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ from click.testing import CliRunner
 
 from hivepipe import home, settings
 from hivepipe.cli.main import main
-from tests.conftest import PATIENCE_SECS
 from tests.installed import User, changed
+from tests.outcome import outcome_of
 
 
 @pytest.fixture
@@ -62,14 +61,10 @@ def test_control_characters_of_a_projects_file_are_escaped(project: Path) -> Non
 def test_a_folder_name_that_is_not_utf_8_is_shown(tmp_path: Path) -> None:
     folder = Path(os.fsdecode(bytes(tmp_path) + b"/sh\xf6p"))
     folder.mkdir()
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", "config"],
-        env={"HOME": str(tmp_path), "HIVEPIPE_HOME": str(folder), "LANG": "en_US.UTF-8"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
+        {"HOME": str(tmp_path), "HIVEPIPE_HOME": str(folder), "LANG": "en_US.UTF-8"},
+        folder,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "sh\\udcf6p/config.toml" in done.stdout

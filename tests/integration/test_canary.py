@@ -109,9 +109,7 @@ def in_tables(home: Home, wanted: list[bytes]) -> list[str]:
 
 
 def test_no_secret_stays_in_any_file(
-    private_home: Home,
-    new_server: Callable[[Home], Server],
-    new_writer: Callable[[Home], Writer],
+    private_home: Home, new_server: Callable[[Home], Server], new_writer: Callable[[Home], Writer]
 ) -> None:
     """Users run at once, to save waiting: each kind of secret, with and without a project."""
     named = (True, False)

@@ -19,6 +19,7 @@ from hivepipe.stack import processes
 from hivepipe.stack.redis_server import LIMITS
 from tests.conftest import ROOT, Home, Process, find_server, fire, until
 from tests.integration.test_other_redis import PASSWORD, URL_PASSWORD, TheirRedis
+from tests.outcome import outcome_of
 from tests.payloads import SESSION_START
 
 TEXT = (ROOT / "compose.yaml").read_text()
@@ -196,12 +197,7 @@ def test_the_processes_register_the_home_and_run_its_jobs(
 def test_a_missing_setting_is_reported_in_one_line(
     private_home: Home, words: list[str], reason: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.stack.container", *words],
-        env=private_home.env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+    done = outcome_of(
+        [sys.executable, "-I", "-m", "hivepipe.stack.container", *words], private_home.env
     )
     assert (done.returncode, done.stderr) == (1, f"hivepipe: {reason}\n")

@@ -17,6 +17,7 @@ from hivepipe.db.forget import clean_pages
 from hivepipe.errors import StoreError
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, Writer, fire_all, until
+from tests.outcome import outcome_of
 from tests.payloads import changed
 from tests.rounds import rounds
 
@@ -240,18 +241,12 @@ WRITES = re.compile(r"executemany|rowcount")
 
 
 def test_rows_are_counted_in_a_turkish_locale(tmp_path: Path) -> None:
-    made = subprocess.run(
-        ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(tmp_path / "tr_TR.UTF-8")],
-        capture_output=True,
-        check=False,
-    )
+    made = outcome_of(["localedef", "-i", "tr_TR", "-f", "UTF-8", str(tmp_path / "tr_TR.UTF-8")])
     if made.returncode:
         pytest.skip("no sources of locales")
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-c", COUNT_ROWS, str(tmp_path / "hive.db")],
-        env={"LC_ALL": "tr_TR.UTF-8", "LOCPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
+        {"LC_ALL": "tr_TR.UTF-8", "LOCPATH": str(tmp_path)},
         check=True,
     )
     assert done.stdout == "1\n0\n"

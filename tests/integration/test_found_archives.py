@@ -56,14 +56,10 @@ def test_all_files_are_imported_once_and_stay_unchanged(
     before = old.make(folder)
     rows = import_folder(home, folder)
     assert outcomes(rows) == {
-        "skill-usage.json": TAKEN,
-        "skill-usage-index.json": LEFT,
-        "archive-index.json": LEFT,
-        "2025-01-10_14-30-00_abc123.jsonl": TAKEN,
-        "2025-01-10_14-35-00_task-xyz.jsonl": TAKEN,
-        "2025-02-01_08-00-00_fresh1.jsonl": TAKEN,
-        "2024-12-24_20-00-00_xmas.jsonl.gz": TAKEN,
-    }
+        "skill-usage.json": TAKEN, "skill-usage-index.json": LEFT, "archive-index.json": LEFT,
+        "2025-01-10_14-30-00_abc123.jsonl": TAKEN, "2025-01-10_14-35-00_task-xyz.jsonl": TAKEN,
+        "2025-02-01_08-00-00_fresh1.jsonl": TAKEN, "2024-12-24_20-00-00_xmas.jsonl.gz": TAKEN,
+    }  # fmt: skip
     after = old.state(folder)
     for name, wanted in before.items():
         assert after.get(f"{name}.before-hivepipe", after.get(name)) == wanted

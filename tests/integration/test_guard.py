@@ -242,13 +242,9 @@ def test_a_batch_is_counted_after_spooled_calls(
     else:
         code = "from hivepipe.hook.run import run; run('')"
         subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            input=json.dumps(batched).encode(),
-            env=scene.home.env,
-            check=True,
-            timeout=60,
-        )
+            [sys.executable, "-c", code], cwd=ROOT, input=json.dumps(batched).encode(),
+            env=scene.home.env, check=True, timeout=60,
+        )  # fmt: skip
     with scene.server.client() as client:
         replay_notes(client, str(scene.home.path))
     activity = scene.taken()
@@ -321,12 +317,8 @@ def test_try_shows_the_decisions_of_the_guard(
     assert (code, found["schema"], found["calls"]) == (0, 1, 16)
     assert (found["denied"], found["warned"]) == (2, 1)
     assert found["findings"][-1] == {
-        "line": 16,
-        "tool": "Bash",
-        "denied": True,
-        "rule": "loop",
-        "count": 16,
-    }
+        "line": 16, "tool": "Bash", "denied": True, "rule": "loop", "count": 16,
+    }  # fmt: skip
     assert "16 calls, 2 denied, 1 warned" in command("try", str(file))[1]
 
 

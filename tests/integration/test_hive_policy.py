@@ -153,14 +153,9 @@ def test_a_worker_that_never_answers_is_given_up_parked_and_respawned_once(scene
     until(lambda: scene.is_recorded(worker, 3), "not parked")
     ticks_until(scene, worker, ("respawn", 3), POLICY="respawn")
     assert steps(scene, worker) == [
-        ("stop", 1),
-        ("kill", 1),
-        ("ask", 1),
-        ("stop", 2),
-        ("give up", 2),
-        ("park", 2),
+        ("stop", 1), ("kill", 1), ("ask", 1), ("stop", 2), ("give up", 2), ("park", 2),
         ("respawn", 3),
-    ]
+    ]  # fmt: skip
     found = scene.row(worker)
     assert (found["state"], found["fields"]["by"]) == ("error", "hivepipe")
     (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]

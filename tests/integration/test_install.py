@@ -573,10 +573,7 @@ def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
 # ---- long paths
 
 
-@pytest.mark.parametrize(
-    "kept",
-    ["config.toml", "spool/1_1.json", "archive/x.jsonl"],
-)
+@pytest.mark.parametrize("kept", ["config.toml", "spool/1_1.json", "archive/x.jsonl"])
 def test_a_home_with_recorded_files_is_not_removed_as_unused(user: User, kept: str) -> None:
     user.hivepipe("init")
     path = user.recorded / kept

@@ -24,6 +24,7 @@ import pytest
 
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.integration.test_readme import steps
+from tests.outcome import outcome_of
 from tests.rounds import ASKED_ROUNDS, SEED
 from tests.wheels import INSTALL_SECS, Wheels, pip
 
@@ -57,15 +58,7 @@ class Account:
 
     def hivepipe(self, *words: str) -> str:
         command = [str(self.bin / "hivepipe"), *words]
-        done = subprocess.run(
-            command,
-            cwd=self.project,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+        done = outcome_of(command, self.env, self.project)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -80,15 +73,11 @@ class Account:
         if "args" in handler:
             words = [handler["command"], *handler["args"]]
         payload = {"session_id": "s1", "cwd": str(self.project), "hook_event_name": event, **fields}
-        return subprocess.run(
+        return outcome_of(
             words,
+            {**self.env, "CLAUDE_PROJECT_DIR": str(self.project)},
+            self.project,
             input=json.dumps(payload),
-            env={**self.env, "CLAUDE_PROJECT_DIR": str(self.project)},
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
         )
 
     def recorded(self) -> list[dict[str, Any]]:
@@ -161,14 +150,11 @@ def test_hooks_of_pipx_and_uv_record(account: Account, wheels: Wheels, tool: str
         line = "uv tool install --constraints hivepipe/requirements.lock ./hivepipe"
     (account.folder / "hivepipe").symlink_to(wheels.clone)
     path = f"{Path(program).parent}:{account.env['PATH']}"
-    done = subprocess.run(
+    done = outcome_of(
         ["sh", "-ec", line],
-        cwd=account.folder,
-        env={**account.env, "PATH": path, "PIPX_HOME": str(account.folder / "pipx")},
-        capture_output=True,
-        text=True,
+        {**account.env, "PATH": path, "PIPX_HOME": str(account.folder / "pipx")},
+        account.folder,
         timeout=INSTALL_SECS,
-        check=False,
     )
     if done.returncode:
         pytest.skip(f"{tool} cannot install here: {done.stderr[-200:]}")

@@ -290,11 +290,8 @@ def test_a_home_of_1_0_is_converted_by_the_first_start(user: User) -> None:
     prompt(user, "spooled")
     until(lambda: "spooled" in recorded_sessions(user), "an event was lost")
     assert {path.name for path in old.iterdir()} <= {
-        ".gitignore",
-        "hive.db",
-        "hive.db-wal",
-        "hive.db-shm",
-    }
+        ".gitignore", "hive.db", "hive.db-wal", "hive.db-shm",
+    }  # fmt: skip
     assert user.hivepipe("home").strip() == str(user.recorded)
     user.hivepipe("move-home")
     assert {path.name for path in user.project.iterdir()} == {".claude"}

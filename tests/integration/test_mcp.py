@@ -22,6 +22,7 @@ from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, m
 from tests.installed import Installation
 from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, text, transcript_line
+from tests.outcome import outcome_of
 from tests.web_scene import line_of, page_process
 
 MODES = ("legacy", "auto", "2026-07-28")
@@ -181,15 +182,10 @@ def test_the_page_serves_mcp_over_http(
 
 
 def answers_to(home: Home, *lines: bytes) -> list[Any]:
-    done = subprocess.run(
-        [*CLI, "mcp"],
-        input=b"".join(line + b"\n" for line in lines),
-        env=home.env,
-        cwd=home.project,
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
+    done = outcome_of(
+        [*CLI, "mcp"], home.env, home.project, input=b"".join(line + b"\n" for line in lines),
+        check=True, text=False,
+    )  # fmt: skip
     assert done.stderr == b""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -250,10 +246,9 @@ def test_the_descriptions_are_short(home: Home) -> None:
 def test_a_first_answer_waits_for_few_imports(home: Home) -> None:
     """The package `mcp` has some 700 modules, whose import takes twice the time of an answer."""
     request = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
-    done = subprocess.run(
-        [*CLI[:2], "-c", LOADED], input=request, env=home.env, cwd=home.project,
-        capture_output=True, check=True, timeout=60,
-    )  # fmt: skip
+    done = outcome_of(
+        [*CLI[:2], "-c", LOADED], home.env, home.project, input=request, check=True, text=False
+    )
     assert b"protocolVersion" in done.stdout
     loaded = done.stderr.decode().split()
     packages = {name.partition(".")[0] for name in loaded}
@@ -346,9 +341,9 @@ def test_without_the_package_every_request_is_answered(home: Home) -> None:
         b'{"id":$(reboot)}',
         b"no JSON",
     ]
-    done = subprocess.run(
-        script, input=b"\n".join([*lines, b""]), env=home.env | {"PATH": "/usr/bin:/bin"},
-        capture_output=True, check=True, timeout=60,
+    done = outcome_of(
+        script, home.env | {"PATH": "/usr/bin:/bin"}, input=b"\n".join([*lines, b""]),
+        check=True, text=False,
     )  # fmt: skip
     refused, pong = [json.loads(line) for line in done.stdout.splitlines()]
     assert (refused["id"], refused["error"]["code"]) == (7, -32601)

@@ -109,11 +109,7 @@ def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
 
 
 def run_through_the_queue(
-    home: Home,
-    server: Server,
-    writer: Writer,
-    events: Iterable[Payload],
-    **env: str,
+    home: Home, server: Server, writer: Writer, events: Iterable[Payload], **env: str
 ) -> None:
     writer.start()
     fire_all(events, home.with_env(INSTANCE_ID=INSTANCE, **env))

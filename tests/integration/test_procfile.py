@@ -17,6 +17,7 @@ from hivepipe.stack import supervisor
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import stack_processes
 from tests.conftest import ROOT, Home, Process, Server, Writer, fire, until
+from tests.outcome import outcome_of
 from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
 
 BIN = Path(sys.executable).parent
@@ -97,15 +98,7 @@ def test_nothing_is_imported_from_the_working_folder(
     env = private_home.env | {"PYTHONPATH": str(tmp_path)}
 
     def run(worker: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*WORKER, worker, "high", "medium", "low"],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return outcome_of([*WORKER, worker, "high", "medium", "low"], env, tmp_path, timeout=120)
 
     refused = run("planted.Worker")
     assert refused.returncode != 0

@@ -1,8 +1,7 @@
 """Profiles: each session belongs to one, and all versions of its files are kept."""
 
 import json
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hivepipe.hook.identity_snapshots import keep
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, hook_answer, jobs, until
 from tests.hook_contract import checked
+from tests.outcome import outcome_of
 from tests.payloads import changed
 
 SOUL = "I am Ana. I look after the checkout of the shop, and I write tests before code. " * 2
@@ -198,11 +198,11 @@ def test_an_edited_claude_md_is_kept(scene: Scene) -> None:
 
 def test_a_tracked_file_or_a_shared_folder_is_not_written(scene: Scene) -> None:
     folder = scene.folder("a", CLAUDE="Tracked.\n", SOUL=SOUL)
-    git: Callable[..., Any] = lambda *words: subprocess.run(  # noqa: E731
-        ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.io", *words],
-        check=True,
-        capture_output=True,
-    )
+    user = ["-c", "user.name=a", "-c", "user.email=a@b.io"]
+
+    def git(*words: str) -> str:
+        return str(outcome_of(["git", "-C", str(folder), *user, *words], check=True).stdout)
+
     git("init")
     git("add", ".")
     git("commit", "-m", "first")
@@ -215,7 +215,7 @@ def test_a_tracked_file_or_a_shared_folder_is_not_written(scene: Scene) -> None:
     scene.end("s-1", folder)
     scene.start("s-2", folder)
     scene.settle()
-    assert git("status", "--porcelain").stdout == b""
+    assert git("status", "--porcelain") == ""
     until(lambda: "git tracks it" in (scene.home.root / "slowhome.log").read_text(), "not reported")
     # The file is not tracked, but a session of another profile is open in the folder.
     shared = scene.folder("b")
@@ -297,12 +297,8 @@ def test_only_tunnels_of_ended_sessions_are_removed(
     scene.end("s-1", folder)
     lines = log.read_text().splitlines()
     assert [line for line in lines if line != "jlist"] == [
-        "delete 3",
-        "save",
-        "delete 1",
-        "delete 3",
-        "save",
-    ]
+        "delete 3", "save", "delete 1", "delete 3", "save",
+    ]  # fmt: skip
 
 
 def test_a_version_is_shown_only_for_its_file(scene: Scene) -> None:

@@ -8,20 +8,18 @@ import pytest
 
 from tests.conftest import NEUTRAL
 from tests.installed import AS_USER, SECS, User, changed
+from tests.outcome import outcome_of
 
 
 def fire(user: User, event: str, *as_user: str, **env: str) -> str:
     """Run a hook by its path in the user's project as the given user, and return its output."""
     hook = user.installation.folder / "hooks" / f"{event}.py"
-    done = subprocess.run(
+    done = outcome_of(
         [*as_user, user.installation.bin / "python", "-I", "-S", hook],
+        user.env | {"CLAUDE_PROJECT_DIR": str(user.project)} | env,
+        user.project,
         input=json.dumps({"session_id": "s1", "cwd": str(user.project)}),
-        cwd=user.project,
-        env=user.env | {"CLAUDE_PROJECT_DIR": str(user.project)} | env,
-        capture_output=True,
-        text=True,
         timeout=SECS,
-        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -69,14 +67,8 @@ def ana(user: User) -> User:
 
 
 def as_root(user: User, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [user.installation.bin / "hivepipe", *words],
-        cwd=user.project,
-        env=user.env | env,
-        capture_output=True,
-        text=True,
-        timeout=SECS,
-        check=False,
+    return outcome_of(
+        [user.installation.bin / "hivepipe", *words], user.env | env, user.project, timeout=SECS
     )
 
 

@@ -20,6 +20,7 @@ import pytest
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import AS_USER, Installation, User, changed
 from tests.native import BUILT
+from tests.outcome import outcome_of
 from tests.rounds import ASKED_ROUNDS
 from tests.wheels import INSTALL_SECS, Wheels, copy_of_the_clone
 
@@ -58,15 +59,11 @@ ANSWERS = {
 }
 EXITS = {"hivepipe summaries enable": "1"}
 OUTPUTS = {
-    "hivepipe init": " added to ",
-    "hivepipe sessions": "s1",
-    "hivepipe credentials set": "OPENROUTER_API_KEY",
-    "hivepipe summaries enable": "openrouter",
-    "hivepipe summaries run": "Ship the lighthouse",
-    "hivepipe rq -- info": "queues",
-    "hivepipe uninstall --purge": "deleted",
-    "hivepipe uninstall --user": "nothing to do",
-}
+    "hivepipe init": " added to ", "hivepipe sessions": "s1",
+    "hivepipe credentials set": "OPENROUTER_API_KEY", "hivepipe summaries enable": "openrouter",
+    "hivepipe summaries run": "Ship the lighthouse", "hivepipe rq -- info": "queues",
+    "hivepipe uninstall --purge": "deleted", "hivepipe uninstall --user": "nothing to do",
+}  # fmt: skip
 
 
 def steps(page: Path) -> list[str]:
@@ -127,16 +124,10 @@ class Newcomer(User):
         line = step.replace("<this repository>", str(self.repository)).replace("SESSION", "s1")
         if line.startswith("export "):
             self.profile.append(line)
-        shell = subprocess.run(
-            [*AS_USER, "sh", "-ec", "\n".join([*self.profile, line])],
-            input=entry_of(ANSWERS, step),
-            cwd=self.cwd,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECS,
-            check=False,
-        )
+        shell = outcome_of(
+            [*AS_USER, "sh", "-ec", "\n".join([*self.profile, line])], self.env, self.cwd,
+            input=entry_of(ANSWERS, step), timeout=INSTALL_SECS,
+        )  # fmt: skip
         output = shell.stdout + shell.stderr
         assert shell.returncode == int(entry_of(EXITS, step) or 0), f"{step}\n{output}"
         assert entry_of(OUTPUTS, step) in output, f"{step}\n{output}"
@@ -255,11 +246,9 @@ def pip_output(environment: Path, line: str, wheels: Path) -> str:
     pip = f"{sys.executable} -m pip --python {environment}"
     line = line.replace("~/.local/venvs/hivepipe/bin/pip", pip)
     line = line.replace("hivepipe/requirements.lock", str(ROOT / "requirements.lock"))
-    done = subprocess.run(
+    done = outcome_of(
         ["sh", "-ec", line],
-        env={"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
+        {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PATH": "/usr/bin:/bin"},
         timeout=INSTALL_SECS,
     )
     assert done.returncode == 1, done.stdout + done.stderr

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.conftest import COMMANDS, Home, untagged
+from tests.outcome import outcome_of
 from tests.redaction_corpus import expand
 
 COMMAND = [sys.executable, "-I", "-m", "hivepipe.cli.main", "redact"]
@@ -52,15 +53,8 @@ def test_secrets_in_utf_16_and_utf_32_are_replaced(private_home: Home) -> None:
 
 def test_a_closed_stdin_is_reported(private_home: Home) -> None:
     script = '"$@" - <&-'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *COMMAND],
-        capture_output=True,
-        env=private_home.env,
-        cwd=private_home.project,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (1, b"hivepipe: stdin is closed\n")
+    done = outcome_of(["sh", "-c", script, "sh", *COMMAND], private_home.env, private_home.project)
+    assert (done.returncode, done.stderr) == (1, "hivepipe: stdin is closed\n")
 
 
 def test_secrets_of_stdin_are_replaced(private_home: Home, transcript: Path) -> None:
@@ -129,32 +123,26 @@ except PermissionError:
 def test_an_unreadable_file_is_an_error(private_home: Home, transcript: Path) -> None:
     transcript.chmod(0o600)
     private_home.root.chmod(0o755)
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-c", AS_NOBODY, str(transcript)],
-        env={**private_home.env, "HIVEPIPE_HOME": "/nonexistent", "HOME": "/nonexistent"},
-        cwd="/",
-        capture_output=True,
-        timeout=60,
-        check=False,
+        {**private_home.env, "HIVEPIPE_HOME": "/nonexistent", "HOME": "/nonexistent"},
+        "/",
     )
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == f"hivepipe: {transcript}: Permission denied\n"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"hivepipe: {transcript}: Permission denied\n"
 
 
 def test_a_closed_output_pipe_is_no_error(private_home: Home, tmp_path: Path) -> None:
     many = tmp_path / "many.jsonl"
     many.write_text((LINES[0] + "\n") * 200_000)
     command = " ".join([*COMMAND, str(many)])
-    done = subprocess.run(
+    done = outcome_of(
         ["bash", "-c", f"set -o pipefail; {command} | head -1"],
-        env=private_home.env,
-        cwd=private_home.project,
-        capture_output=True,
-        timeout=60,
-        check=False,
+        private_home.env,
+        private_home.project,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == LINES[0] + "\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == LINES[0] + "\n"
 
 
 def test_lines_are_streamed_with_constant_memory(private_home: Home) -> None:

@@ -14,18 +14,10 @@ from tests.conftest import Home, find_server, redis_log, until
 from tests.installed import User
 
 REMOVED = (
-    "MODULE LOAD ./x.so",
-    "DEBUG RELOAD",
-    "REPLICAOF 127.0.0.1 1",
-    "SLAVEOF 127.0.0.1 1",
-    "MIGRATE 127.0.0.1 1 key 0 1",
-    "CONFIG SET dir /tmp",
-    "CONFIG SET dbfilename x.so",
-    "CONFIG SET appendfilename x.sh",
-    "CONFIG REWRITE",
-    "ACL SETUSER default +@all",
-    "ACL LOAD",
-)
+    "MODULE LOAD ./x.so", "DEBUG RELOAD", "REPLICAOF 127.0.0.1 1", "SLAVEOF 127.0.0.1 1",
+    "MIGRATE 127.0.0.1 1 key 0 1", "CONFIG SET dir /tmp", "CONFIG SET dbfilename x.so",
+    "CONFIG SET appendfilename x.sh", "CONFIG REWRITE", "ACL SETUSER default +@all", "ACL LOAD",
+)  # fmt: skip
 TOOLS = Path(sys.executable).parent
 
 

@@ -2,7 +2,6 @@
 
 import re
 import sqlite3
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE_SECS, QUEUES, ROOT, Home, Server, fire, page_data
+from tests.conftest import QUEUES, ROOT, Home, Server, fire, page_data
+from tests.outcome import outcome_of
 from tests.payloads import POST_AGENT_COMPLETED, SESSION_START, USER_PROMPT_SUBMIT, changed
 from tests.rounds import ASKED_ROUNDS
 
@@ -45,14 +45,10 @@ def rq(request: pytest.FixtureRequest, private_home: Home, redis_server: Server)
     start = newest if request.param == "newest" else [sys.executable, "-I", "-c", RUN_OLDEST]
 
     def run(command: str, *arguments: str) -> str:
-        done = subprocess.run(
+        done = outcome_of(
             [*start, command, "-u", redis_server.url, *arguments],
-            env=private_home.env,
-            cwd=private_home.root,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECS,
-            check=False,
+            private_home.env,
+            private_home.root,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         if request.param == "oldest":

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from hivepipe.home import record_path
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
 from tests.conftest import redis_files
+from tests.outcome import outcome_of
 from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually, mode, new_sandbox
 
 
@@ -101,13 +101,9 @@ def test_a_second_redis_worker_of_a_home_exits_75(stack: Sandbox) -> None:
     script = (ROOT / "workers" / "redis.py").read_text()
     short_wait = script.replace("WAIT_SECS = 10", "WAIT_SECS = 1")
     assert short_wait != script
-    second = subprocess.run(
+    second = outcome_of(
         [sys.executable, "-I", "-c", short_wait],
-        env=stack.env | {"HIVEPIPE_HOME": str(stack.home), "XDG_RUNTIME_DIR": str(runtime)},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
+        stack.env | {"HIVEPIPE_HOME": str(stack.home), "XDG_RUNTIME_DIR": str(runtime)},
     )
     (stack.folder / "record").rename(record)
     assert second.returncode == 75

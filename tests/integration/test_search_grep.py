@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hivepipe.archive.search.index import SearchIndex
 from hivepipe.archive.search.query import Filters, folded, terms_of
 from tests.integration.test_search_index import archived
+from tests.outcome import outcome_of
 
 TEXTS = [
     "Added phoenix_live_view to mix.exs; Spotter.Transcripts.Message uses live_view",
@@ -54,12 +54,9 @@ def index(text_file: Path) -> Iterator[SearchIndex]:
 
 
 def grep(text_file: Path, text: str, *options: str) -> int:
-    done = subprocess.run(
+    done = outcome_of(
         ["grep", "-ciF", *options, "-e", text, str(text_file)],
-        env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
+        {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
     )
     return int(done.stdout)
 
@@ -106,19 +103,11 @@ def test_whole_words_are_found_as_often_as_by_grep_w(text_file: Path, index: Sea
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("更新", 2),
-        ("語", 1),
-        ("profile", 1),
-        ("toolu_01Ab", 1),
-        ('"{:ok,"', 1),
-        ("\N{ROCKET}", 1),
-        ("검색", 1),
-        ("live_view mix.exs", 1),
-        ("live_view 更新", 0),
-        ("transcr* message", 2),
-        ("script* message", 0),
+        ("更新", 2), ("語", 1), ("profile", 1), ("toolu_01Ab", 1), ('"{:ok,"', 1),
+        ("\N{ROCKET}", 1), ("검색", 1), ("live_view mix.exs", 1), ("live_view 更新", 0),
+        ("transcr* message", 2), ("script* message", 0),
     ],
-)
+)  # fmt: skip
 def test_typical_queries_find_their_lines(index: SearchIndex, text: str, lines: int) -> None:
     terms = terms_of(text)
     assert index.count(terms, Filters()) == lines

@@ -60,28 +60,18 @@ def shell(command: str, cwd: Path) -> dict[str, Any]:
 
 
 FOREIGN = [
-    "{root}/thoughts/bob/a.md",
-    "{root}/thoughts/bob",
-    "{root}/thoughts",
-    "{root}/a.md",
-    "{root}/misc/ana2/a.md",
-    "{root}/thoughts/ana/../bob/a.md",
-    "{root}/thoughts/ana/to-bob/a.md",
-    "{root}/thoughts/ana/to-bob/new/../a.md",
-    "{project}/link/a.md",
-    "{root}/../alias/thoughts/bob/a.md",
+    "{root}/thoughts/bob/a.md", "{root}/thoughts/bob", "{root}/thoughts", "{root}/a.md",
+    "{root}/misc/ana2/a.md", "{root}/thoughts/ana/../bob/a.md",
+    "{root}/thoughts/ana/to-bob/a.md", "{root}/thoughts/ana/to-bob/new/../a.md",
+    "{project}/link/a.md", "{root}/../alias/thoughts/bob/a.md",
     "{project}/../shared/thoughts/bob/a.md",
-]
+]  # fmt: skip
 OWN = [
-    "{root}/thoughts/ana/a.md",
-    "{root}/thoughts/ana/new/deep/a.md",
-    "{root}/new-category/ana/a.md",
-    "{root}/thoughts/bob/../ana/a.md",
-    "{root}/thoughts/bob/to-ana/a.md",
-    "{root}/../alias/misc/ana/a.md",
-    "{project}/a.md",
+    "{root}/thoughts/ana/a.md", "{root}/thoughts/ana/new/deep/a.md",
+    "{root}/new-category/ana/a.md", "{root}/thoughts/bob/../ana/a.md",
+    "{root}/thoughts/bob/to-ana/a.md", "{root}/../alias/misc/ana/a.md", "{project}/a.md",
     "{root}2/thoughts/bob/a.md",
-]
+]  # fmt: skip
 
 
 def disk(root: Path) -> SharedDisk:
@@ -120,10 +110,7 @@ def test_writes_to_the_own_folder_and_off_the_disk_are_allowed(
 ABOVE = [
     *("rm -rf {above}", "rm -fr {above}/", "rm --recursive {above}/*", "rm -r /", "sudo rm -rf /*"),
     *(
-        "rm -rf ..",
-        "cd {above} && rm -rf *",
-        "cd {root}; rm -rf *",
-        "rm -rf {root}*",
+        "rm -rf ..", "cd {above} && rm -rf *", "cd {root}; rm -rf *", "rm -rf {root}*",
         "rm -r ../*/",
     ),
     *("sh -c 'rm -rf {above}'", "mv {above} /x", "mv -t /x {above}", "mv {above}/* /x"),
@@ -134,30 +121,24 @@ ABOVE = [
     *("rsync -a --delete a/ {above}", "rsync -a --del . ..", "rsync -a --delete b/shared {above}"),
     *("rm -rf {above}/to-above/", "chmod -R u+w ../to-above", "cd ~; rm -rf ../../*"),
     *("cd $X; rm -rf {above}", "cd $X; cd {above}; rm -rf *"),
-]
+]  # fmt: skip
 BESIDE = [
     *("ls {above}", "mkdir {above}/x", "rm {above}/file", "rm -rf {above}/other", "rmdir {above}"),
     *("rm -rf {above}/other/*", "rm -rf '{above}/*'", "rm -rf {above}/*.log", "rm -f {above}/*"),
     *(
-        "mv a {above}",
-        "mv -t {above} a",
-        "mv a b {above}/",
-        "chmod 755 {above}",
+        "mv a {above}", "mv -t {above} a", "mv a b {above}/", "chmod 755 {above}",
         "chmod -r {above}",
     ),
     *("cp -r a {above}", "rm -rf $X/*", "rm -rf {root}2", "rm -rf {root}/thoughts/ana/old"),
     *("(cd / && ls); rm -rf ./other", "rm -rf '~'", "rm -rf {above}/to-above", "mv to-above x"),
     *(
-        "rm -rf {above}/x*",
-        "rm -rf {above}/*/ana",
-        "rm -r */*.log",
-        "rm -rf {above}/.*",
+        "rm -rf {above}/x*", "rm -rf {above}/*/ana", "rm -r */*.log", "rm -rf {above}/.*",
         "rm {above}/alias",
     ),
     *("find . -name x -delete", "find . -name x -exec rm -rf {{}} +", "find . -maxdepth 1 -delete"),
     *("rsync -a a/ {above}", "rsync -a --delete a {above}", "rsync --delete -a a/ x:{above}"),
     *("echo 'rm -rf {above}'", 'cd "$X" && rm -rf *', "(cd $(mktemp -d); chmod -R u+w .)"),
-]
+]  # fmt: skip
 
 
 def test_a_deletion_of_a_folder_above_the_root_is_denied(root: Path) -> None:

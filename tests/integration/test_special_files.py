@@ -43,38 +43,22 @@ def endless(path: Path) -> None:
 KINDS = {"blocking": (device, pipe, listening_socket), "endless": (endless,)}
 # Files below the home folder and below the project that a clone, a worker or a program may create.
 OF_THE_USER = (
-    ".claude.json",
-    ".claude/settings.json",
-    ".config/hivepipe/prices.toml",
-    ".claude/projects/-shop/memory/one.md",
-    ".codex/auth.json",
-    "profile/SOUL.md",
+    ".claude.json", ".claude/settings.json", ".config/hivepipe/prices.toml",
+    ".claude/projects/-shop/memory/one.md", ".codex/auth.json", "profile/SOUL.md",
     "profile/CLAUDE.md",
-)
+)  # fmt: skip
 OF_THE_PROJECT = (
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude-state/preferences.md",
-    ".claude-state/progress.md",
-    ".hive-mind/hive.db",
-    ".hive/projects.json",
-    ".hive/prompts/worker.md",
-    ".hive/prompts/park.md",
-    ".hive/learnings/patterns.md",
-    ".hive/workers/project-a-1/status.json",
-    ".hive/workers/project-a-1/run-report.md",
-    ".hive/workers/project-a-1/session-id",
-    ".hive/workers/project-a-1/task.md",
-    ".hive/workers/project-a-1/transcript.jsonl",
-    "queue/1-1.json",
-)
+    ".claude/settings.json", ".claude/settings.local.json", ".claude-state/preferences.md",
+    ".claude-state/progress.md", ".hive-mind/hive.db", ".hive/projects.json",
+    ".hive/prompts/worker.md", ".hive/prompts/park.md", ".hive/learnings/patterns.md",
+    ".hive/workers/project-a-1/status.json", ".hive/workers/project-a-1/run-report.md",
+    ".hive/workers/project-a-1/session-id", ".hive/workers/project-a-1/task.md",
+    ".hive/workers/project-a-1/transcript.jsonl", "queue/1-1.json",
+)  # fmt: skip
 OF_THE_HOME = (
-    "logs/writer.log",
-    "lost-events",
-    "logs/deletions.jsonl",
-    "spool/00000000000000000001_7.json",
-    "config.toml",
-)
+    "logs/writer.log", "lost-events", "logs/deletions.jsonl",
+    "spool/00000000000000000001_7.json", "config.toml",
+)  # fmt: skip
 KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
 COMMANDS_TO_RUN = (
     ["doctor"],

@@ -19,6 +19,7 @@ from hivepipe.stack.lock import acquire_lock
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import had_supervisor
 from hivepipe.stack.supervisor import STOP_SECS, is_stopping
+from tests.outcome import outcome_of
 from tests.sandbox import ONE_OF_EACH, ROOT, Sandbox, eventually
 
 # ---- up, down, status
@@ -257,10 +258,8 @@ def test_the_process_of_redis_imports_no_client() -> None:
 
 
 def test_supervisord_starts_isolated_and_without_a_warning() -> None:
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-W", "error", "-m", "supervisor.supervisord", "--version"],
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert done.stderr == ""

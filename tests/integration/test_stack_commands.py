@@ -5,7 +5,6 @@ import os
 import posix
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from hivepipe.stack.lifecycle import take_all_down
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import ProcessTable
 from tests.faults.injections.disks import mounted, run
+from tests.outcome import outcome_of
 from tests.rounds import rounds
 from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
@@ -142,13 +142,7 @@ main(["up", "-d"])
 
 
 def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:
-    subprocess.run(
-        [sys.executable, "-I", "-c", OLDER],
-        cwd=sandbox.project,
-        env=sandbox.env,
-        capture_output=True,
-        check=True,
-    )
+    outcome_of([sys.executable, "-I", "-c", OLDER], sandbox.env, sandbox.project, check=True)
     older = sandbox.pids()
     sandbox.run("up", "-d")
     newer = sandbox.pids()

@@ -6,20 +6,13 @@ import sys
 import pytest
 
 from tests.conftest import Home
+from tests.outcome import outcome_of
 
 HIVEPIPE = f"{sys.executable} -I -m hivepipe.cli.main"
 
 
 def run(home: Home, script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", script],
-        capture_output=True,
-        text=True,
-        env=home.env,
-        cwd=home.project,
-        timeout=60,
-        check=False,
-    )
+    return outcome_of(["bash", "-c", script], home.env, home.project)
 
 
 def test_a_closed_stream_is_no_error(private_home: Home) -> None:

@@ -25,14 +25,10 @@ __all__ = ["made_members", "members", "own_members"]
 # columns that only a team's listing has
 TEAM_COLUMNS = {"person", "machine", "home", "project", "agents_at_work"}
 LISTS = (
-    ("sessions", "--all"),
-    ("agents",),
-    ("costs", "--by", "session"),
-    ("costs", "--by", "agent"),
-    ("costs", "--by", "model"),
-    ("skills",),
+    ("sessions", "--all"), ("agents",), ("costs", "--by", "session"),
+    ("costs", "--by", "agent"), ("costs", "--by", "model"), ("skills",),
     ("skills", "--commands"),
-)
+)  # fmt: skip
 
 
 class _RolledBackError(Exception):

@@ -152,24 +152,15 @@ def test_a_login_calls_only_functions_of_its_role(shared: People, kind: str) -> 
 
 
 HOSTILE = {
-    "SET ROLE hivepipe_owner",
-    "SET ROLE hivepipe_admin",
-    "SET ROLE hivepipe_reader",
-    "SET SESSION AUTHORIZATION chief",
-    "CREATE TABLE hivepipe.mine (a int)",
-    "CREATE TEMP TABLE usage (a int)",
-    "CREATE TEMP VIEW usage AS SELECT 1",
+    "SET ROLE hivepipe_owner", "SET ROLE hivepipe_admin", "SET ROLE hivepipe_reader",
+    "SET SESSION AUTHORIZATION chief", "CREATE TABLE hivepipe.mine (a int)",
+    "CREATE TEMP TABLE usage (a int)", "CREATE TEMP VIEW usage AS SELECT 1",
     "CREATE FUNCTION hivepipe.ship() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-    "CREATE TABLE public.mine (a int)",
-    "CREATE SCHEMA mine",
-    "CREATE ROLE mine",
-    "ALTER ROLE CURRENT_USER CONNECTION LIMIT -1",
-    "GRANT hivepipe_admin TO CURRENT_USER",
-    "SELECT pg_read_file('/etc/passwd')",
-    "COPY (SELECT 1) TO PROGRAM 'id'",
-    "SELECT * FROM pg_authid",
-    "ALTER SYSTEM SET fsync = off",
-}
+    "CREATE TABLE public.mine (a int)", "CREATE SCHEMA mine", "CREATE ROLE mine",
+    "ALTER ROLE CURRENT_USER CONNECTION LIMIT -1", "GRANT hivepipe_admin TO CURRENT_USER",
+    "SELECT pg_read_file('/etc/passwd')", "COPY (SELECT 1) TO PROGRAM 'id'",
+    "SELECT * FROM pg_authid", "ALTER SYSTEM SET fsync = off",
+}  # fmt: skip
 
 
 def test_hostile_sql_of_a_machine_is_refused(team: Team) -> None:

@@ -20,6 +20,7 @@ import pytest
 from tests.archive_scene import AGENT, SESSION, TOKEN, line
 from tests.conftest import CLI, Home, fire, made_home
 from tests.integration.test_cli_listings import command
+from tests.outcome import outcome_of
 
 HOSTILE = (
     "evil\x1b[2J\u202e <script>alert(1)</script> \"'&amp; </pre></section>\n### user\n| forged"
@@ -111,17 +112,10 @@ def test_a_transcript_is_shown_as_a_conversation(shared: Home) -> None:
         "2026-01-10 00:08:00Z claude",
     ]
     assert turns[1].splitlines()[1:] == [
-        "| I edit it.",
-        "| * Edit src/cart.py",
-        "|     - x = 1",
-        "|     + x = 2",
-        "|   The file (3 lines)",
-        "| * Bash make test",
-        "|   ! exit code 1",
-        "|   ! assert x == 3",
-        "| * Task Explore look",
-        "|   found it",
-    ]
+        "| I edit it.", "| * Edit src/cart.py", "|     - x = 1", "|     + x = 2",
+        "|   The file (3 lines)", "| * Bash make test", "|   ! exit code 1",
+        "|   ! assert x == 3", "| * Task Explore look", "|   found it",
+    ]  # fmt: skip
     assert turns[3].splitlines()[1] == "    | In the attic."
     assert TOKEN not in shown
     assert "\x1b" not in shown
@@ -315,13 +309,10 @@ def test_json_has_one_piece_per_line(shared: Home) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("transcript",),
-        ("session", "show"),
-        ("session", "log"),
-        ("tail", "--once", "--session"),
-        ("agents", "--session"),
+        ("transcript",), ("session", "show"), ("session", "log"),
+        ("tail", "--once", "--session"), ("agents", "--session"),
     ],
-)
+)  # fmt: skip
 def test_without_an_archive_no_session_is_the_last(
     private_home: Home, words: tuple[str, ...]
 ) -> None:
@@ -341,13 +332,10 @@ def test_invalid_arguments_are_errors(shared: Home) -> None:
 
 
 def test_a_closed_output_pipe_is_no_error(shared: Home) -> None:
-    done = subprocess.run(
+    done = outcome_of(
         ["sh", "-c", '"$@" | head -2', "sh", *CLI, "transcript", SESSION],
-        env=shared.env,
-        cwd=shared.project,
-        capture_output=True,
-        text=True,
-        check=False,
+        shared.env,
+        shared.project,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 2

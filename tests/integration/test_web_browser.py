@@ -10,14 +10,7 @@ from tests.browser_scene import NARROW, Browser, expect, is_live, shows
 from tests.conftest import Home, Writer, fire, until
 from tests.integration.test_cli_listings import command
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
-from tests.web_scene import (
-    SESSION,
-    archive_hostile_session,
-    call,
-    prompt,
-    record_hostile,
-    result,
-)
+from tests.web_scene import SESSION, archive_hostile_session, call, prompt, record_hostile, result
 
 
 def test_each_view_loads_and_a_new_session_appears(

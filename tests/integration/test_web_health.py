@@ -95,9 +95,7 @@ def test_a_long_search_delays_no_other_request() -> None:
     assert search() == 7
 
 
-def test_a_slow_value_is_cached_for_some_minutes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_slow_value_is_cached_for_some_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For example, the findings of one of forty homes, whose Redis hung."""
     clock = SimpleNamespace(secs=0.0)
     monkeypatch.setattr(background_cache, "time", SimpleNamespace(monotonic=lambda: clock.secs))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Home, until
 from tests.installed import AS_USER, require_user
+from tests.outcome import outcome_of
 from tests.web_scene import line_of, page_process
 
 REQUEST = """
@@ -60,10 +61,7 @@ def request(
 ) -> tuple[int, str]:
     """Send a request as the user or as another user; return the status and the cookie."""
     words = [*(AS_USER if by_other else ()), sys.executable, "-I", "-S", "-c", REQUEST]
-    output = subprocess.run(
-        [*words, page.place, path, json.dumps(headers)],
-        capture_output=True, check=True, cwd="/", timeout=60,
-    ).stdout  # fmt: skip
+    output = outcome_of([*words, page.place, path, json.dumps(headers)], check=True, cwd="/").stdout
     status, cookie = json.loads(output)
     return status, cookie.partition(";")[0]
 

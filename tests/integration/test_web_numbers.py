@@ -52,14 +52,8 @@ ENDED, WAITING = "e0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-800
 STATES = {"active": "works", "waiting": "waits for you", "ended": "ended"}
 RUN_TIMES = {"processes", "workers"}  # run times, which grow
 STATUS_FIELDS = {
-    "accounts",
-    "operations",
-    "queues",
-    "latencies",
-    "hook_times",
-    "alerts",
-    "condition",
-}
+    "accounts", "operations", "queues", "latencies", "hook_times", "alerts", "condition",
+}  # fmt: skip
 # The page with the findings of doctor and the disk use of the moment
 PAGE = """
 from hivepipe.web import background_cache

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +21,7 @@ from hivepipe.home import short_hash
 from hivepipe.monitor.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import add_hostile_job
+from tests.outcome import outcome_of
 from tests.payloads import SESSION_START
 from tests.web_scene import TOKEN, line_of, page_process
 
@@ -205,14 +205,8 @@ def test_a_port_in_use_is_reported_in_one_line(
     private_home: Home, open_page: Callable[..., Browser]
 ) -> None:
     taken = open_page().base.rpartition(":")[2].strip("/")
-    done = subprocess.run(
-        [*CLI, "web", "--no-open", "--port", taken],
-        env=private_home.env,
-        cwd=private_home.project,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+    done = outcome_of(
+        [*CLI, "web", "--no-open", "--port", taken], private_home.env, private_home.project
     )
     assert done.returncode == 1
     assert done.stderr == f"hivepipe: cannot listen on 127.0.0.1:{taken}: Address already in use\n"

@@ -5,7 +5,6 @@ import pickle
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import zlib
@@ -20,6 +19,7 @@ from hivepipe.events.job_plan import Message
 from hivepipe.queue import client
 from hivepipe.queue.client import RefusedError, push
 from tests.conftest import PATIENCE_SECS, ROOT, Home, Server, accepted, find_server
+from tests.outcome import outcome_of
 
 OLDEST = ROOT / ".venv" / "rq-oldest"
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -87,14 +87,7 @@ def contents(redis: Redis) -> dict[bytes, Any]:
 def enqueue_by_rq(server: Server, path: list[str], version: str, jobs: list[Message]) -> None:
     fields = [(job.queue, job.id, job.envelope, job.description) for job in jobs]
     order = {"path": path, "version": version, "url": server.url, "jobs": fields}
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", ENQUEUE],
-        input=json.dumps(order),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
+    done = outcome_of([sys.executable, "-I", "-c", ENQUEUE], input=json.dumps(order))
     assert (done.returncode, done.stdout.strip()) == (0, version), done.stderr
 
 

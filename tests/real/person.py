@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import CLI
+from tests.outcome import outcome_of
 from tests.real.messages_api import MessagesApi
 from tests.real.scenarios import TOOLS
 
@@ -94,15 +95,8 @@ class Person:
         return [*own, *sorted(projects.glob(f"*/{session}/subagents/**/*.jsonl"))]
 
     def _run(self, *words: str, expect: int | None = 0) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            words,
-            cwd=self.project,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SESSION_SECS,
-            check=False,
+        done = outcome_of(
+            words, self.env, self.project, stdin=subprocess.DEVNULL, timeout=SESSION_SECS
         )
         assert expect in (None, done.returncode), (
             words[:3],

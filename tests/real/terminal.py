@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.conftest import until
+from tests.outcome import outcome_of
 from tests.real.person import Person
 
 COLUMNS, LINES = 120, 50
@@ -152,13 +152,10 @@ class Terminal:
         self._tmux("kill-server", expect=None)
 
     def _tmux(self, *words: str, expect: int | None = 0) -> str:
-        done = subprocess.run(
+        done = outcome_of(
             ["tmux", "-S", str(self.socket), *words],
-            cwd=self.person.project,
-            env={**self.person.env, "TERM": "xterm-256color", "SHELL": "/bin/sh"},
-            capture_output=True,
-            text=True,
-            check=False,
+            {**self.person.env, "TERM": "xterm-256color", "SHELL": "/bin/sh"},
+            self.person.project,
         )
         assert expect in (None, done.returncode), (words, done.stderr)
         return done.stdout

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
+from tests.outcome import outcome_of
 from tests.real.environment import client_environment, settle
 from tests.real.person import SESSION_SECS, Person
 from tests.real.responses_api import PATCH, USAGE, ResponsesApi
@@ -50,16 +51,10 @@ trust_level = "trusted"
 def run(person: Person, *words: str, **env: str) -> str:
     """Run a program in the project and return its output, including errors."""
     done = subprocess.run(
-        words,
-        cwd=person.project,
-        env={**person.env, **env},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SESSION_SECS,
+        words, cwd=person.project, env={**person.env, **env}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SESSION_SECS,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
     return done.stdout
 
@@ -153,10 +148,7 @@ def test_a_broken_installation_denies_copilot_nothing(person: Person, hook: str)
     root = "words = '"  # the folder of the package follows
     assert root in text
     in_python.write_text(text.replace(root, f"{root}/no/such"))
-    done = subprocess.run(
-        [program, "stop"], cwd=person.project, env=person.env, input=b"{}", capture_output=True,
-        check=False,
-    )  # fmt: skip
+    done = outcome_of([program, "stop"], person.env, person.project, input=b"{}", text=False)
     assert b"hivepipe records nothing" in done.stderr
     by_copilot(person)
     assert (person.project / "note.txt").exists()

@@ -89,10 +89,7 @@ def test_the_plugin_is_installed_records_and_is_uninstalled(kind: str) -> None:
         ]
 
 
-ASKING = Script(
-    "asking",
-    [[Call(f"{SERVER}costs", {"by": "model"})], [Say("Nothing was spent.")]],
-)
+ASKING = Script("asking", [[Call(f"{SERVER}costs", {"by": "model"})], [Say("Nothing was spent.")]])
 
 
 def test_the_tools_of_the_plugin_are_offered_and_answer() -> None:

@@ -34,13 +34,10 @@ MESSAGE = {"to": AGENT_ID, "summary": "go on", "message": MORE.prompt("Go on")}
 WRITES = Script(
     "writes",
     [
-        [agent(SUB)],
-        [bash(WAIT)],
-        [Call("SendMessage", MESSAGE)],
-        [bash(WAIT)],
+        [agent(SUB)], [bash(WAIT)], [Call("SendMessage", MESSAGE)], [bash(WAIT)],
         [Say("It is over.")],
     ],
-)
+)  # fmt: skip
 FORKS = Script(
     "forks",
     [[Call("Skill", {"skill": "forked", "args": SUB.prompt("the moon")})], [Say("It is back.")]],

@@ -1,13 +1,13 @@
 """`claude -p` with the options of a summary: the answer is in budget and leaves out user notes."""
 
 import json
-import subprocess
 
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.summaries.asker import claude_arguments
 from hivepipe.summaries.providers import PROVIDERS, Offer
 from hivepipe.summaries.question import Question, question_of
 from hivepipe.summaries.terms import budget_usd
+from tests.outcome import outcome_of
 from tests.real.environment import client_environment, needs_claude
 from tests.real.person import Person
 from tests.real.script import Call, Script
@@ -27,15 +27,11 @@ def arguments(question: Question) -> list[str]:
 
 
 def asked(person: Person, words: list[str], question: Question) -> dict[str, object]:
-    done = subprocess.run(
+    done = outcome_of(
         [str(person.claude), *words],
+        person.env,
+        "/",
         input=f"{question.instructions}\n{question.text}",
-        cwd="/",
-        env=person.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert done.stdout, done.stderr
     report: dict[str, object] = json.loads(done.stdout)

@@ -37,17 +37,14 @@ def test_a_tilde_another_and_a_linked_claude_folder_are_accepted(
 @pytest.mark.parametrize(
     "path",
     [
-        "/etc/passwd",
-        "{root}/secret.jsonl",
-        "{root}/.claude/history.jsonl",
-        "{root}/.claude/projects/../../secret.jsonl",
-        "{root}/.claude/projects-of-mine/x.jsonl",
+        "/etc/passwd", "{root}/secret.jsonl", "{root}/.claude/history.jsonl",
+        "{root}/.claude/projects/../../secret.jsonl", "{root}/.claude/projects-of-mine/x.jsonl",
         "{root}/.claude/projects/-home-ana-shop/notes.txt",
         "{root}/.claude/projects/-home-ana-shop/a b.jsonl",
         "{root}/.claude/projects/-home-ana-shop/....jsonl",
         "{root}/.claude/projects/-home-ana-shop/deep/er/abc.jsonl",
     ],
-)
+)  # fmt: skip
 def test_other_files_are_refused(scene: Scene, path: str) -> None:
     for name in ("secret.jsonl", ".claude/history.jsonl"):
         (scene.root / name).write_bytes(lines(1))

@@ -18,6 +18,7 @@ from hivepipe.cli.examples import EXAMPLES, examples_of
 from hivepipe.cli.main import _reason, commands, main
 from hivepipe.cli.parameters import Choice
 from tests.architecture.test_docs import CALLABLE
+from tests.outcome import outcome_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -151,15 +152,10 @@ def test_a_group_without_a_command_prints_its_help() -> None:
 
 
 SUGGESTIONS = {
-    "sesions": "'sessions'",
-    "session shw": "'show'",
-    "hive projects ad": "'add'",
-    "status --jsno": "'--json'",
-    "costs --by modle": "'model'",
-    "logs writter": "'writer'",
-    "guard mode of": "'off'",
-    "credentials set OPENAI_KEY": "'OPENAI_API_KEY'",
-}
+    "sesions": "'sessions'", "session shw": "'show'", "hive projects ad": "'add'",
+    "status --jsno": "'--json'", "costs --by modle": "'model'", "logs writter": "'writer'",
+    "guard mode of": "'off'", "credentials set OPENAI_KEY": "'OPENAI_API_KEY'",
+}  # fmt: skip
 
 
 def test_a_mistyped_word_gets_a_suggestion() -> None:
@@ -224,13 +220,9 @@ def test_bash_completes_what_was_typed() -> None:
         }}
     """
     script += "".join(f"complete_words {typed}\n" for typed in COMPLETED)
-    done = subprocess.run(
+    done = outcome_of(
         ["bash", "--norc", "-c", script],
-        env={"PATH": f"{HIVEPIPE.parent}:/usr/bin:/bin", "HOME": "/nonexistent"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        {"PATH": f"{HIVEPIPE.parent}:/usr/bin:/bin", "HOME": "/nonexistent"},
     )
     assert (done.returncode, done.stderr) == (0, ""), done
     offered = [{*line.split()} for line in done.stdout.splitlines()]

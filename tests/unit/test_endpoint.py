@@ -33,14 +33,10 @@ def test_a_url_gives_an_address_a_login_and_a_database(
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "127.0.0.1:1",
-        "http://x",
-        "redis://127.0.0.1:port",
-        "redis://127.0.0.1/x",
+        "", "127.0.0.1:1", "http://x", "redis://127.0.0.1:port", "redis://127.0.0.1/x",
         "redis://%zz@h",
     ],
-)
+)  # fmt: skip
 def test_an_invalid_redis_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse(url)

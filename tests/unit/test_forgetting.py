@@ -25,11 +25,7 @@ from hivepipe.db.forget import (
 )
 from hivepipe.db.listings import listings
 from hivepipe.jobs.forget_query import ForgetQuery
-from hivepipe.operations.forgotten_sessions import (
-    is_forgotten,
-    unfinished_sessions,
-    update_marker,
-)
+from hivepipe.operations.forgotten_sessions import is_forgotten, unfinished_sessions, update_marker
 
 TEXT = 'say "naïve"\nor \\ not'
 

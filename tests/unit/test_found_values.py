@@ -19,14 +19,7 @@ from hivepipe.redact import found_values
 from hivepipe.redact.found_values import Learned
 from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
 from tests.archive_scene import REDACTOR, Scene, line, lines
-from tests.learned_secrets import (
-    Secrets,
-    agent_lines,
-    environment,
-    main_lines,
-    secrets,
-    spellings,
-)
+from tests.learned_secrets import Secrets, agent_lines, environment, main_lines, secrets, spellings
 from tests.redaction_corpus import expand
 
 TAG = re.compile(r"\*\*\*REDACTED:([a-z-]+):([a-z2-7]{6})\*\*\*")

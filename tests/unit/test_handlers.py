@@ -18,11 +18,7 @@ from hivepipe.db.history import insert_prompt
 from hivepipe.db.legacy_rows import import_row
 from hivepipe.db.profiles import add_profile, change_profile
 from hivepipe.db.session_state import note_signal
-from hivepipe.db.sessions import (
-    save_checkpoint,
-    session_exists,
-    upsert_session,
-)
+from hivepipe.db.sessions import save_checkpoint, session_exists, upsert_session
 from hivepipe.db.summaries import record_summary
 from hivepipe.db.tasks import add_task, set_task_state
 from hivepipe.events.job_plan import Job

@@ -84,17 +84,11 @@ def parse(payload: dict[str, Any]) -> Event:
 
 def context(**fields: Any) -> Context:
     known: dict[str, Any] = {
-        "event_time_ns": NOW,
-        "session": SESSION,
-        "own_session": SESSION,
-        "instance": "instance-1795222000-0a1b2c3d",
-        "project": "/home/ana/shop",
-        "cwd": "/home/ana/shop/src",
-        "swarm": "swarm-1",
-        "pid": 4711,
-        "pid_started": "99",
+        "event_time_ns": NOW, "session": SESSION, "own_session": SESSION,
+        "instance": "instance-1795222000-0a1b2c3d", "project": "/home/ana/shop",
+        "cwd": "/home/ana/shop/src", "swarm": "swarm-1", "pid": 4711, "pid_started": "99",
         "count": DUE,
-    }
+    }  # fmt: skip
     return Context(**{**known, **fields})
 
 
@@ -382,8 +376,7 @@ def test_a_transcript_is_archived_at_once_and_again_once_settled(name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "field"),
-    [("Stop", "transcript_path"), ("SubagentStop", "agent_transcript_path")],
+    ("name", "field"), [("Stop", "transcript_path"), ("SubagentStop", "agent_transcript_path")]
 )
 def test_without_a_transcript_there_is_nothing_to_archive(name: str, field: str) -> None:
     """SubagentStop names the session's transcript too, which is not the subagent's."""
@@ -447,23 +440,17 @@ def test_the_envelope_holds_the_values_of_the_contract_in_their_order() -> None:
         "priority": 6,
         "operation": "record_skill",
         "payload": {
-            "skill": "acme:release-notes",
-            "source": "tool",
-            "success": True,
-            "arguments": "v3.2",
-            "prompt_id": payloads.PROMPT,
+            "skill": "acme:release-notes", "source": "tool", "success": True,
+            "arguments": "v3.2", "prompt_id": payloads.PROMPT,
         },
         "metadata": {
-            "session": SESSION,
-            "instance": "instance-1795222000-0a1b2c3d",
-            "project": "/home/ana/shop",
-            "cwd": "/home/ana/shop/src",
-            "agent": payloads.AGENT,
+            "session": SESSION, "instance": "instance-1795222000-0a1b2c3d",
+            "project": "/home/ana/shop", "cwd": "/home/ana/shop/src", "agent": payloads.AGENT,
         },
         "event_time_ns": NOW,
         "created_at": "2026-11-21T01:00:00.000Z",
         "retries": 0,
-    }
+    }  # fmt: skip
     assert json.loads(message.envelope) == expected
     assert json.dumps(json.loads(message.envelope)) == json.dumps(expected), "in this order"
 
@@ -649,9 +636,7 @@ def test_a_session_of_a_profile_enters_it_and_syncs_its_file() -> None:
 
 HALF = "\ud83d"  # of an emoji, as JavaScript cuts it
 CUT_TASK = changed(
-    payloads.POST_BASH,
-    tool_name="TaskCreate",
-    tool_input={"subject": f"Paint it {HALF}\0"},
+    payloads.POST_BASH, tool_name="TaskCreate", tool_input={"subject": f"Paint it {HALF}\0"}
 )
 
 

@@ -15,16 +15,11 @@ from hivepipe.cli.main import main
 @pytest.mark.parametrize(
     "words",
     [
-        "migrate --undo --dry-run --yes",
-        "trust --json --yes",
-        "trust --json --remove",
-        "disk --prune --log",
-        "team store database --json",
-        "transcript last --markdown --html",
-        "move-home --in-tree --from /shop",
-        "init --local --user",
+        "migrate --undo --dry-run --yes", "trust --json --yes", "trust --json --remove",
+        "disk --prune --log", "team store database --json", "transcript last --markdown --html",
+        "move-home --in-tree --from /shop", "init --local --user",
     ],
-)
+)  # fmt: skip
 def test_a_contradiction_is_wrong_usage(home: Path, words: str) -> None:
     done = CliRunner().invoke(main, words.split())
     assert done.exit_code == 64, done.output

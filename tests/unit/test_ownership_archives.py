@@ -52,9 +52,7 @@ def prune(scene: Scene, days: float = 365) -> list[str]:
     return [key for key in keys if scene.archives.remove_if_older(key, before)]
 
 
-def test_a_foreign_archive_is_not_pruned_compressed_or_listed(
-    scene: Scene,
-) -> None:
+def test_a_foreign_archive_is_not_pruned_compressed_or_listed(scene: Scene) -> None:
     before = write_foreign_archive(scene)
     rebuild_index(scene.archives)
     assert scene.archives.index.entries() == {}

@@ -60,9 +60,7 @@ def test_printable_json_has_the_same_content(ascii_only: bool) -> None:
     assert json.loads(printed) == json.loads(document)
 
 
-def test_say_prints_one_line_and_say_text_a_margin(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_say_prints_one_line_and_say_text_a_margin(capsys: pytest.CaptureFixture[str]) -> None:
     say("a\nb", err=True)
     say_text("a\nb\n")
     say_field("name\n", "a\nb", 6)

@@ -76,17 +76,12 @@ def test_an_unknown_model_or_mode_has_no_price(model: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "claude-opus-4-6",
-        "claude-opus-4-6[1m]",
-        "claude-opus-4.6",
-        "claude-opus-4-6-20260205",
-        "claude-opus-4-6@20260205",
-        "us.anthropic.claude-opus-4-6-v1:0",
-        "anthropic.claude-opus-4-6-20260205-v1:0",
-        "anthropic/claude-opus-4.6",
+        "claude-opus-4-6", "claude-opus-4-6[1m]", "claude-opus-4.6", "claude-opus-4-6-20260205",
+        "claude-opus-4-6@20260205", "us.anthropic.claude-opus-4-6-v1:0",
+        "anthropic.claude-opus-4-6-20260205-v1:0", "anthropic/claude-opus-4.6",
         "Claude-Opus-4-6",
     ],
-)
+)  # fmt: skip
 def test_a_model_is_known_by_all_its_names(name: str) -> None:
     assert plain_name(name) == "claude-opus-4-6"
     assert BUILT_IN.cost(rate(name), Tokens(output=MILLION)) == 25

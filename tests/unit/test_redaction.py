@@ -11,17 +11,11 @@ from hivepipe.redact.redactor import Redactor
 @pytest.mark.parametrize(
     "text",
     [
-        'password = "{}',
-        "DB_PASSWORD: '{}",
-        '{{"a": 1, "password": "{}',
-        '{{\\"password\\": \\"{}',
-        "password := `{}",
-        'connection.setPassword("{}',
-        'connection.setPassword("{}"',
-        'api_key = "{}',
-        "deploy --flag x --token='{}",
+        'password = "{}', "DB_PASSWORD: '{}", '{{"a": 1, "password": "{}',
+        '{{\\"password\\": \\"{}', "password := `{}", 'connection.setPassword("{}',
+        'connection.setPassword("{}"', 'api_key = "{}', "deploy --flag x --token='{}",
     ],
-)
+)  # fmt: skip
 def test_a_secret_whose_end_was_cut_off_is_removed(text: str) -> None:
     """A hook hands over the first 200 or 2,000 characters of a text."""
     clean = redact_text(text.format("hunter2secret9x"))
@@ -51,16 +45,12 @@ def test_each_kind_has_its_placeholder(text: str, clean: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "git@github.com:org/repo.git",
-        "user@host",
-        "@scope/pkg@1.2.3",
-        "name@.service",
+        "git@github.com:org/repo.git", "user@host", "@scope/pkg@1.2.3", "name@.service",
         "Co-Authored-By: Claude <noreply@anthropic.com>",
         "someone@example.com, a@example.org, b@mail.example.net",
-        "https://shop.io/users/ana@shop.io/cart",
-        "/home/ana@shop.io/project",
+        "https://shop.io/users/ana@shop.io/cart", "/home/ana@shop.io/project",
     ],
-)
+)  # fmt: skip
 def test_what_only_looks_like_an_address_survives(text: str) -> None:
     assert redact_text(text) == text
 
@@ -88,9 +78,7 @@ def test_what_begins_as_an_id_is_searched_for_tokens(before: str) -> None:
     assert redact_text(of_name) == of_name
 
 
-def test_a_text_that_takes_too_long_is_replaced_as_a_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_text_that_takes_too_long_is_replaced_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hivepipe.redact.redactor.LEAF_SECS", -1.0)
     secret = "the password is hunter2"
     digest = hashlib.sha256(secret.encode()).hexdigest()

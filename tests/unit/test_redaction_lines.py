@@ -35,15 +35,11 @@ def redacted(line: str) -> str:
 @pytest.mark.parametrize(
     "line",
     [
-        '{"a":1}\n',
-        '{ "a" : [ 1 , 2 ] }\r\n',
+        '{"a":1}\n', '{ "a" : [ 1 , 2 ] }\r\n',
         '{"a":"caf\\u00e9 \\/ \\ud83d","b":123456789012345678901234567890,"c":NaN,"a":-1e400}',
-        "not JSON at all",
-        "",
-        "\n",
-        "\x00\x01",
+        "not JSON at all", "", "\n", "\x00\x01",
     ],
-)
+)  # fmt: skip
 def test_a_line_without_a_secret_is_returned_as_it_is(line: str) -> None:
     data = line.encode()
     clean, rules = redact_line(data)
@@ -241,9 +237,7 @@ def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
     assert rules == (UNREDACTABLE,)
 
 
-def test_a_line_that_takes_too_long_is_replaced_as_a_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_line_that_takes_too_long_is_replaced_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hivepipe.redact.redactor.LINE_SECS", -1.0)
     line = json.dumps([TOKEN, "text", f"{TOKEN}\n"]).encode()
     clean, rules = redact_line(line + b"\r\n")

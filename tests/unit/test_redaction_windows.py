@@ -23,10 +23,7 @@ YAML = "db:\n  password:\n    hunter2x\n  port: 5432\n"
 FILLER = [text for text in CODE_AND_PROSE if "-----" not in text]
 SECRETS = {
     "a key": (KEY, "***SSH_KEY***\n"),
-    "the end of a key": (
-        "\n".join(KEY.splitlines()[-5:]) + "\n",
-        "***SSH_KEY***\n",
-    ),
+    "the end of a key": ("\n".join(KEY.splitlines()[-5:]) + "\n", "***SSH_KEY***\n"),
     "netrc": (NETRC, NETRC.replace("correcthorse7", "***REDACTED***")),
     "YAML": (YAML, YAML.replace("hunter2x", "***REDACTED***")),
 }

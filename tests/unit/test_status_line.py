@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hivepipe.hook.status_line import FILE, line
 from hivepipe.stack import hook_copy
 from tests.conftest import Home
+from tests.outcome import outcome_of
 
 INPUT = {"session_id": "s1", "cost": {"total_cost_usd": 1.234}}
 
@@ -91,14 +92,8 @@ def test_the_output_of_the_previous_command_is_printed_first(home: Home) -> None
     fields = json.dumps({"cwd": str(home.project), **INPUT, "long": "x" * 200_000})
 
     def run(*words: str) -> str:
-        return subprocess.run(
-            [hook_copy.launcher(), "statusline", *words],
-            input=fields,
-            env=home.env,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
+        return outcome_of(
+            [hook_copy.launcher(), "statusline", *words], home.env, input=fields, check=True
         ).stdout
 
     assert run() == "$1.23 session\n"

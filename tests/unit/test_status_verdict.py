@@ -10,16 +10,9 @@ from hivepipe.stack import condition
 from hivepipe.stack.condition import StackFacts, condition_of
 
 RESTING = StackFacts(
-    state="on",
-    is_registered=True,
-    runs=False,
-    is_ready=False,
-    is_unsupervised=False,
-    could_not_start=False,
-    has_trouble=False,
-    has_long_trouble=False,
-    alerts=(),
-)
+    state="on", is_registered=True, runs=False, is_ready=False, is_unsupervised=False,
+    could_not_start=False, has_trouble=False, has_long_trouble=False, alerts=(),
+)  # fmt: skip
 RUNNING = RESTING._replace(runs=True, is_ready=True)
 MINOR = Alert("failed", "1 failed job")
 URGENT = Alert("disk", "the disk is full", is_urgent=True)

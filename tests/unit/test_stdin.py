@@ -76,13 +76,10 @@ def test_a_large_whole_object_is_enough_though_the_pipe_stays_open(pipe: list[in
 @pytest.mark.parametrize(
     "data",
     [
-        b'{"a":{"b":1},"c":2}',
-        b'{"a":{"b":{"c":{}}}}',
-        b'{"a":"}","b":"x}","c":{}}',
-        b'{"a":"\\"}","b":"\\\\","c":{"d":"{"}}',
-        b'{"a":[{"b":1},{"c":2}],"d":"}"}',
+        b'{"a":{"b":1},"c":2}', b'{"a":{"b":{"c":{}}}}', b'{"a":"}","b":"x}","c":{}}',
+        b'{"a":"\\"}","b":"\\\\","c":{"d":"{"}}', b'{"a":[{"b":1},{"c":2}],"d":"}"}',
     ],
-)
+)  # fmt: skip
 def test_a_pause_after_an_inner_brace_does_not_end_the_reading(
     pipe: list[int], data: bytes
 ) -> None:

@@ -58,19 +58,14 @@ def test_a_store_that_is_away_is_named_with_its_reason(
 
 
 WORDS = {
-    ("sessions", "objective"): "titles",
-    ("agents", "name"): "names and errors of agents",
+    ("sessions", "objective"): "titles", ("agents", "name"): "names and errors of agents",
     ("agents", "role"): "names and errors of agents",
-    ("agents", "error"): "names and errors of agents",
-    ("summaries", "summary"): "summaries",
-    ("summaries", "key_learnings"): "summaries",
-    ("summaries", "files"): "summaries",
-    ("summaries", "open_ends"): "summaries",
-    ("prompts", "prompt"): "prompts",
+    ("agents", "error"): "names and errors of agents", ("summaries", "summary"): "summaries",
+    ("summaries", "key_learnings"): "summaries", ("summaries", "files"): "summaries",
+    ("summaries", "open_ends"): "summaries", ("prompts", "prompt"): "prompts",
     ("skill_uses", "arguments"): "arguments of skills and commands",
-    ("session_logs", "message"): "log lines",
-    ("session_logs", "data"): "log lines",
-}
+    ("session_logs", "message"): "log lines", ("session_logs", "data"): "log lines",
+}  # fmt: skip
 HIDDEN = [(table, name) for table, shared in SHARED.items() for name in shared.hidden]
 
 

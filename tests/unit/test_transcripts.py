@@ -20,15 +20,9 @@ from tests.archive_scene import totals_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 MAIN = [
-    "edge_cases",
-    "representative_messages",
-    "session_b",
-    "todowrite_examples",
-    "fork/parent",
-    "fork/fork",
-    "background/main",
-    "compaction/main",
-]
+    "edge_cases", "representative_messages", "session_b", "todowrite_examples", "fork/parent",
+    "fork/fork", "background/main", "compaction/main",
+]  # fmt: skip
 PRICES = built_in()
 
 
@@ -113,12 +107,9 @@ def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dic
     message = {"id": id, "model": "claude-opus-5", "content": content, "usage": used}
     stamp = f"2026-11-21T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
     return {
-        "type": "assistant",
-        "uuid": f"uuid-{id}-{number}",
-        "requestId": f"req-{id}",
-        "timestamp": stamp,
-        "message": message,
-    } | more
+        "type": "assistant", "uuid": f"uuid-{id}-{number}", "requestId": f"req-{id}",
+        "timestamp": stamp, "message": message,
+    } | more  # fmt: skip
 
 
 def edits(many: int) -> Iterator[bytes]:

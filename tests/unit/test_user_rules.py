@@ -277,16 +277,10 @@ def test_a_rule_of_the_user_leaves_the_ids_and_times_of_a_transcript_line(config
         kept = json.dumps(line, separators=separators).encode()
         assert digits.redact_line(kept) == Redactor().redact_line(kept) == (kept, ())
     others = {
-        "sessionId": f"{session} 1234",
-        "uuid": "1234",
-        "cwd": "see /srv/1234",
-        "timestamp": "1234",
-        "id": "1234",
-        "model": "1234",
-        "customer_id": session,
-        "customerUuid": session,
-        "text": f"{session} 2026-11-26T10:00:01.000Z",
-    }
+        "sessionId": f"{session} 1234", "uuid": "1234", "cwd": "see /srv/1234",
+        "timestamp": "1234", "id": "1234", "model": "1234", "customer_id": session,
+        "customerUuid": session, "text": f"{session} 2026-11-26T10:00:01.000Z",
+    }  # fmt: skip
     for name, value in others.items():
         assert b"1234" not in digits.redact_line(json.dumps({name: value}).encode())[0], name
 

@@ -389,10 +389,7 @@ for name in (*VIEWS, "session"):
             "import hivepipe.web.process",
             ("click", "jinja2", "watchfiles", "redis", "re2", "sqlite3", "hivepipe.db.database"),
         ),
-        (
-            ALL_VIEWS,
-            ("re2", "hivepipe.redact.redactor", "flask", "hivepipe.cli.main"),
-        ),
+        (ALL_VIEWS, ("re2", "hivepipe.redact.redactor", "flask", "hivepipe.cli.main")),
     ],
     ids=["idle", "in use"],
 )

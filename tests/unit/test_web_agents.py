@@ -49,12 +49,8 @@ def test_an_agent_is_listed_below_the_agent_that_started_it(client: TestClient, 
         spawn(home, agent, SESSION, f"2026-11-22T1{number}:00:00.000Z", **more)
     (session,) = client.get("/agents.json").json()["sessions"]
     assert [(agent["id"], agent["parent_id"], agent["depth"]) for agent in session["agents"]] == [
-        ("a1", None, 0),
-        ("a2", None, 0),
-        ("b1", "a2", 1),
-        ("c1", "b1", 2),
-        ("a3", None, 0),
-    ]
+        ("a1", None, 0), ("a2", None, 0), ("b1", "a2", 1), ("c1", "b1", 2), ("a3", None, 0),
+    ]  # fmt: skip
     page = client.get("/agents").text
     assert '<th scope="row" class="depth-2"><span class="unseen">of b1: </span>' in page
     output = json.loads(CliRunner().invoke(main, ["agents", "--json"]).stdout)["agents"]

@@ -19,19 +19,10 @@ from tests.web_scene import TOKEN
 
 OWN = {"Origin": "http://127.0.0.1:9182"}
 REPORT = {
-    "home": "",
-    "condition": "running",
-    "state": "on",
-    "healthy": True,
-    "trouble": None,
-    "alerts": [],
-    "processes": [],
-    "redis": "up",
-    "queues": {},
-    "latencies": None,
-    "oldest_waiting_secs": None,
-    "spool": 0,
-}
+    "home": "", "condition": "running", "state": "on", "healthy": True, "trouble": None,
+    "alerts": [], "processes": [], "redis": "up", "queues": {}, "latencies": None,
+    "oldest_waiting_secs": None, "spool": 0,
+}  # fmt: skip
 FORM = {"token": form_token(TOKEN), "what": "retry shown"}
 
 
@@ -182,8 +173,7 @@ def test_a_read_only_token_cannot_pause_and_gets_no_button(
     running = {**REPORT, "processes": [{"name": "writer"}]}
     monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: running)
     monkeypatch.setattr(
-        "hivepipe.web.queues_view.failed_jobs",
-        lambda _: nullcontext(SimpleNamespace(jobs=list)),
+        "hivepipe.web.queues_view.failed_jobs", lambda _: nullcontext(SimpleNamespace(jobs=list))
     )
     app = web_app(locate(str(home.parent)), TOKEN, "reader", is_local=True)
     for token, may_change in (("reader", False), (TOKEN, True)):

@@ -31,10 +31,7 @@ def transcript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_context_and_cache_are_those_of_the_last_message(transcript: Path) -> None:
     hour = {"ephemeral_1h_input_tokens": 700, "ephemeral_5m_input_tokens": 0}
     first = message_line(
-        "2026-11-21T10:00:00Z",
-        input_tokens=5,
-        cache_creation_input_tokens=700,
-        cache_creation=hour,
+        "2026-11-21T10:00:00Z", input_tokens=5, cache_creation_input_tokens=700, cache_creation=hour
     )
     second = message_line("2026-11-21T10:10:00Z", input_tokens=5, cache_read_input_tokens=700)
     side = message_line("2026-11-21T10:20:00Z", input_tokens=9)

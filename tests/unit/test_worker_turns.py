@@ -227,18 +227,11 @@ FULL = sqlite3.OperationalError("database or disk is full")
 def writer_of(db: Database, **attributes: object) -> Any:
     """Return a writer without trouble, and without jobs that wait for the store."""
     return worker(
-        Writer,
-        connection=fakeredis.FakeRedis(),
-        _db=db,
-        _home=str(db.path.parent),
-        _could_open=True,
-        _trouble="",
-        _is_held_up=False,
-        _tried_at=-math.inf,
+        Writer, connection=fakeredis.FakeRedis(), _db=db, _home=str(db.path.parent),
+        _could_open=True, _trouble="", _is_held_up=False, _tried_at=-math.inf,
         _crash_marker=SimpleNamespace(record=lambda _id: None),
-        _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None),
-        **attributes,
-    )
+        _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None), **attributes,
+    )  # fmt: skip
 
 
 def fails_with(own: Any, error: sqlite3.Error) -> None:
@@ -248,8 +241,7 @@ def fails_with(own: Any, error: sqlite3.Error) -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "is_over"),
-    [([DAMAGED], False), ([FULL], True), ([FULL, DAMAGED], True)],
+    ("errors", "is_over"), [([DAMAGED], False), ([FULL], True), ([FULL, DAMAGED], True)]
 )
 def test_a_test_write_ends_the_trouble_unless_only_a_table_is_damaged(
     db: Database, errors: list[sqlite3.Error], is_over: bool
@@ -304,15 +296,10 @@ def test_a_worker_waits_for_a_redis_that_does_not_answer_in_time(
 
     monkeypatch.setattr(claiming_worker.time, "sleep", lambda _secs: None)
     slow = worker(
-        SlowWorker,
-        bootstrap=bootstrap,
-        _stop_requested=False,
-        _parent=os.getppid(),
-        _address="/redis.sock",
-        connection=fakeredis.FakeRedis(),
-        name="slow",
+        SlowWorker, bootstrap=bootstrap, _stop_requested=False, _parent=os.getppid(),
+        _address="/redis.sock", connection=fakeredis.FakeRedis(), name="slow",
         _crash_marker=SimpleNamespace(read=lambda: ""),
-    )
+    )  # fmt: skip
     slow._register(None)
     assert errors == []
 

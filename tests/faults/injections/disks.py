@@ -214,11 +214,8 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 FAULTS = (
     Fault(
-        "a full disk",
-        (DATABASE, SPOOL, ARCHIVE, AOF),
-        fill_disk,
-        ("writer", "slow"),
+        "a full disk", (DATABASE, SPOOL, ARCHIVE, AOF), fill_disk, ("writer", "slow"),
         scene=small_disks,
     ),
     Fault("a read-only home", (AWAY, THERE, WRITER), read_only),
-)
+)  # fmt: skip
