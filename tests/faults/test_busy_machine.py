@@ -1,17 +1,14 @@
 """A busy machine: a hook is suspended at the worst moments."""
 
-import fcntl
 import json
-import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
-from tests.conftest import NEUTRAL, ROOT, fire
+from tests.conftest import NEUTRAL, ROOT
 from tests.faults import oracle
 from tests.faults.harness import Bench
+from tests.outcome import outcome_of
 from tests.payloads import STOP
 
 # the hook, suspended for a second after it has written its answer
@@ -63,14 +60,10 @@ def test_a_hook_that_is_out_of_time_keeps_its_event(bench: Bench, when: str) -> 
     """The event goes to the spool, and counts once even if Redis has it too."""
     bench.fire([oracle.start(0, "inst-a")], 1)
     stop = oracle.stop(1, oracle.SESSIONS[0], "inst-a", background_tasks=[])
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-S", "-c", HELD_UP, str(ROOT), when],
+        bench.home.with_env(INSTANCE_ID="inst-a"),
         input=json.dumps(stop.payload),
-        env=bench.home.with_env(INSTANCE_ID="inst-a"),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, NEUTRAL, "")
     assert len(bench.home.spool) == 1
@@ -86,33 +79,10 @@ def test_a_hook_that_is_out_of_time_keeps_its_event(bench: Bench, when: str) -> 
 def test_a_hook_that_is_late_after_its_answer_is_not_out_of_time(
     bench: Bench, use_queue: str
 ) -> None:
-    done = subprocess.run(
+    done = outcome_of(
         [sys.executable, "-I", "-S", "-c", SLOW_TO_END],
+        bench.home.with_env(USE_QUEUE=use_queue),
         input=json.dumps(STOP),
-        env=bench.home.with_env(USE_QUEUE=use_queue),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "said", "")
     assert "out of time" not in bench.hook_log
-
-
-def test_an_operation_is_counted_while_another_hook_holds_the_lock(bench: Bench) -> None:
-    """Many hooks of an instance run at once, and one holds the lock of their counts for a while."""
-    edits = [oracle.edit(n, oracle.SESSIONS[0], "inst-a") for n in range(3)]
-    env = bench.home.with_env(INSTANCE_ID="inst-a", CHECKPOINT_INTERVAL="0")
-    fire(edits[0].name, edits[0].payload, env)
-    (tally,) = (bench.home.path / "instances").glob("*.checkpoint")
-    with tally.open("r+") as held:
-        fcntl.lockf(held, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=fire, args=(edits[1].name, edits[1].payload, env))
-        waiting.start()
-        time.sleep(0.15)
-    waiting.join()
-    fire(edits[2].name, edits[2].payload, env)
-    writer = bench.plain_writer()
-    bench.settle(writer)
-    (row,) = bench.tables()["instance_sessions"]
-    assert row["operation_count"] == 3

@@ -1,7 +1,6 @@
 """Neither Redis nor the home accepts an event: it is kept in memory, otherwise counted as lost."""
 
 import os
-import random
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from hivepipe.queue.spool import MOST_SPARE_FILES, all_folders
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import Bench
-from tests.rounds import SEED, rounds
 from tests.sandbox import Sandbox, eventually
 
 NUMBER = 10
@@ -118,31 +116,3 @@ def test_down_leaves_events_that_only_memory_has(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     eventually(lambda: sandbox.sessions() == {"s-1"})
     eventually(lambda: not list(spool.glob("*.json")))
-
-
-@pytest.mark.parametrize("kind", ["redis", "writer"])
-def test_no_event_is_lost_with_immutable_folders_and_a_kill(sandbox: Sandbox, kind: str) -> None:
-    """All sessions are recorded, including those of events during both faults."""
-    order = random.Random(SEED)
-    sandbox.run("up", "-d")
-    fired: set[str] = set()
-
-    def fire_some(number: int) -> None:
-        for _ in range(number):
-            name = f"s-{len(fired)}"
-            sandbox.fire(name)
-            fired.add(name)
-
-    for _ in range(rounds(1)):
-        fire_some(3)
-        home = sandbox.home
-        subfolders = order.sample([home, home / "spool", home / "logs", home / "instances"], 4)
-        with immutable(*subfolders):
-            fire_some(2)
-            os.kill(sandbox.pid(kind), signal.SIGKILL)
-            fire_some(10)
-        fire_some(3)
-    eventually(lambda: sandbox.report()["healthy"])
-    eventually(lambda: sandbox.sessions() == fired)
-    eventually(lambda: sandbox.report()["spool"] == 0)
-    assert lost_events(str(home)) is None

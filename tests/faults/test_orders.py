@@ -92,19 +92,6 @@ def test_one_day_in_random_orders_gives_one_database(tmp_path: Path) -> None:
     assert_orders_give_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
 
 
-def test_one_day_in_random_orders_after_the_session_starts(tmp_path: Path) -> None:
-    """The same, but the jobs that create sessions are executed first, in their own order."""
-    events = oracle.mix(SEED, 70).all
-    jobs = jobs_of(events)
-    starts = [job for job in jobs if job.operation == "start_session"]
-    others = [job for job in jobs if job.operation != "start_session"]
-    in_order = settled(tmp_path / "in-order.db", jobs)
-    for number in range(ORDERS // 5):
-        random.Random(SEED + number).shuffle(others)
-        found = settled(tmp_path / f"order{number}.db", [*starts, *others], 50)
-        assert oracle.differences(in_order, found) == []
-
-
 def test_a_job_that_is_executed_twice_counts_once(tmp_path: Path) -> None:
     """This includes jobs that only count, which nothing but `applied` protects."""
     jobs = jobs_of(oracle.mix(SEED, 70).all)
@@ -170,9 +157,7 @@ def test_the_oracle_sees_a_difference() -> None:
 # ---- status, title and model
 
 
-def test_a_fork_whose_start_names_its_parent_leaves_the_parent_unchanged(
-    tmp_path: Path,
-) -> None:
+def test_a_fork_whose_start_names_its_parent_leaves_the_parent_unchanged(tmp_path: Path) -> None:
     """Up to some version after 2.1.197 a fork's SessionStart names its parent."""
     parent, fork = oracle.SESSIONS[:2]
     ended = Fired(changed(SESSION_END, session_id=parent), "inst-a")

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,11 +12,8 @@ from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import Bench, shell
 from tests.faults.oracle import Fired
-from tests.rounds import ASKED_ROUNDS
 
 SESSION = oracle.SESSIONS[0]
-LONG_SECS = 30 if ASKED_ROUNDS >= 25 else 3
-UNWELL_SECS = 10  # after this time `status` reports the store as unhealthy
 
 
 @pytest.fixture
@@ -55,41 +51,6 @@ def check(bench: Bench, *events: Fired) -> None:
 
 
 # ---- scenario A
-
-
-def test_no_job_fails_during_a_lock_of_half_a_minute(stack: Bench) -> None:
-    """No job fails; `status` is degraded at first, unhealthy after 10 s, and healthy afterwards."""
-    before = stack.pids()
-    events = [
-        oracle.agent(1, SESSION, "inst-a"),
-        oracle.edit(2, SESSION, "inst-a"),
-        oracle.prompt(3, SESSION, "inst-a"),
-    ]
-    jobs = oracle.job_count([oracle.start(0, "inst-a"), *events]) - 1
-    began = time.monotonic()
-    with locked(stack):
-        stack.fire(events[:2], 1)
-        until(lambda: status(stack)["store_trouble"], "no word of it")
-        time.sleep(max(began + LONG_SECS - time.monotonic(), 0))
-        # With a short lock, move the begin of the trouble into the past.
-        if LONG_SECS <= UNWELL_SECS:
-            since = float(stack.redis.hget("hivepipe:trouble", "since"))
-            stack.redis.hset("hivepipe:trouble", "since", str(since - UNWELL_SECS))
-        stack.fire(events[2:], 1)
-        said = status(stack)
-        assert said["store_trouble"]["secs"] > UNWELL_SECS
-        assert "locked" in said["store_trouble"]["reason"]
-        assert "has not answered for" in stack.command("status", expect=1)
-        held = (said["accounts"][name] for name in ("waiting", "running", "retrying"))
-        assert sum(held) == jobs
-        assert stack.dead() == {}
-    stack.settle(secs=40)
-    check(stack, *events)
-    assert status(stack)["store_trouble"] is None
-    assert stack.pids() == before
-    retries = [line for line in log(stack).splitlines() if "will retry: insert_agent" in line]
-    # 0.1, 0.2, 0.4, 1, 2, 4, 8, 16 s, each with a busy wait of 0.1 s
-    assert 4 <= len(retries) <= 9
 
 
 def test_a_new_stack_clears_the_store_trouble_of_the_last_one(stack: Bench) -> None:

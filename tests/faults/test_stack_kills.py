@@ -68,14 +68,6 @@ def kill_all_but_redis(sandbox: Sandbox) -> None:
 
 
 @with_parent_death
-def test_redis_shuts_down_when_all_other_processes_are_killed(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    kill_all_but_redis(sandbox)
-    eventually(lambda: sandbox.processes() == {})
-    assert not os.path.exists(sandbox.socket), "it removes its socket behind its file's last line"
-
-
-@with_parent_death
 def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(sandbox: Sandbox) -> None:
     """Each event is applied, including those that Redis had taken, whether workers ran or not."""
     sandbox.run("up", "-d")

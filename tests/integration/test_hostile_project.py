@@ -13,18 +13,14 @@ import pytest
 import redis
 
 from tests.conftest import ROOT, Home, fire, until
+from tests.outcome import outcome_of
 from tests.sandbox import Sandbox
 
 PLANTED = "*3\r\n$3\r\nSET\r\n$7\r\nplanted\r\n$1\r\n1\r\n"
 
 
 def git(*words: str, cwd: Path) -> None:
-    subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words],
-        cwd=cwd,
-        check=True,
-        capture_output=True,
-    )
+    outcome_of(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=cwd, check=True)
 
 
 def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(sandbox: Sandbox) -> None:
@@ -92,12 +88,10 @@ def test_a_home_recreated_after_git_clean_is_ignored_by_git(sandbox: Sandbox) ->
 def test_the_command_ignores_pythonpath_and_the_folder(tmp_path: Path) -> None:
     for name in ("hivepipe.py", "redis.py", "click.py", "workers.py"):
         (tmp_path / name).write_text("raise SystemExit('shadowed')")
-    done = subprocess.run(
+    done = outcome_of(
         [str(Path(sys.executable).parent / "hivepipe"), "--version"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
+        {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        tmp_path,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("hivepipe, version")
@@ -110,12 +104,10 @@ def test_a_failed_direct_run_does_not_fail_the_hook(private_home: Home, python: 
         record = home.record_of(home.path)
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_text(f"home={home.path}\npython={python}\n")
-    done = subprocess.run(
+    done = outcome_of(
         [os.path.realpath(sys.executable), "-I", "-S", str(ROOT / "hooks" / "session_start.py")],
+        home.with_env(USE_QUEUE="false"),
         input=json.dumps({"session_id": "s1", "hook_event_name": "SessionStart"}),
-        env=home.with_env(USE_QUEUE="false"),
-        capture_output=True,
-        text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(home.spool) == 1, "nothing is lost"
@@ -133,6 +125,9 @@ def test_status_is_unhealthy_while_the_store_does_not_answer(sandbox: Sandbox) -
     with redis.Redis(unix_socket_path=sandbox.socket) as client:
         client.hset("hivepipe:trouble", "since", str(time.time() - 60))
     assert sandbox.status(expect=1)["healthy"] is False
+    said = " ".join(sandbox.run("status", expect=1).split())
+    assert "database has not answered for 6" in said
+    assert "database is locked" in said
     holder.execute("ROLLBACK")
     until(lambda: not sandbox.report()["store_trouble"], "the trouble stays")
     sandbox.status()

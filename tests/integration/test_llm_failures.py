@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 from tests import llm_server
 from tests.conftest import Home, Server, until
 from tests.llm_server import Answer, Handler, Provider, error, success
+from tests.outcome import outcome_of
 from tests.rounds import ASKED_ROUNDS
 from tests.summary_scene import CANARY, Scene, conversation, message_line, processes_with
 
@@ -49,10 +49,7 @@ CASES: dict[str, tuple[list[Answer], str, str, int, tuple[float, float] | None]]
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 # Each case takes two seconds of CPU time. One of each outcome runs; HIVEPIPE_TEST_ROUNDS runs all.
 # tests/unit/test_llm_protocols.py has every failure in both protocols, without a job.
-OUTCOMES = {
-    "openai": ("never mended", "429", "500", "bad key"),
-    "anthropic": ("quota",),
-}
+OUTCOMES = {"openai": ("never mended", "429", "500", "bad key"), "anthropic": ("quota",)}
 SESSIONS = {
     (kind, name): str(UUID(int=((k << 8) + n + 1) << 96 | n))
     for k, kind in enumerate(KEYS)
@@ -97,13 +94,9 @@ def scenes(
     # The slow worker reads this too: with summaries off it would serve the queue llm until the
     # llm worker runs.
     made["openai"].configure(
-        summaries=True,
-        openai_url=f"{llm.url}/v1",
-        anthropic_url=llm.url,
-        llm_daily_calls=100,
-        llm_daily_tokens=10_000_000,
-        llm_daily_usd=10,
-    )
+        summaries=True, openai_url=f"{llm.url}/v1", anthropic_url=llm.url, llm_daily_calls=100,
+        llm_daily_tokens=10_000_000, llm_daily_usd=10,
+    )  # fmt: skip
     yield made
     for scene in made.values():
         scene.close()
@@ -241,34 +234,15 @@ def test_an_answer_is_passed_on_before_a_kill_can_repeat_the_call(
 ) -> None:
     scene.use(llm)
     runs = [
-        subprocess.run(
-            [sys.executable, "-I", "-c", KILLED_WITH_THE_ANSWER],
-            env=scene.home.env,
-            cwd=scene.home.project,
-            capture_output=True,
-            check=False,
+        outcome_of(
+            [sys.executable, "-I", "-c", KILLED_WITH_THE_ANSWER], scene.home.env, scene.home.project
         )
         for _ in range(2)
     ]
     assert [done.returncode for done in runs] == [-9, -9]
-    assert runs[0].stdout == b"llm \n"
-    assert runs[1].stdout == b"plain the model was asked before, and that process was killed\n"
+    assert runs[0].stdout == "llm \n"
+    assert runs[1].stdout == "plain the model was asked before, and that process was killed\n"
     assert len(llm.requests) == 1
-
-
-def test_a_job_stopped_during_its_call_is_queued_again(scene: Scene, llm: Provider) -> None:
-    """The call ends with the worker, at once; the next worker repeats it."""
-    llm.script = [llm_server.hang]
-    scene.use(llm)
-    scene.start()
-    scene.end()
-    until(lambda: scene.make_due("slow") or llm.requests, "no request came")
-    (child,) = calling_processes(scene)
-    assert scene.llm.end() == 0
-    assert not child.is_running()
-    scene.llm.start()
-    row = scene.wait_for_summary()
-    assert (row["kind"], len(llm.requests)) == ("llm", 2)
 
 
 def test_what_names_the_folder_of_agreements(scene: Scene, llm: Provider) -> None:

@@ -36,30 +36,6 @@ def ann(open_team: Team, tmp_path: Path) -> HomeOfTeam:
     return home(tmp_path, open_team, "ann")
 
 
-def test_each_row_of_two_homes_is_stored_once(open_team: Team, tmp_path: Path) -> None:
-    homes = [home(tmp_path, open_team, member) for member in ("ann", "bob")]
-    for number, each in enumerate(homes):
-        each.work("before", 5)  # before it joined
-        each.ship()
-        each.work(f"after-{number}", 300)
-        each.ship()
-        assert each.ship() == 0
-    assert same_rows(open_team, *homes)
-    assert open_team.count("usage") == 610
-    assert open_team.count("usage_2026_11") == 610  # in the partition of its month
-
-
-def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, ann: HomeOfTeam) -> None:
-    ann.work("one", 5)
-    ann.ship()
-    ann.sql("UPDATE usage SET output = 777 WHERE message_id LIKE '%-3'")
-    ann.work("two", 5)
-    ann.sql("UPDATE usage SET output = 777 WHERE message_id LIKE '%-4'")
-    ann.ship()
-    assert same_rows(open_team, ann)
-    assert open_team.count("usage", "output = 777") == 3  # of two sessions
-
-
 def test_a_repeated_or_late_batch_changes_nothing(open_team: Team, ann: HomeOfTeam) -> None:
     ann.work("one")
     with Shipment(ann.home, ann.login, ann.share) as late:
