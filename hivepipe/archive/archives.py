@@ -304,10 +304,7 @@ class Archives(Catalog):
         return found
 
     def _subagents(self, session: str) -> list[Totals]:
-        """Return the totals of a session's subagents, or [] if `session` is a subagent's key.
-
-        Totals that cannot be read are left out; `hivepipe archive verify` reports them.
-        """
+        """Return the totals of a session's subagents ([] for a subagent), without damaged ones."""
         found = []
         for entry in self.of_subagents(session).values():
             with suppress(OSError), self.opened(entry) as kept:

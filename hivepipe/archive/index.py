@@ -49,10 +49,7 @@ def key_of(entry: Entry) -> str:
 
 
 class Index:
-    """The index of one root, cached until one of its files changes.
-
-    Entries count only if the manifest lists their archive.
-    """
+    """The index of one root, cached until a file changes; only archives in the manifest count."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
         self._root = root

@@ -51,7 +51,7 @@ class Offsets:
             return None
 
     def text(self) -> bytes:
-        """Return the checkpoint as lines that `all_in` reads and that may overwrite older lines."""
+        """Return the checkpoint as lines of fixed length, which can overwrite older ones."""
         numbers = (self.length, self.checksum, self.source_bytes, self.source_checksum)
         more = (self.source_tail, self.removed_lines, self.stamp)
         line = b"%012x %08x %012x %08x %08x %08x %016x\n" % (*numbers, *more)

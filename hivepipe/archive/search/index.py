@@ -66,11 +66,7 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """An archive to index.
-
-    `lines_from` yields (offset, line) for each uncompressed line. `size` is the length of all lines
-    in bytes.
-    """
+    """An archive to index: `size` bytes of plain lines; `lines_from` yields (offset, line)."""
 
     key: str
     session: str
