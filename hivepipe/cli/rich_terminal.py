@@ -39,5 +39,4 @@ class _Stream:
 
 
 def console(*, err: bool = False) -> Console:
-    """Return a rich console for tables, colours and bars."""
     return _Console(file=cast(IO[str], _Stream(err)), highlight=False)

@@ -17,10 +17,7 @@ team_options = together(
 
 
 def team_choice(*, since: str = "", until: str = "") -> Choice | None:
-    """Return which rows of the team's server to read, or None to read this machine's rows.
-
-    Raises UsageError if --person or --machine is given without --team.
-    """
+    """Return which of the team's rows to read, or None for this machine's. May raise UsageError."""
     whose = {name: given(name) for name in ("person", "machine") if given(name)}
     if whose and not given("team"):
         raise click.UsageError(f"--{next(iter(whose))} needs --team")

@@ -149,10 +149,7 @@ def _revoke(place: Place, found: list[Asking]) -> None:
 
 
 def _say_and_apply(answer: str, place: Place) -> None:
-    """Print `answer`, compile the settings for the hooks, and renew the texts for Claude.
-
-    Each step is done even if an earlier one fails.
-    """
+    """Print `answer`, compile the hooks' settings and renew the texts, even if a step fails."""
     try:
         say(answer)
     finally:

@@ -45,8 +45,8 @@ _SHARES = {
 def join(code: str | None, share: str | None, machine: str | None) -> None:
     """Send what this machine records to a team.
 
-    CODE is the invite that `hivepipe team invite` prints. Instead, URL may be the address with the
-    login of a machine. Without an argument, the invite is read from HIVEPIPE_TEAM or from stdin.
+    CODE is the invite that `hivepipe team invite` prints, URL the address with a machine's login.
+    Without an argument, either is read from HIVEPIPE_TEAM or from stdin.
     """
     if known := membership.known():
         raise TeamError(f"joined already, as {known.member}: hivepipe team leave")
