@@ -40,10 +40,7 @@ UNUSABLE = "?"  # the value of an unreadable setting with `limits_spending`
 
 
 class Config:
-    """The parsed files of one home. `problems` are shown to the user.
-
-    `requests` maps each project to its trusted request.
-    """
+    """The parsed files of a home, with `problems` for users and trusted `requests` by project."""
 
     def __init__(self, home: str, project: str = "") -> None:
         """Read the user's file, the home's file and `project`'s trusted request, if they exist."""
