@@ -25,10 +25,7 @@ def _packaged(name: str) -> PriceTable:
 
 
 def prices_in_force(home: str) -> PriceTable:
-    """Return the built-in price table, overridden by the user's table, then by the home's table.
-
-    Raise PricesError with the name of a file that cannot be read.
-    """
+    """Return the built-in prices, overridden by the user's and the home's, or raise PricesError."""
     table = built_in()
     for folder in (user_config_folder(), home):
         path = Path(folder, FILE_NAME)
