@@ -114,7 +114,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 
 
 def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
-    """Return an agent's latest end time. Late events count only if there is no other end event."""
+    """Return an agent's latest end time; late signals (`is_late`) count if there is no other."""
     metadata = {} if metadata is None else metadata
     is_exact = bool(known) and not metadata.pop(_LATE, False)
     is_exact, end = max((is_exact, known), (not signal.is_late, job.time))
@@ -141,7 +141,7 @@ def _expiry(last_active: object, otherwise: str) -> str:
 def _render(
     row: dict[str, object], before: dict[str, object], job: Origin, signal: AgentSignal
 ) -> dict[str, object]:
-    """Return an agent's metadata, rebuilt from its row in the predecessor's format.
+    """Return an agent's metadata in the predecessor's format, rebuilt from its row.
 
     Keys of other programs are kept, such as the key that protects an agent from cleanup.
     """

@@ -122,10 +122,7 @@ def ended_worker(db: Database, session: str) -> str:
 
 
 def workers_of(store: Listings, hive: str) -> list[Entry]:
-    """Return all workers of a hive with their costs, also workers without a folder.
-
-    `unpriced` is the number of runs that ended without a result, so that their cost is unknown.
-    """
+    """Return a hive's workers with costs, even without a folder; `unpriced` counts unknown ones."""
     sql = """
         SELECT hive_workers.*, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd,
           COALESCE(SUM(CASE WHEN pid IS NOT NULL AND ended_at IS NOT NULL AND outcome IS NULL
@@ -137,10 +134,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return a tuple for a worker's stored state and for each run and status; set() if unknown.
-
-    The query uses only the worker's id, so that its cost does not grow with the number of workers.
-    """
+    """Return tuples of a worker's stored state, runs and statuses; set() for an unknown worker."""
     row = db.row("SELECT state FROM hive_workers WHERE id = :id", {"id": worker})
     if row is None:
         return set()
