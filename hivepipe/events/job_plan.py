@@ -216,10 +216,7 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a session's start.
-
-    After a compaction, also archive the transcript, which then has the compaction's summary.
-    """
+    """Return the jobs of a session's start; after a compaction, archive the new summary, too."""
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
 
@@ -439,10 +436,7 @@ def _conclusion(event: Event, context: Context) -> Job:
 
 
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
-    """Return the jobs that archive a transcript.
-
-    The event of a subagent names two transcripts: the session's, and the subagent's own.
-    """
+    """Return the jobs that archive the session's transcript or, at a subagent's end, its own."""
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path
     if not path:
