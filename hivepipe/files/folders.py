@@ -92,10 +92,7 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Yield a new file that replaces the file `name` after the block, atomically and synced.
-
-        After an error the old file stays, and the new file is deleted.
-        """
+        """Yield a file that atomically replaces `name` after the block, unless the block fails."""
         temporary = f".{name.removeprefix('.')}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
