@@ -76,10 +76,7 @@ def denies(watch: Watch, verdict: Verdict) -> bool:
 
 
 def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
-    """Return the note (a Lua script and its arguments) that stores a verdict in Redis.
-
-    Redis returns "1" if the verdict must be shown.
-    """
+    """Return the note that stores a verdict; its result is "1" if the verdict must be shown."""
     subject = "" if verdict.deny else verdict.subject  # a denial is shown each time
     return VERDICT_SCRIPT, [*watch.keys, watch.id, "1" if denied else "0", subject]
 

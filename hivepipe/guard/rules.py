@@ -78,10 +78,7 @@ class Limits:
 
 
 class Verdict:
-    """The result of a rule for a call.
-
-    Repeated warnings about one `subject` are shown less often.
-    """
+    """The result of a rule for a call; repeated warnings about one `subject` are rarer."""
 
     __slots__ = ("count", "deny", "rule", "subject")
 
@@ -210,7 +207,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Return the verdict on a count, or None. A waiting tool is only warned about, from `deny`."""
+    """Return the verdict on a count, or None; for a waiting tool, a warning from `deny` on."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):

@@ -53,8 +53,8 @@ _READING = (
 class Writes:
     """The paths that a command writes; `is_readable` is False if it can write other paths, too.
 
-    `trees` lists the paths that are deleted, moved or changed with all that they contain. A path
-    with expansions is a pattern, as text in `paths`. After `cd $VAR` the folder is "".
+    `trees` lists the paths that are deleted, moved or changed with all that they contain. In
+    `paths`, a path with expansions is a pattern. After `cd $VAR` the folder is "".
     """
 
     __slots__ = ("is_readable", "paths", "trees")
