@@ -21,10 +21,7 @@ _last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # (what the result dep
 
 
 def compiled_settings(path: str, project: str) -> Found:
-    """Return the values for the sessions of a project, and its keyword rules.
-
-    Values and rules are empty if the file is missing. The file is cached until it is replaced.
-    """
+    """Return values and keyword rules for a project's sessions, empty without a file; cached."""
     global _last
     try:
         status = posix.stat(path)

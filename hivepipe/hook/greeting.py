@@ -72,10 +72,7 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
 
 
 def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
-    """Return the name of a briefing part about a project: its notes, or a part of another `kind`.
-
-    `number` distinguishes several parts of one kind.
-    """
+    """Return the name of a briefing part about a project, of this `kind` and `number`."""
     name = f"{kind}-{short_hash(project)}"
     return name if number is None else f"{name}-{number}"
 

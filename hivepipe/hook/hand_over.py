@@ -135,10 +135,7 @@ def _notes_wait(place: home.Place) -> bool:
 
 
 def _may_connect(place: home.Place) -> bool:
-    """Tell whether this home can have a Redis to which a hook is allowed to connect.
-
-    This check comes first, because importing the client takes 2 % of a hook's time.
-    """
+    """Tell whether this home may have a Redis for hooks, before its client is imported."""
     if place.socket.startswith("/"):
         # Without a private folder no stack was started here, or another user owns the folder.
         folder = place.socket.rpartition("/")[0]

@@ -375,10 +375,7 @@ def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -
 
 
 def _task(place: home.Place) -> str:
-    """Return the task that the environment names, or "".
-
-    A task that was assigned to a running session is in the store already.
-    """
+    """Return the task that the environment names, or ""; one assigned later is in the store."""
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named:
         return ""

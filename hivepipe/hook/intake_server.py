@@ -127,10 +127,7 @@ class Server:
         self.parent = posix.getppid()
 
     def serve(self) -> None:
-        """Answer events until a signal, an upgrade or the death of the supervisor ends the process.
-
-        A removed socket also ends the process. The supervisor then starts a new process.
-        """
+        """Answer events until a signal, an upgrade, the supervisor's death or a removed socket."""
         for number in (SIGHUP, SIGINT, SIGTERM):
             signal(number, self._end)
         signal(SIGALRM, _out_of_time)

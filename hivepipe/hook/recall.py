@@ -66,10 +66,7 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
-    """Return at most five memories for a prompt that were not shown before, best first.
-
-    Raise ValueError if the files of memories are invalid.
-    """
+    """Return at most five new memories for a prompt, best first. Raise ValueError for bad files."""
     recalled = set(read_small(recalled_path(home, context.own_session), RECALLED_BYTES).split())
     return matching(home, context.swarm, context.profile, prompt, recalled)
 

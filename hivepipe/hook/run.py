@@ -90,10 +90,7 @@ _left: tuple[int, dict[int, str]] | None = None  # in the background: the parent
 
 
 def _wait_in_background() -> bool:
-    """End the hook in time, but let a child wait for the event; return True in the child.
-
-    On a busy machine Claude Code may need long to send the event.
-    """
+    """End the hook in time; a child, which gets True, waits for an event that comes late."""
     global _left
     if _left or not stdin.is_pipe():
         return False

@@ -62,7 +62,7 @@ def _read(folder: str) -> tuple[float, float]:
 
 
 def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
-    """Write the times to the first folder that accepts them; else the notice would be repeated."""
+    """Write the times to the first folder that accepts them, so that the notice is not repeated."""
     for folder in folders:
         try:
             posix.stat(folder)  # a missing folder is not created here
