@@ -48,10 +48,7 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 
 
 def parse(text: str) -> Any:
-    """Parse a text as strictly as JavaScript's JSON.parse. An empty text gives {}.
-
-    Raises SettingsError with the position if the text is invalid.
-    """
+    """Parse like JavaScript's JSON.parse, "" as {}. Raises SettingsError with the position."""
     text = text.removeprefix(BYTE_ORDER_MARK)
     if not text.strip():
         return {}
