@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
 
 
 def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
-    """Return the verdict on a row of `agents`, with `session_status`, None if unknown."""
+    """Return the verdict on a row of `agents` that also has `session_status` (None if unknown)."""
     metadata = metadata_of(agent)
     if metadata is None:
         return Verdict(False, "unreadable")
