@@ -142,10 +142,7 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def _workers(self) -> list[Worker]:
-        """Return the home's hive workers, read again at each call.
-
-        A worker may have been archived while the user answered a question.
-        """
+        """Return the hive workers, read anew: one may be archived while the user is being asked."""
         found, obstacles = workers_of(self._place.home)
         self.unread_hives.update(obstacles)
         return found
