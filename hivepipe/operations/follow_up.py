@@ -33,10 +33,7 @@ logger = logging.getLogger("hivepipe.follow_up")
 def follow_up_job(
     home: str, connection: Redis, address: str, parent: Origin, jobs: list[Job]
 ) -> None:
-    """Store the results, then enqueue the work.
-
-    Raise RefusedError if the work cannot be enqueued. Raise OSError if the results cannot be kept.
-    """
+    """Store results, or raise OSError; then enqueue the work, or raise RefusedError."""
     results = [follow_up(parent, job) for job in jobs if slow_queue(job.operation) is None]
     works = [_work(parent, job) for job in jobs if slow_queue(job.operation) is not None]
     is_periodic = bool(parent.periodic)
@@ -53,10 +50,7 @@ def follow_up_job(
 
 
 def enqueue_or_spool(context: JobContext, parent: Origin, jobs: list[Job]) -> None:
-    """Store the results, then enqueue the work; if Redis is full, spool the work.
-
-    Raise OSError if the disk is full, too.
-    """
+    """Store results; enqueue the work or, with a full Redis, spool it. May raise OSError."""
     try:
         context.follow_up(parent, jobs)
     except (ResponseError, RefusedError) as error:

@@ -75,7 +75,7 @@ class _End(NamedTuple):
 
 
 def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
-    """Yield the ends of a session on this `machine`; `rows` has a row per instance it has had."""
+    """Yield the ends of a session on this `machine`; `rows` are its past and present instances."""
     inside = [row for row in rows if row["assignment"] == "active"]
     found = [(row, liveness_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
     gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]

@@ -59,10 +59,7 @@ class Unindexed:
 
 
 def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
-    """Return the summaries that are not indexed, and the archives that may have unindexed lines.
-
-    If indexed lines have changed, empty the index first.
-    """
+    """Return unindexed summaries and changed archives; empty the index first if lines changed."""
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
         index.start_empty()
