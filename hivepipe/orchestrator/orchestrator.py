@@ -102,10 +102,7 @@ class Orchestrator:
         self._go_on(worker, kind, text, partial(_had_another_run, worker, after))
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
-        """Answer a worker's question by the number of an option, by a text, or by both.
-
-        Raise HiveError if no question is open, or if the question has no such option.
-        """
+        """Answer a worker's question by an option's number, a text or both, or raise HiveError."""
         checked = check_worker(
             worker, number("HIVEPIPE_HIVE_STALE_SECS"), WorkerSignals(self.hive.home, [worker])
         )

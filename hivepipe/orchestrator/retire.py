@@ -105,10 +105,7 @@ def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
 
 
 def drop_archived(hive: Hive, before: str) -> list[Path]:
-    """Delete the folders of workers archived before a UTC time; return the deleted folders.
-
-    Only workers that hivepipe started and whose files have not changed since are deleted.
-    """
+    """Delete unchanged folders of hivepipe's workers archived before a UTC time; return them."""
     archived = [each for each in hive.archived() if each.is_own()]
     if not archived:
         return []

@@ -71,10 +71,7 @@ def forget_deleted(root: Path) -> None:
 
 
 def migrate_state(root: Path) -> list[str]:
-    """Migrate workers' state that an earlier version kept in a `.hive`; return notes to the user.
-
-    Raise HiveError if the state folder cannot be written.
-    """
+    """Migrate workers' old state in a `.hive`; return notes for the user. May raise HiveError."""
     folder = folder_of(root)
     if (folder / _MARK).exists():
         return []
