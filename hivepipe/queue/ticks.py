@@ -77,10 +77,7 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
 
 
 def trigger(connection: Redis, name: str, cause: str) -> None:
-    """Request an extra run of the periodic operation `name`, besides its regular runs.
-
-    Several requests before the extra run lead to one run, with the cause of the last request.
-    """
+    """Request one extra run of the operation `name`; of several requests, the last cause counts."""
     connection.hset(TRIGGERED_KEY, name, cause)
 
 
