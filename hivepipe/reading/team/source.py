@@ -30,10 +30,7 @@ Key = tuple[int, str]  # home on the server, key of the row
 
 @dataclass(frozen=True)
 class Choice:
-    """A filter of rows; "" matches all. Times are in the store's form.
-
-    `project` is the end of a project's name.
-    """
+    """A filter of rows ("" matches all); `project` is the end of a name, times are as stored."""
 
     person: str = ""
     machine: str = ""
