@@ -325,10 +325,7 @@ def _file_limit() -> str:
 
 
 def _refuse_special_files(home: Path) -> None:
-    """Raise StackError for links and special files, because a clone may contain a home.
-
-    A link would redirect a log, and a pipe would block its writer.
-    """
+    """Raise StackError for links and special files in a home: they redirect or block its logs."""
     folders = (home / "logs", home / "appendonlydir", *folders_aside(str(home)))
     inside = (*home.glob("logs/*.log*"), *(path for each in folders[1:] for path in each.glob("*")))
     for path in (*folders, home / "appendonly.aof", home / "redis.lock", *inside):
@@ -357,10 +354,7 @@ def _answer(stack: Stack, method: str, otherwise: Any) -> Any:
 
 
 def _call(stack: Stack, method: str) -> Any:
-    """Call a method of supervisord. Raise OSError, or Fault if it refuses.
-
-    Raise another RpcError if the answer is damaged, as while supervisord shuts down.
-    """
+    """Call supervisord. Raise OSError, Fault (a refusal), or RpcError (a damaged answer)."""
     request = dumps((), f"supervisor.{method}")
     with closing(_Connection(stack.supervisor_socket)) as connection:
         try:
