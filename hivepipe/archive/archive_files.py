@@ -270,7 +270,7 @@ class ArchiveFiles:
 
 
 def summed(lines: BinaryIO, size: int, checksum: int = 0) -> tuple[int, int]:
-    """Read up to `size` bytes; return their number, and the CRC-32 continued from `checksum`."""
+    """Read up to `size` bytes; return their number, and their CRC-32 with `checksum` as start."""
     length = 0
     while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
         length += len(chunk)

@@ -48,7 +48,7 @@ class Catalog:
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return an archive's totals, which are not to be changed; None without a checkpoint."""
+        """Return an archive's totals, which callers must not change; None without a checkpoint."""
         offsets = kept.offsets()
         if offsets is None:
             return None
