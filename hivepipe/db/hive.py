@@ -122,7 +122,10 @@ def ended_worker(db: Database, session: str) -> str:
 
 
 def workers_of(store: Listings, hive: str) -> list[Entry]:
-    """Return a hive's workers with costs, even without a folder; `unpriced` counts unknown ones."""
+    """Return all workers of a hive with their costs, also workers without a folder.
+
+    `unpriced` is the number of runs that ended without a result, so that their cost is unknown.
+    """
     sql = """
         SELECT hive_workers.*, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd,
           COALESCE(SUM(CASE WHEN pid IS NOT NULL AND ended_at IS NOT NULL AND outcome IS NULL

@@ -187,7 +187,7 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
 
 
 def _count(value: object) -> int:
-    """Return a count, also of text or float; 0 for other or very large values (overflow)."""
+    """Return a count, even if it is stored as text or float; 0 for any other or too large value."""
     try:
         number = float(value) if isinstance(value, int | float | str) else 0.0
     except (ValueError, OverflowError):
