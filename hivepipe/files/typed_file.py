@@ -21,7 +21,7 @@ D = TypeVar("D")
 
 
 def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
-    """Return a file's content as a `kind`. Raises OSError, or ValueError for another type."""
+    """Return a file's content as a `kind`. Raises OSError, or ValueError if it has another type."""
     try:
         # msgspec's own decoder rejects the escapes of a path that is not UTF-8.
         return msgspec.convert(json.loads(read_bytes(path, limit)), kind)
