@@ -21,7 +21,7 @@ _last: tuple[tuple[object, ...], Found] = ((), ({}, []))  # (what the result dep
 
 
 def compiled_settings(path: str, project: str) -> Found:
-    """Return values and keyword rules for a project's sessions, empty without a file; cached."""
+    """Return values and keyword rules for a project's sessions; both are empty without a file."""
     global _last
     try:
         status = posix.stat(path)

@@ -135,7 +135,7 @@ def _notes_wait(place: home.Place) -> bool:
 
 
 def _may_connect(place: home.Place) -> bool:
-    """Tell whether this home may have a Redis for hooks, before its client is imported."""
+    """Tell, before the client is imported, whether hooks may connect to a Redis of this home."""
     if place.socket.startswith("/"):
         # Without a private folder no stack was started here, or another user owns the folder.
         folder = place.socket.rpartition("/")[0]

@@ -275,7 +275,10 @@ def _process(pid: int) -> tuple[str, int, str]:
 
 
 def own_start_ns() -> int:
-    """Return this process's start on the monotonic clock, if it has only used or awaited a CPU."""
+    """Return the start of this process on the monotonic clock, computed from its CPU time.
+
+    The result assumes that the new process was always using a CPU or waiting for a CPU.
+    """
     return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
 
 
