@@ -168,7 +168,7 @@ def _restore_names(place: Place, own: list[str]) -> list[str]:
 
 
 def _clear_foreign_redis(place: Place, purge: bool) -> None:
-    """Remove hivepipe's keys from a Redis of others; raise StackError if it has unfinished jobs."""
+    """Remove hivepipe's keys from a foreign Redis; raise StackError if it has unfinished jobs."""
     stack = Stack.of(place)
     owner = read_record(place.project).get("owner", "")
     if stack.url and not other_redis.release(stack.url, owner, with_jobs=purge):
