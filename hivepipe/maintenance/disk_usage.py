@@ -14,7 +14,10 @@ from hivepipe.operations.search import index_path
 
 
 class Store(NamedTuple):
-    """One kind of data: `name` for scripts, `keeps` for people, and its size in bytes."""
+    """The size of one kind of data.
+
+    `name` is for scripts, and `keeps` describes the data to people.
+    """
 
     name: str
     keeps: str
