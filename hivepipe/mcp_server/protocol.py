@@ -134,7 +134,7 @@ def _identity(served: Served) -> Fields:
 
 
 def _complete(served: Served, content: Fields, kept_ms: int | None = None) -> Fields:
-    """Return `content` with protocol 2026-07-28's fields; a client may keep it `kept_ms` ms."""
+    """Return `content` with protocol 2026-07-28's fields; a client may keep it for `kept_ms`."""
     caching = {} if kept_ms is None else {"ttlMs": kept_ms, "cacheScope": "private"}
     meta = {"_meta": {_SERVER_KEY: _identity(served)}}
     return {**content, "resultType": "complete", **caching, **meta}
