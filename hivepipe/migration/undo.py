@@ -67,7 +67,7 @@ def _refuse_hivepipes_home(record: Record) -> None:
 
 
 def _move_back(move: Move) -> list[tuple[str, str]]:
-    """Move a file or folder back; return (existing path, file that could not replace it) pairs.
+    """Move a file or folder back; return each path that is taken, with the file that stays behind.
 
     The oldest move is undone first, because a file may have been moved twice: an old hook may have
     created it again.
