@@ -43,7 +43,10 @@ def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
 
 
 def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
-    """Tell whether to remove a job; an unreadable one if its bytes contain a session id or text."""
+    """Tell whether a job is to be removed, given its data.
+
+    A job that cannot be read is removed if its bytes contain a wanted session id or text.
+    """
     session = _session_of(data)
     if session is None:
         return wanted.names(data)
