@@ -128,7 +128,7 @@ class Learned:
             found = sketches.search(symbols, at + 1)
 
     def _sketches(self, escaped: bool) -> "re2._Regexp | None":
-        """Return a pattern of the sketches, of all or of escaped values; None if there are none."""
+        """Return a pattern of the sketches, of escaped values if `escaped`, or None without any."""
         if escaped not in self._patterns:
             sketches = {known.sketch for known in self.all if known.is_escaped or not escaped}
             pattern = b"|".join(sorted(sketches)).decode()

@@ -73,7 +73,8 @@ class Redactor:
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return a copy that, with a key, recognises in every context the secrets found earlier.
+        """Return a copy that recognises in every context the secrets found earlier, if it has a
+        key.
 
         `known` has lines from the property `known` of an earlier copy.
         """
@@ -119,7 +120,7 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact JSON lines one by one, other text in windows, and overlong lines as a whole."""
+        """Redact JSON lines one by one, and other text in windows; replace overlong lines."""
         text = Windows(self.edits)
         while line := source.readline(MAX_LINE_BYTES):
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):

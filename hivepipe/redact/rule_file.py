@@ -93,10 +93,7 @@ class Section:
 def parse(
     text: str, words: Mapping[str, str], *, kind: str = OWN_KIND, try_examples: bool = True
 ) -> Section:
-    """Parse rules, with predefined `words`. Raise RedactionRuleError, which names the faulty rule.
-
-    `kind` is the default kind of a rule.
-    """
+    """Parse rules, with predefined `words` and the default `kind`, or raise RedactionRuleError."""
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
