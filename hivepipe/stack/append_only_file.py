@@ -56,7 +56,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _end_of_gap(data: bytes, at: int) -> int:
-    """Return the end of the gap of zeros at `at`, or behind a torn command at `at`; 0 if none."""
+    """Return the end of the gap at `at`, also if a torn command comes before it; 0 if none."""
     for found in _END_OF_GAP.finditer(data, at):
         end = found.end()
         is_gap = not data[at:end].strip(b"\0")

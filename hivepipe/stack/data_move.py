@@ -8,7 +8,7 @@
 First all files are copied. Then the record is switched to the new place, in one step. Last, the old
 files are deleted. After a crash, `finish_interrupted_move` deletes the copies if the record was not
 switched, or else the old files. A work tree without the token may be a different one, so its files
-are kept. If the copies to keep should be in it, the files of both places are kept.
+are kept. If such a tree should have the copies to keep, the files of both places are kept.
 """
 
 import json

@@ -104,10 +104,7 @@ def write(as_default: bool = False) -> None:
 
 
 def _chosen(trial: Path) -> bytes:
-    """Return the native hook if the package has one for this machine, else the Python hook.
-
-    HIVEPIPE_HOOK=python selects the Python hook.
-    """
+    """Return the native hook, or the Python hook if there is none or HIVEPIPE_HOOK=python."""
     if settings.variable("HIVEPIPE_HOOK") == "python" or not NATIVE.exists():
         return _python_hook()
     data = NATIVE.read_bytes()

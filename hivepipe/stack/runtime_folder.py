@@ -23,7 +23,11 @@ LONGEST_SOCKET_BYTES = 90
 
 
 class Stack(NamedTuple):
-    """The stack of a home; `folder` has sockets and locks, `url` an existing Redis or ""."""
+    """The stack of a home.
+
+    `folder` contains sockets and locks. `url` is the address of an existing Redis, or "" if the
+    stack has its own Redis.
+    """
 
     home: str
     folder: str
