@@ -38,7 +38,8 @@ def find(connection: Connection, name: str) -> Found:
 def forget(connection: Connection, found: Found) -> dict[str, Any]:
     """Delete a member or session, vacuum its tables, and return what was deleted where.
 
-    Deleted texts also vanish from PostgreSQL's statistics, unless their table is empty now.
+    The vacuum also removes deleted texts from PostgreSQL's statistics, except in a table that is
+    empty now.
     """
     connection.execute("SET ROLE hivepipe_owner")  # fails before anything is deleted
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
