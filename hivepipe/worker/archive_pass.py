@@ -41,10 +41,7 @@ def main() -> int:
 
 
 def send_once(home: str) -> Sent | None:
-    """Send missing archives; return what was sent, or None if the team does not store archives.
-
-    Raise TeamError if the team's server or the membership cannot be used.
-    """
+    """Send missing archives; return what was sent, or None without a store. May raise TeamError."""
     with connected(membership.machine_address()) as connection:
         made = Pass(connection, home, membership.read().share)
         return made.run() if made.has_work else None

@@ -132,7 +132,7 @@ class ClaimingWorker(SimpleWorker):
         return True
 
     def _prepare_claim(self) -> bool:
-        """Do the work that precedes a claim; return True if work remains, to claim no job now."""
+        """Do the work that precedes a claim; return True, to claim no job, if some remains."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:

@@ -61,7 +61,7 @@ def _imported() -> bool:
 
 
 def fork() -> int:
-    """Fork without the parent's signal handlers. In a child, supervisord's would drop a signal."""
+    """Fork without the parent's signal handlers, which would lose a signal in the child."""
     from hivepipe.worker.own_process import stop_signals_blocked  # noqa: PLC0415  see `_imported`
 
     with stop_signals_blocked():
