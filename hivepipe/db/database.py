@@ -201,8 +201,7 @@ def new_values(columns: Iterable[str]) -> str:
 def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[str, object]:
     """Return the parameters with texts redacted, except the schema's own words, such as 'active'.
 
-    A text is redacted by the rules of its column. The parameter `name` counts as the column
-    `a_name`.
+    A text is redacted by the rules of its column; `a_name` is the column of the parameter `name`.
     """
     return {
         name: redact_column(a_name if name == "name" else name, value)

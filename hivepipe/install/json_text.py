@@ -48,7 +48,7 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 
 
 def parse(text: str) -> Any:
-    """Parse like JavaScript's JSON.parse, "" as {}. Raises SettingsError with the position."""
+    """Parse as strictly as JSON.parse; "" gives {}. Raises SettingsError with the position."""
     text = text.removeprefix(BYTE_ORDER_MARK)
     if not text.strip():
         return {}
