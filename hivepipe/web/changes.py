@@ -24,10 +24,7 @@ def signature(databases: Iterable[Path]) -> Signature:
 
 
 def _time(path: Path | str) -> int:
-    """Return the time of the last change in nanoseconds, or 0 for a missing or empty file.
-
-    An empty file does not count, because readers create empty logs.
-    """
+    """Return a file's last change in ns, or 0 if missing or empty: readers create empty logs."""
     try:
         status = os.stat(path)
     except OSError:

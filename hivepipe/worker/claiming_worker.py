@@ -132,7 +132,7 @@ class ClaimingWorker(SimpleWorker):
         return True
 
     def _prepare_claim(self) -> bool:
-        """Do the work that precedes a claim; return True, to claim no job, if some remains."""
+        """Do the work that precedes a claim. Return True if work remains and no job is claimed."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
