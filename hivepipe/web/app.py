@@ -98,7 +98,10 @@ def _with_slash(request: Request) -> Response:
 
 @dataclass(frozen=True)
 class _Page:
-    """The parts that all pages share; `form_token` is for writers, `reload_pages` reloads pages."""
+    """The parts that all pages share. `form_token` is put into forms of users with write access.
+
+    `reload_pages` tells open pages to load again.
+    """
 
     here: Place
     form_token: str
