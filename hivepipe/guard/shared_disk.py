@@ -13,7 +13,7 @@ import posix
 from hivepipe.events import claude_code
 from hivepipe.events.claude_code import PostToolUse, PostToolUseFailure, PreToolUse, ToolEvent
 from hivepipe.guard.rules import SHARED_DISK, Verdict
-from hivepipe.guard.shell_writes import writes_of
+from hivepipe.guard.shell_writes import FOLDER_OR_LINK, TARGET, writes_of
 from hivepipe.home import absolute
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ class SharedDisk:
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
         """`is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
+        self._folders: dict[str, str] = {}  # resolved
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)
         self._profile = profile
@@ -45,11 +46,11 @@ class SharedDisk:
         if event.tool != "Bash":
             return None
         writes = writes_of(event.command, event.cwd)
-        for folder, tree, is_entry in writes.trees:
-            if self._is_in(folder, tree, is_entry):
+        for folder, tree, link in writes.trees:
+            if self._is_in(folder, tree, link):
                 return Verdict(SHARED_DISK, 0, True, self._advice(""))
-        for folder, path, is_entry in writes.paths:
-            denied = self._denial(folder, path, is_entry)
+        for folder, path, link in writes.paths:
+            denied = self._denial(folder, path, link)
             if denied:
                 return denied
         if not writes.is_readable and self._named in event.command:
@@ -67,10 +68,10 @@ class SharedDisk:
         words = " ".join(text.lower().split())  # the text may be wrapped
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
-    def _is_in(self, folder: str, tree: "Word", is_entry: bool) -> bool:
+    def _is_in(self, folder: str, tree: "Word", link: int) -> bool:
         """Tell whether the path or pattern `tree` contains the shared root or matches all in it."""
         if tree.literal:
-            return f"{self._root}/".startswith(f"{self._place(folder, tree.text, is_entry)}/")
+            return f"{self._root}/".startswith(f"{self._place(folder, tree.text, link)}/")
         names = tree.text.rstrip("/").split("/")
         first = next(at for at, name in enumerate(names) if set(name) & _PATTERN)
         above = f"{self._place(folder, '/'.join([*names[:first], '']))}/"
@@ -84,15 +85,16 @@ class SharedDisk:
             )
         )
 
-    def _denial(self, folder: str, path: str, is_entry: bool = False) -> Verdict | None:
-        place = self._place(folder, path, is_entry)
+    def _denial(self, folder: str, path: str, link: int = TARGET) -> Verdict | None:
+        place = self._place(folder, path, link)
         if place != self._root and not place.startswith(f"{self._root}/"):
             return None
         category, _, rest = place[len(self._root) + 1 :].partition("/")
         owner, _, name = rest.partition("/")
         if rest:
             self._make_own_folder(category)
-        if owner == self._profile or (set(owner) & _PATTERN and _matches(self._profile, owner)):
+        is_pattern = set(owner) & _PATTERN and (owner != "*" or name)
+        if owner == self._profile or (is_pattern and _matches(self._profile, owner)):
             return None
         is_folder = path.endswith(_OF_FOLDERS) or self._is_folder(place)
         if not rest:
@@ -102,13 +104,30 @@ class SharedDisk:
         name = name or ("" if is_folder else owner)
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
 
-    def _place(self, folder: str, path: str, is_entry: bool = False) -> str:
-        """Return the resolved path; with `is_entry`, a link at its end is not followed."""
-        whole = absolute(path if path.startswith(("/", "~")) else f"{folder}/{path}")
-        parent, _, name = whole.rpartition("/")
-        if is_entry and name not in ("", ".", ".."):
-            return f"{self._resolved(parent)}/{name}"
-        return self._resolved(whole)
+    def _place(self, folder: str, path: str, link: int = TARGET) -> str:
+        """Return the resolved path; `link` says whether a link at its end is followed."""
+        if path.startswith(("/", "~")):
+            start, path = "", absolute(path)
+        else:
+            start = self._resolved_folder(absolute(folder))
+        parent, _, name = path.rpartition("/")
+        if link != TARGET and name not in ("", ".", ".."):
+            place = f"{self._resolved(parent, start)}/{name}"
+            if link != FOLDER_OR_LINK or not self._is_folder(place):
+                return place
+        return self._resolved(path, start)
+
+    def _resolved_folder(self, folder: str) -> str:
+        """Return a resolved working folder; each folder above it is resolved once."""
+        known, names = folder, []
+        while known and known not in self._folders:
+            known, _, name = known.rpartition("/")
+            names.append(name)
+        place = self._folders.get(known, "")
+        for name in reversed(names):
+            known = f"{known}/{name}"
+            place = self._folders[known] = self._resolved(name, place)
+        return place
 
     def _is_folder(self, place: str) -> bool:
         if self._is_silent:
@@ -130,10 +149,9 @@ class SharedDisk:
         own = f"{self._named}/{category or '<category>'}/{self._profile}/{name}"
         return f"On the shared disk you write into your own folder only: {own}"
 
-    def _resolved(self, path: str) -> str:
-        """Resolve `..` and links, also in paths that do not exist yet."""
+    def _resolved(self, path: str, place: str = "") -> str:
+        """Resolve `..` and links of a path in `place`, also in paths that do not exist yet."""
         pending = path.split("/")[::-1]
-        place = ""
         links = 0
         while pending:
             part = pending.pop()
@@ -155,7 +173,7 @@ class SharedDisk:
 def _matches(name: str, pattern: str) -> bool:
     from fnmatch import fnmatchcase  # noqa: PLC0415  few commands have a pattern
 
-    return len(pattern) < _LONGEST_PATTERN and fnmatchcase(name, pattern)
+    return len(pattern) < _LONGEST_PATTERN and fnmatchcase(name, pattern.replace("[^", "[!"))
 
 
 def _link_target(path: str) -> str:

@@ -7,8 +7,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_SEPARATORS = ";&|()\n"
-_OPERATORS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
+_SEPARATORS = ("&&", "||", "|&", ";", "&", "|", "(", ")", "\n")
+_REDIRECTIONS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
+_OPERATORS = (*_REDIRECTIONS, *_SEPARATORS)  # `&>` and `>&` before `&`
+_PROCESS = ("<(", ">(")  # a word that stands for the input or output of a command
+_ENDS_WORD = " \t<>;&|()\n"
+# The words that open a compound command, with the word that closes it.
+_CLOSED_BY = {
+    **dict.fromkeys(("while", "until", "for", "select"), "done"),
+    "if": "fi",
+    "case": "esac",
+    "{": "}",
+}
+_KEYWORDS = {*_CLOSED_BY, *_CLOSED_BY.values(), "then", "elif", "else", "do", "!", "coproc"}
+_WITH_WORDS = ("for", "select", "case")  # no command follows on the same line
 
 
 class Word:
@@ -17,39 +29,89 @@ class Word:
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """`text` is the word without quotes, `inner` lists its command substitutions."""
+        """`text` has no quotes, and `$` for a substitution; `inner` lists its commands."""
         self.text = text
         self.literal = literal
         self.inner = inner
 
 
-Command = tuple[list[Word], list[Word], int]  # words, targets of redirections, open subshells
+# Words, targets of redirections, and numbers of earlier commands. After the command, the working
+# folder is again that before the command with the last of these numbers, because a subshell ends:
+# `( )`, a part of a pipeline, or commands before `&`.
+Command = tuple[list[Word], list[Word], list[int]]
+
+
+class _Compound:
+    """An open compound command: its last word, and its first command.
+
+    `line` and `part` are the numbers of the first command of the current `&&` list and of the
+    current part of a pipeline.
+    """
+
+    __slots__ = ("begin", "closer", "is_piped", "line", "part")
+
+    def __init__(self, closer: str, begin: int) -> None:
+        self.closer = closer
+        self.begin = self.line = self.part = begin
+        self.is_piped = False
 
 
 def simple_commands(command: str) -> list[Command]:
     """Split a command line into simple commands."""
-    found: list[Command] = [([], [], 0)]
+    found: list[Command] = [([], [], [])]
+    nested = [_Compound("", 0)]
     operator = ""
-    level = 0
-    tokens = list(_tokens(command))
-    for at, token in enumerate(tokens):
-        if isinstance(token, str) and token in _SEPARATORS:
-            if token in "|&" and token not in (*tokens[at - 1 : at], *tokens[at + 1 : at + 2]):
-                found[-1] = (*found[-1][:2], level + 1)  # in a subshell of its own
-            # In `case`, a `)` ends a pattern.
-            level = max(level + (token == "(") - (token == ")"), 0)
-            found.append(([], [], level))
-        elif isinstance(token, str):
+    for token in _tokens(command):
+        if isinstance(token, str) and token in _REDIRECTIONS:
             operator = token
             continue
+        if isinstance(token, str):
+            _separate(found, nested, token)
         elif ">" in operator:
             is_descriptor = operator == ">&" and (token.text.isdigit() or token.text == "-")
             if not is_descriptor:
                 found[-1][1].append(token)
-        elif not operator:
+        elif not operator and not _is_keyword(found, nested, token.text):
             found[-1][0].append(token)
         operator = ""
     return found
+
+
+def _separate(found: list[Command], nested: list[_Compound], separator: str) -> None:
+    """End the last command, and begin another one."""
+    words, _, back = found[-1]
+    inner = nested[-1]
+    if separator == "(":
+        words.clear()  # the name of a function or array
+        nested.append(_Compound(")", len(found)))
+    elif separator == ")" == inner.closer:
+        back.append(inner.begin)
+        nested.pop()
+    elif separator == ")":
+        words.clear()  # a pattern of `case`
+        inner.is_piped = False
+    else:
+        is_pipe = separator in ("|", "|&")
+        if inner.is_piped or is_pipe:
+            back.append(inner.part)
+        if separator == "&":
+            back.append(inner.line)
+        inner.is_piped = is_pipe
+        inner.part = len(found)
+        if separator in (";", "&", "\n"):
+            inner.line = len(found)
+    found.append(([], [], []))
+
+
+def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> bool:
+    """Tell whether a word is a keyword without a command of its own; note what it opens or ends."""
+    if found[-1][0] or text not in _KEYWORDS:
+        return False
+    if text in _CLOSED_BY:
+        nested.append(_Compound(_CLOSED_BY[text], len(found) - 1))
+    elif text == nested[-1].closer:
+        nested.pop()
+    return text not in _WITH_WORDS
 
 
 def _tokens(command: str) -> "Iterator[Word | str]":
@@ -64,13 +126,12 @@ def _tokens(command: str) -> "Iterator[Word | str]":
             at += 1 if command[at] in " \t" else 2
         elif command[at] == "#":
             at = _end_of_line(command, at)
-        elif operator := next((op for op in _OPERATORS if command.startswith(op, at)), ""):
+        elif not command.startswith(_PROCESS, at) and (
+            operator := next((op for op in _OPERATORS if command.startswith(op, at)), "")
+        ):
             yield operator
             at += len(operator)
-        elif command[at] in _SEPARATORS:
-            yield command[at]
-            at += 1
-            if command[at - 1] == "\n":
+            if operator == "\n":
                 at = _skip_here_documents(command, at, here_documents)
         else:
             word, at = _word(command, at)
@@ -97,11 +158,13 @@ def _word(command: str, at: int) -> tuple[Word, int]:
         elif character == "\\" and at + 1 < len(command):
             at += 1
             text += command[at] if command[at] != "\n" else ""
-        elif character in "$`" and command[at + 1 : at + 2] not in ("", " "):
+        elif (character in "$`" and command[at + 1 : at + 2] not in ("", " ")) or (
+            not quote and command.startswith(_PROCESS, at)
+        ):
             literal = False
             run, at = _substitution(command, at)
             inner += run
-            text += character
+            text += "$"
         elif quote:
             if character == '"':
                 quote = ""
@@ -109,7 +172,7 @@ def _word(command: str, at: int) -> tuple[Word, int]:
                 text += character
         elif character in "'\"":
             quote = character
-        elif character in " \t<>" or character in _SEPARATORS:
+        elif character in _ENDS_WORD:
             break
         else:
             literal = literal and character not in "*?["

@@ -6,106 +6,174 @@ supported; variables, functions and other programs are not. For other commands,
 """
 
 from hivepipe.guard.shell_words import Word, simple_commands
+from hivepipe.home import absolute
 
 # Wrappers, with the letters of their options that take a value.
 _WRAPPERS = {
-    **dict.fromkeys(("if", "elif", "while", "until", "then", "else", "do", "!", "{"), ""),
     **dict.fromkeys(("command", "builtin", "nohup", "setsid", "busybox"), ""),
     **dict(sudo="CDgpRrTtUu", doas="Cu", env="Cu", exec="a", time="fo", timeout="ks"),
-    **dict(nice="n", ionice="cnPpu", stdbuf="eio"),
+    **dict(nice="n", ionice="cnPpu", stdbuf="eio", xargs="adEILnPs"),
 }
-_LONG_WITH_VALUE = (
+# The same for commands; after ":" letters with a value only in the same word.
+_WITH_VALUE = {
+    **dict(touch="drt", mkdir="m", mkfifo="m", truncate="rs", shred="ns", sed="efl:i"),
+    **dict(cp="St", mv="St", ln="St", install="gmoSt", rsync="efBMT", scp="cDFiJloPSX"),
+    **dict(perl="eEFIMm:i", sort="kotST", wget="aABDeGiIloOPQRtTUwX"),
+    "curl": "AbcCdDeEFhHKmoPQrtTuUwxXyYz",
+}
+# The short names of long options that matter.
+_SHORT = dict(
+    text.split()
+    for text in (
+        *("--expression -e", "--file -f", "--in-place -i", "--dry-run -n", "--output -o"),
+        *("--output-document -O", "--target-directory -t", "--no-target-directory -T"),
+        *("--recursive -R", "--filter -f"),
+    )
+)
+_LONG_WITH_VALUE = {
     *("--user", "--group", "--prompt", "--host", "--role", "--type", "--other-user", "--chroot"),
     *("--close-from", "--command-timeout", "--chdir", "--unset", "--adjustment", "--class"),
     *("--classdata", "--input", "--output", "--error", "--signal", "--kill-after", "--format"),
-)
-# Options of `find` after which `rm -r {}` and `rm {}` delete all that the start points contain.
-_FOR_FOLDERS = {"-depth", "-print", "-print0", "-mindepth", "-maxdepth"}
-_FOR_FILES = {"-depth", "-print", "-print0", "-mindepth", "-type"}
-_SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+    *("--target-directory", "--suffix", "--mode", "--owner", "--size", "--date", "--reference"),
+    *("--expression", "--file", "--output-document", "--exclude", "--include", "--filter", "--rsh"),
+    *("--exclude-from", "--include-from", "--files-from", "--log-file", "--iterations"),
+}
+# Commands whose first argument names no file, with the options that replace this argument.
+_NO_FILE_FIRST = {
+    "chmod": {"-r", "-w", "-x", "-X", "-s", "-t", "--reference"},
+    "chown": {"--reference"},
+    "chgrp": {"--reference"},
+    "sed": {"-e", "-f"},
+    "perl": {"-e", "-E"},
+}
+_EXCLUDING = {"--exclude", "--exclude-from", "-f"}  # of `rsync`
+# Options of `find` that exclude files by their name or place, from all commands or from those that
+# change no folders.
+_BY_NAME = {
+    *("-name", "-iname", "-lname", "-path", "-ipath", "-wholename", "-iwholename", "-regex"),
+    *("-iregex", "-samefile", "-inum", "-xdev", "-mount"),
+}
+_COMMAND_GIVEN = ("sh", "bash", "dash", "zsh", "ksh", "eval", "trap")
 _DEEPEST = 5  # levels of nested commands that are parsed
+_LONGEST_FOLDER = 1000
+_MOST_PUSHED = _MOST_WRAPPERS = 20
+_NO_WORD = Word("", literal=True)
+
+# If the path is a link: its target is written, the link itself, or only the target if it is a
+# folder.
+TARGET, LINK, FOLDER_OR_LINK = range(3)
 
 # Commands that write all of their arguments, or the last one.
 _ALL = (
     *("touch", "mkdir", "rm", "rmdir", "unlink", "truncate", "shred", "tee", "chmod", "chown"),
-    *("sed", "mkfifo"),
+    *("chgrp", "mkfifo"),
 )
 _LAST = ("cp", "mv", "ln", "install", "rsync", "scp")
-_OF_ENTRIES = ("rm", "rmdir", "unlink")  # they change a link itself, not its target
-_RECURSIVE = {"rm": "rR", "chmod": "R", "chown": "R"}  # the letters of the option
-# Commands whose output file is named by an option.
-_OUTPUT = {
-    "curl": ("o", "--output"),
-    "sort": ("o", "--output"),
-    "wget": ("O", "--output-document"),
-}
+_OF_LINKS = ("rm", "rmdir", "unlink", "sed", "perl", "mv", "rsync")
+_RECURSIVE = {"rm": {"-r", "-R"}, "chmod": {"-R"}, "chown": {"-R"}, "chgrp": {"-R"}}
+_OUTPUT = {"curl": "-o", "sort": "-o", "wget": "-O"}  # the option that names the output file
 _READING = (
     *("cat", "ls", "cd", "pwd", "head", "tail", "less", "more", "wc", "grep", "egrep", "rg"),
     *("find", "stat", "file", "du", "df", "tree", "diff", "cmp", "sort", "uniq", "cut", "jq"),
     *("echo", "printf", "test", "[", "[[", "md5sum", "sha256sum", "realpath", "readlink"),
     *("basename", "dirname", "awk", "xxd", "od", "strings", "true", "false", "export", "set"),
     *("tr", "nl", "tac", "column", "paste", "comm", "join", "seq", "hexdump", "cksum", "sha1sum"),
-    *("date", "sleep", "which", "type", "zcat", "zgrep", "read", "for", "done", "fi", "}", ":"),
+    *("date", "sleep", "which", "type", "zcat", "zgrep", "read", "for", "case", "select", ":"),
     *("break", "continue", "return", "exit", "wait", "unset", "local"),
 )
+
+
+Folders = tuple[str, ...]  # the working folder, the one before, and the stack of `pushd`
+Options = dict[str, list[Word]]  # with their values
 
 
 class Writes:
     """The paths that a command writes; `is_readable` is False if it can write other paths, too.
 
     `trees` lists the paths that are deleted, moved or changed with all that they contain. In
-    `paths`, a path with expansions is a pattern. After `cd $VAR` the folder is "".
+    `paths`, a path with expansions is a pattern. An unknown working folder is "".
     """
 
     __slots__ = ("is_readable", "paths", "trees")
 
     def __init__(self) -> None:
-        # (working folder, path, whether a link at the path is written and not its target)
-        self.paths: list[tuple[str, str, bool]] = []
-        self.trees: list[tuple[str, Word, bool]] = []
+        # (working folder, path, what is written if the path is a link)
+        self.paths: list[tuple[str, str, int]] = []
+        self.trees: list[tuple[str, Word, int]] = []
         self.is_readable = True
 
 
 def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
     found = Writes()
-    folders = [cwd]  # of the open subshells
-    for words, targets, level in simple_commands(command):
-        del folders[level + 1 :]
-        folders += folders[-1:] * (level + 1 - len(folders))
+    folders: Folders = (cwd, "")
+    before: list[Folders] = []
+    for words, targets, back in simple_commands(command):
+        before.append(folders)
         for word in [*words, *targets]:
             for inner in word.inner:
-                _add_command(found, folders[-1], inner, depth)
+                _add_command(found, folders[0], inner, depth)
         for target in targets:
-            _add(found, folders[-1], target)
-        folders[-1] = _add_program(found, folders[-1], words, depth)
+            _add(found, folders[0], target)
+        folders = _add_program(found, folders, words, depth)
+        for number in back:
+            folders = before[number]
     return found
 
 
-def _add_program(found: Writes, cwd: str, words: list[Word], depth: int) -> str:
-    """Add the writes of a simple command; return the working folder after the command."""
+def _add_program(found: Writes, folders: Folders, words: list[Word], depth: int) -> Folders:
+    """Add the writes of a simple command; return the folders after the command."""
+    cwd = folders[0]
+    reads_more = any(word.text == "xargs" for word in words)
     words = _without_wrappers(words)
     if not words:
-        return cwd
+        return folders
     name, arguments = words[0], words[1:]
+    found.is_readable = found.is_readable and name.literal and not reads_more
     if not name.literal:
-        found.is_readable = False
-        return cwd
+        return folders
     program = name.text.rsplit("/", 1)[-1]
-    if program in ("cd", "pushd"):
-        if arguments and arguments[-1].literal:
-            path = arguments[-1].text
-            return path if path.startswith(("/", "~")) else cwd and f"{cwd}/{path}"
-        found.is_readable = False
-        return ""
-    if (program in _SHELLS or program == "eval") and all(word.literal for word in arguments):
+    if program in ("cd", "pushd", "popd"):
+        folders = _moved(folders, program, arguments)
+        found.is_readable = found.is_readable and bool(folders[0])
+    elif program in _COMMAND_GIVEN and all(word.literal for word in arguments):
         _add_command(found, cwd, _command_given(program, arguments), depth)
-    elif program != "rsync" or not _is_dry_run(arguments):
-        _add_arguments(found, cwd, program, arguments, depth)
-        is_entry = program in (*_OF_ENTRIES, "mv")
-        for tree in _trees(program, arguments):
-            if _is_known(cwd, tree):
-                found.trees.append((cwd, tree, is_entry))
-    return cwd
+    elif program == "find":
+        _add_find(found, cwd, arguments, depth)
+    else:
+        _add_arguments(found, cwd, program, arguments)
+    return folders
+
+
+def _moved(folders: Folders, program: str, arguments: list[Word]) -> Folders:
+    """Return the folders after `cd`, `pushd` or `popd`."""
+    cwd, old, *stack = folders
+    named = [word for word in arguments if word.text[:1] != "-" or word.text == "-"]
+    if program == "popd" or (program == "pushd" and not named):
+        new, *stack = stack or [""]
+    elif not named:
+        new = absolute("~")
+    elif named[0].text == "-":
+        new = old
+    else:
+        new = _joined(cwd, named[0])
+    if program == "pushd":
+        stack = [cwd, *stack[:_MOST_PUSHED]]
+    return (new, cwd, *stack)
+
+
+def _joined(cwd: str, word: Word) -> str:
+    """Return the folder after `cd`, or "" if it is unknown. As in a shell, `link/..` is `.`."""
+    if not word.literal or not (cwd or word.text.startswith(("/", "~"))):
+        return ""
+    names: list[str] = []
+    whole = word.text if word.text.startswith(("/", "~")) else f"{cwd}/{word.text}"
+    for name in absolute(whole).split("/"):
+        if name == "..":
+            del names[-1:]
+        elif name not in ("", "."):
+            names.append(name)
+    folder = "/" + "/".join(names)
+    return folder if len(folder) < _LONGEST_FOLDER else ""
 
 
 def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
@@ -113,20 +181,19 @@ def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
     if not command or depth == _DEEPEST:
         found.is_readable = False
         return
-    _merge(found, writes_of(command, cwd, depth + 1))
-
-
-def _merge(found: Writes, inner: Writes) -> None:
+    inner = writes_of(command, cwd, depth + 1)
     found.paths += inner.paths
     found.trees += inner.trees
     found.is_readable = found.is_readable and inner.is_readable
 
 
 def _command_given(program: str, arguments: list[Word]) -> str:
-    """Return the command string of `eval` or `sh -c`, or "" for a script or stdin."""
+    """Return the command of `eval`, `trap` or `sh -c`, or "" for a script or stdin."""
     texts = [word.text for word in arguments]
     if program == "eval":
         return " ".join(texts)
+    if program == "trap":
+        return texts[0] if texts[1:] and texts[0] not in ("", "-") else ":"
     for at, text in enumerate(texts[:-1]):
         if not text.startswith("-"):
             break
@@ -135,80 +202,112 @@ def _command_given(program: str, arguments: list[Word]) -> str:
     return ""
 
 
-def _add_arguments(
-    found: Writes, cwd: str, program: str, arguments: list[Word], depth: int
-) -> None:
-    files = [word for word in arguments if not word.text.startswith("-")]
-    options = [word.text for word in arguments if word.text.startswith("-")]
+def _parsed(program: str, arguments: list[Word]) -> tuple[Options, list[Word]]:
+    """Return the options of a command, and its other arguments; a wrapper's end at the first."""
+    letters = _WRAPPERS.get(program, _WITH_VALUE.get(program, ""))
+    with_value, _, in_same_word = letters.partition(":")
+    options: Options = {}
+    others: list[Word] = []
+    rest = iter(arguments)
+    for word in rest:
+        text = word.text
+        if text == "--":
+            others += rest
+        elif text[:1] != "-" or text == "-":
+            others += [word, *rest] if program in _WRAPPERS else [word]
+        elif text[1] == "-":
+            name, equals, value = text.partition("=")
+            values = options.setdefault(_SHORT.get(name, name), [])
+            if equals:
+                values.append(Word(value, word.literal))
+            elif name in _LONG_WITH_VALUE:
+                values.append(next(rest, _NO_WORD))
+        else:
+            for at, letter in enumerate(text[1:], start=2):
+                values = options.setdefault(f"-{letter}", [])
+                if letter in with_value:
+                    given = Word(text[at:], word.literal)
+                    values.append(given if given.text else next(rest, _NO_WORD))
+                if letter in with_value or letter in in_same_word:
+                    break
+    return options, others
+
+
+def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word]) -> None:
+    options, files = _parsed(program, arguments)
+    names = options.keys()
+    scripts = options.get("-e", [])
+    if program in _NO_FILE_FIRST and not _NO_FILE_FIRST[program] & names:
+        scripts, files = files[:1], files[1:]
+    trees = files if _RECURSIVE.get(program, set()) & names else []
     if program == "dd":
         files = [Word(w.text[3:], w.literal) for w in files if w.text.startswith("of=")]
-    elif program in ("sed", "perl") and _in_place(options):
+    elif program in ("sed", "perl") and "-i" in names:
         pass
     elif program == "sed":
-        files = [word for text in files for word in _of_w_command(text)]
-    elif program == "find":
-        files = []
-        _add_find(found, cwd, arguments, depth)
-    elif program in _LAST and not (program == "install" and "-d" in options):
-        sources, files = _sources_and_target(program, arguments)
-        for word in sources if program == "mv" else ():
-            _add(found, cwd, word, is_entry=True)
+        files = [word for text in scripts for word in _of_w_command(text)]
+    elif program in _LAST and not (program == "install" and "-d" in names):
+        files, trees = _add_copies(found, cwd, program, options, files)
     elif program in _OUTPUT:
         found.is_readable = found.is_readable and program in _READING
-        files = [word for word in _value_of(*_OUTPUT[program], arguments) if word.text != "-"]
+        files = [word for word in options.get(_OUTPUT[program], ()) if word.text != "-"]
     elif program not in (*_ALL, "install"):
         writes = (
             (program == "awk" and any(">" in word.text for word in files[:1]))
             # The second one is written; a number is the value of an option.
             or (program in ("uniq", "xxd") and sum(not w.text.isdigit() for w in files) > 1)
-            or (program in ("less", "tree") and "-o" in options)
+            or (program in ("less", "tree") and "-o" in names)
         )
         found.is_readable = found.is_readable and program in _READING and not writes
         files = []
+    link = LINK if program in _OF_LINKS else TARGET
     for word in files:
-        _add(found, cwd, word, program in _OF_ENTRIES)
+        _add(found, cwd, word, link)
+    found.trees += [(cwd, tree, link) for tree in trees if _is_known(cwd, tree)]
 
 
-def _trees(program: str, arguments: list[Word]) -> list[Word]:
-    """Return the paths that `rm -r`, `mv`, `chmod -R`, `chown -R`, `rsync --delete` change."""
-    files = [word for word in arguments if not word.text.startswith("-")]
-    options = [word.text for word in arguments if word.text.startswith("-")]
-    sources, target = _sources_and_target(program, arguments)
-    if program == "mv":
-        return sources
-    if program == "rsync" and any(text.startswith("--del") for text in options):
-        # `a/` and `.` replace the contents of the target, `a` those of its subfolder `a`.
-        return [
-            Word(f"{into.text}/{source.text.rpartition('/')[2]}", into.literal)
-            for into in target
-            for source in sources
-            if source.literal
-        ]
-    if program in _RECURSIVE and any(
-        text == "--recursive" or (text[1:2] != "-" and set(text) & set(_RECURSIVE[program]))
-        for text in options
-    ):
-        return files
-    return []
+def _add_copies(
+    found: Writes, cwd: str, program: str, options: Options, files: list[Word]
+) -> tuple[list[Word], list[Word]]:
+    """Add the targets of `cp` etc.; return the other paths that change, and those with contents."""
+    names = options.keys()
+    sources, targets = _sources_and_targets(program, options, files)
+    if program == "rsync" and "-n" in names:
+        return [], []
+    for target in targets:
+        _add(found, cwd, target, _link_of_target(program, options))
+    if program == "mv" or "--remove-source-files" in names:
+        return sources, sources
+    if program != "rsync" or not any(name.startswith("--del") for name in names):
+        return [], []
+    if _EXCLUDING & names:
+        found.is_readable = False
+        return [], []
+    # `a/` and `.` replace the contents of the target, `a` those of its subfolder `a`.
+    names_in = [source.text.rpartition("/")[2] for source in sources if source.literal]
+    return [], [Word(f"{to.text}/{name}", to.literal) for to in targets for name in names_in]
 
 
-def _sources_and_target(program: str, arguments: list[Word]) -> tuple[list[Word], list[Word]]:
+def _sources_and_targets(
+    program: str, options: Options, files: list[Word]
+) -> tuple[list[Word], list[Word]]:
     """Return the arguments of `cp` and similar programs; a target on another host is left out."""
-    files = [word for word in arguments if not word.text.startswith("-")]
     if program in ("rsync", "scp"):  # -t has another meaning in these programs
         is_remote = any(":" in word.text.partition("/")[0] for word in files[-1:])
         return files[:-1], [] if is_remote else files[-1:]
-    target = _value_of("t", "--target-directory", arguments) or files[-1:]
-    return [word for word in files if word not in target], target
+    folders = options.get("-t", [])
+    if program == "ln" and len(files) == 1 and not folders:
+        folders = [Word(".", literal=True)]
+    return (files, folders) if folders else (files[:-1], files[-1:])
 
 
-def _is_dry_run(arguments: list[Word]) -> bool:
-    """Tell whether `rsync` gets `--dry-run` or `-n`, but not the n of `-essh -n` or `-f '- n'`."""
-    texts = [word.text for word in arguments]
-    return "--dry-run" in texts or any(
-        text[:1] == "-" != text[1:2] and "n" in text and not set(text) & set("eTfBM ")
-        for text in texts
-    )
+def _link_of_target(program: str, options: Options) -> int:
+    """Return what `cp` and similar programs write if their target is a link."""
+    if program in ("mv", "ln") and {"-T", "-n" if program == "ln" else ""} & options.keys():
+        return LINK
+    if program in ("cp", "scp") and "--remove-destination" not in options:
+        return TARGET
+    return FOLDER_OR_LINK
 
 
 def _of_w_command(script: Word) -> list[Word]:
@@ -219,16 +318,6 @@ def _of_w_command(script: Word) -> list[Word]:
     return [Word(path, script.literal)] if command and not is_text and path.startswith("/") else []
 
 
-def _in_place(options: list[str]) -> bool:
-    """Tell whether `sed` or `perl` edits in place: -i, -i.bak, -Ei, but not the i of -es/i/o/."""
-    for option in options:
-        letters = option[1:] if not option.startswith("--") else ""
-        before = letters.partition("i")[0]
-        if option.startswith("--in-place") or (before != letters and not set(before) & set("efl")):
-            return True
-    return False
-
-
 def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> None:
     """Add what `find` writes by `-delete`, or by the commands after -exec.
 
@@ -237,84 +326,72 @@ def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> Non
     """
     given = [word for word in arguments if word.text not in ("-H", "-L", "-P")]
     texts = [word.text for word in given]
-    at = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
+    at = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), len(texts))
     starts = given[:at] or [Word(".", literal=True)]
-    if {"-H", "-L"} & {word.text for word in arguments}:
-        starts = [Word(f"{word.text}/", word.literal) for word in starts]  # a link is followed
-    names = {word.text for word in starts}
+    mark = "\0" * (depth + 1)  # stands for `{}` of this `find`
     options: set[str] = set()
+    paths: set[int] = set()  # what is written if a start point is a link
+    trees: set[int] = set()
     while at < len(texts):
         option = texts[at]
         at += 1
         words: list[Word] = []
-        if option == "-delete" and option not in options:
-            words = [Word("rm", literal=True), *starts]
+        if option == "-delete":
+            words = [Word("rm", literal=True), Word(mark, literal=True)]
         elif option in ("-exec", "-execdir", "-ok", "-okdir"):
             end = next((n for n in range(at, len(texts)) if texts[n] in (";", "+")), len(texts))
-            words = [w for word in given[at:end] for w in (starts if "{}" in word.text else [word])]
+            words = [Word(w.text.replace("{}", mark), w.literal, w.inner) for w in given[at:end]]
             at = end + 1
+        elif option.startswith(("-", "(", "!")):
+            options.add(option)
         inner = Writes()
         inner.is_readable = depth < _DEEPEST and not option.startswith(("-fprint", "-fls"))
         if inner.is_readable:
-            _add_program(inner, cwd, words, depth + 1)
-        if options - _FOR_FOLDERS:
-            inner.trees = [tree for tree in inner.trees if tree[1].text not in names]
-        if not options - _FOR_FILES:
-            below = [path for path in inner.paths if path[1] in names]
-            inner.trees += [
-                (cwd, Word(path, literal=not set(path) & set("*?[")), entry)
-                for _, path, entry in below
-            ]
-        _merge(found, inner)
-        if option.startswith(("-", "(", "!")) and not option.startswith(("-exec", "-ok")):
-            options.add(option)
+            _add_program(inner, (cwd, ""), words, depth + 1)
+        found.is_readable = found.is_readable and inner.is_readable
+        found.paths += [path for path in inner.paths if mark not in path[1]]
+        found.trees += [tree for tree in inner.trees if mark not in tree[1].text]
+        written = {link for _, path, link in inner.paths if mark in path}
+        paths |= written
+        if not options & _BY_NAME:
+            trees |= {link for _, tree, link in inner.trees if mark in tree.text}
+        if not options & {*_BY_NAME, "-maxdepth"}:
+            trees |= written
+    is_followed = bool({"-H", "-L"} & {word.text for word in arguments})  # a start that is a link
+    for start in starts:
+        word = Word(f"{start.text}/", start.literal) if is_followed else start
+        for link in paths:
+            _add(found, cwd, word, link)
+        found.trees += [(cwd, word, link) for link in trees if _is_known(cwd, word)]
 
 
-def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
-    """Return the value of an option, as in `-t DIR`, `-rt DIR`, `-tDIR`, `--to DIR`, `--to=DIR`."""
-    for at, word in enumerate(arguments):
-        option, _, value = word.text.partition("=")
-        if option == name:
-            return [Word(value, word.literal)] if value else arguments[at + 1 : at + 2]
-        if option.startswith("-") and not option.startswith("--"):
-            if word.text.startswith(f"-{letter}") and word.text[2:]:
-                return [Word(word.text[2:], word.literal)]
-            if word.text.endswith(letter):
-                return arguments[at + 1 : at + 2]
-    return []
-
-
-def _add(found: Writes, cwd: str, word: Word, is_entry: bool = False) -> None:
-    found.is_readable = found.is_readable and word.literal
-    if _is_known(cwd, word):
-        found.paths.append((cwd, word.text, is_entry))
+def _add(found: Writes, cwd: str, word: Word, link: int = TARGET) -> None:
+    is_known = _is_known(cwd, word)
+    found.is_readable = found.is_readable and word.literal and is_known
+    if is_known:
+        found.paths.append((cwd, word.text, link))
 
 
 def _is_known(cwd: str, word: Word) -> bool:
     """Tell whether a path or pattern has no variable and is not below an unknown folder."""
-    is_plain = word.literal or not set(word.text) & set("$`")
-    return is_plain and bool(cwd or word.text.startswith(("/", "~")))
+    return (word.literal or "$" not in word.text) and bool(cwd or word.text.startswith(("/", "~")))
 
 
 def _without_wrappers(words: list[Word]) -> list[Word]:
     """Return a command's words without assignments, and without wrappers such as `sudo -n`."""
-    at = 0
-    with_value = ""
-    while at < len(words):
-        text = words[at].text
-        program = text.rsplit("/", 1)[-1]
-        if program in _WRAPPERS:
-            with_value = _WRAPPERS[program]
-        elif at and text.startswith("-"):
-            letters = text[1:] if text[1:2] != "-" else ""
-            value_at = next((n for n, letter in enumerate(letters) if letter in with_value), -1)
-            at += text in _LONG_WITH_VALUE or 0 <= value_at == len(letters) - 1
-        elif not (at and text[:1].isdigit()) and not _is_assignment(text):
+    for _ in range(_MOST_WRAPPERS):
+        at = next((n for n, word in enumerate(words) if not _is_assignment(word)), len(words))
+        words = words[at:]
+        program = words[0].text.rsplit("/", 1)[-1] if words else ""
+        if program not in _WRAPPERS:
             break
-        at += 1
-    return words[at:]
+        options, words = _parsed(program, words[1:])
+        if program == "command" and {"-v", "-V"} & options.keys():
+            return []
+        words = words[program == "timeout" :]
+    return words
 
 
-def _is_assignment(text: str) -> bool:
-    name, equals, _ = text.partition("=")
-    return bool(equals) and name.isidentifier()
+def _is_assignment(word: Word) -> bool:
+    name, equals, _ = word.text.partition("=")
+    return bool(equals) and name.removesuffix("+").isidentifier()

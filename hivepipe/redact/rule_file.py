@@ -1,31 +1,8 @@
-r"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml or rules.toml).
+"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml or rules.toml).
 
-    [redaction]
-    allow = ['support@shop\.io']       # RE2 patterns; a value that fully matches one is allowed
-    disable = ["email"]                # names of built-in rules that are switched off
-
-    [redaction.words]                  # parts of patterns, used as {{NAME}}
-    DEPARTMENT = '(?:HR|IT)'
-
-    [[redaction.rules]]
-    name = "employee"
-    kind = "employee"                  # kind of secret, in placeholders and the audit log
-    pattern = '\b{{DEPARTMENT}}-([0-9]{6})\b'  # RE2; if it has groups, only a group is replaced
-    replacement = "***EMPLOYEE***"      # the default is ***REDACTED***
-    keywords = ["HR-", "IT-"]           # every match contains one; without any, all texts are tried
-    sieve = 'HR-|IT-'                   # like `keywords`, but as one RE2 pattern
-    unless = '0{6}|1{6}'                # a value that fully matches this is not a secret
-    not_in = 'HR-form'                  # a match that starts in a match of this pattern is ignored
-    entropy = 2.0                       # minimum, in bits per character
-    random = true                       # a secret must look more random than a word
-    token = true                        # a match needs no name before it, but begins a word
-    glued = false                       # without this line, a random token may begin inside a word
-    examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret
-    counterexamples = ["HR-12"]         # texts without a match
-
-A word, pattern, sieve or exception may be a list of alternatives. A match of `not_in` has at most
-256 bytes. A pattern is tried on a string together with its key, as `"key": "value"`, with escapes
-decoded.
+docs/redaction.md describes the keys. A word, pattern, sieve or exception may be a list of
+alternatives. A match of `not_in` has at most 256 bytes. A pattern is tried on a string together
+with its key, as `"key": "value"`, with escapes decoded. In an example, «...» marks the secret.
 """
 
 import json

@@ -11,7 +11,7 @@ import pytest
 
 from hivepipe import settings
 from hivepipe.events.claude_code import PostToolUseFailure, PreToolUse
-from hivepipe.guard import shared_root
+from hivepipe.guard import shared_disk, shared_root
 from hivepipe.guard.check import silence_path
 from hivepipe.guard.rules import Verdict
 from hivepipe.guard.shared_disk import READ_ONLY, SharedDisk
@@ -120,7 +120,10 @@ ABOVE = [
     *("find {above} -type f -exec rm {{}} \\;", "find {above} -exec sudo -g x rm -rf {{}} +"),
     *("rsync -a --delete a/ {above}", "rsync -a --del . ..", "rsync -a --delete b/shared {above}"),
     *("rm -rf {above}/to-above/", "chmod -R u+w ../to-above", "cd ~; rm -rf ../../*"),
-    *("cd $X; rm -rf {above}", "cd $X; cd {above}; rm -rf *"),
+    *("cd $X; rm -rf {above}", "cd $X; cd {above}; rm -rf *", "cd {above}/x; cd -; rm -rf ../*"),
+    *("find {above} -mtime +9 -delete", "find .. -type f -ls -delete"),
+    *("find .. -mindepth 1 -maxdepth 1 -type d -exec rm -rf {{}} +", "rm -rf {above}/[^a]*"),
+    *("rsync --remove-source-files -a {above}/ /x", "trap 'rm -rf {above}' EXIT"),
 ]  # fmt: skip
 BESIDE = [
     *("ls {above}", "mkdir {above}/x", "rm {above}/file", "rm -rf {above}/other", "rmdir {above}"),
@@ -137,6 +140,8 @@ BESIDE = [
     ),
     *("find . -name x -delete", "find . -name x -exec rm -rf {{}} +", "find . -maxdepth 1 -delete"),
     *("rsync -a a/ {above}", "rsync -a --delete a {above}", "rsync --delete -a a/ x:{above}"),
+    *("rsync -a --delete --exclude shared b/ .", "cd /; cd - && rm -rf {above}/other"),
+    *("find {above} -name x -exec chmod -R a+r {{}} +", "find . -maxdepth 1 -type f -delete"),
     *("echo 'rm -rf {above}'", 'cd "$X" && rm -rf *', "(cd $(mktemp -d); chmod -R u+w .)"),
 ]  # fmt: skip
 
@@ -155,13 +160,42 @@ def test_a_deletion_of_a_folder_above_the_root_is_denied(root: Path) -> None:
 def test_a_pattern_that_matches_only_folders_of_others_is_denied(
     private_home: Home, root: Path
 ) -> None:
-    for pattern in ("{root}/thoughts/bob/*", "{root}/*/bob", "{root}/thoughts/b?b/*.md", "link/*"):
+    for pattern in (
+        "{root}/thoughts/*",
+        "{root}/thoughts/bob/*",
+        "{root}/*/bob",
+        "{root}/thoughts/b?b/*.md",
+        "link/*",
+    ):
         verdict = judged(root, shell(f"rm -f {pattern.format(root=root)}", private_home.project))
         assert verdict, pattern
         assert verdict.deny, pattern
     for pattern in ("{root}/thoughts/ana/*", "{root}/*/ana", "{root}/thoughts/a*/b", "a/*"):
         verdict = judged(root, shell(f"rm -f {pattern.format(root=root)}", private_home.project))
         assert not (verdict and verdict.deny), pattern
+
+
+def test_a_command_that_replaces_a_link_writes_beside_it(private_home: Home, root: Path) -> None:
+    (root / "thoughts/bob/a.md").touch()
+    (private_home.project / "file").symlink_to(root / "thoughts/bob/a.md")
+    for command in (
+        *("mv b file", "ln -sf b file", "ln -sfn b link", "cp --remove-destination b file"),
+        *("install b file", "sed -i p file", "mv -T b link", "cd link/..; touch a"),
+    ):
+        assert judged(root, shell(command, private_home.project)) is None, command
+    for command in ("mv b link", "ln -s b link", "cp b file", "mv -n b link", "touch link/../a"):
+        verdict = judged(root, shell(command, private_home.project))
+        assert verdict, command
+        assert verdict.deny, command
+
+
+def test_a_command_with_many_folders_resolves_each_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    monkeypatch.setattr(shared_disk, "_link_target", lambda path: looks.append(path) or "")
+    assert judged(root, shell("cd a; rm x; " * 400, root.parent)) is None
+    assert len(looks) < 3 * 400
 
 
 def test_the_reason_names_the_place_in_the_own_folder(private_home: Home, root: Path) -> None:

@@ -2,6 +2,7 @@
 
 import posixpath
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def written(command: str) -> list[str]:
         ("wget -O/s/a https://x", ["/s/a"]),
         ("sort b -o /s/a", ["/s/a"]),
         ("sort /s/a", []),
-        ("mv /s/a b", ["/s/a", "/home/ana/b"]),
+        ("mv /s/a b", ["/home/ana/b", "/s/a"]),
         ("ln -s /s/a b", ["/home/ana/b"]),
         ("touch /s/a /s/b", ["/s/a", "/s/b"]),
         ("mkdir -p /s/a", ["/s/a"]),
@@ -63,7 +64,7 @@ def written(command: str) -> list[str]:
         ("FOO=1 BAR=2 touch /s/a", ["/s/a"]),
         ("env FOO=1 touch /s/a", ["/s/a"]),
         ("/usr/bin/touch /s/a", ["/s/a"]),
-        ("sed -i s/a/b/ /s/a", ["/home/ana/s/a/b", "/s/a"]),
+        ("sed -i s/a/b/ /s/a; sed --in-place=.x -e p /s/b", ["/s/a", "/s/b"]),
         ("sed s/a/b/ /s/a", []),
         ("sed -n '1s/.*/x/w /s/a' b", ["/s/a"]),
         ("sed -n '/x/{w /s/a}' b", ["/s/a"]),
@@ -83,12 +84,31 @@ def written(command: str) -> list[str]:
         ),
         ("case x in a) cd /s;; esac; touch a", ["/s/a"]),
         ("cd /s | cat; touch a", ["/home/ana/a"]),
-        ("cd /s && ls & touch a", ["/s/a"]),
+        ("cd /s && ls & touch a", ["/home/ana/a"]),
         ("cd /s & touch a 2>&1", ["/home/ana/a"]),
         ("cd /s || touch a", ["/s/a"]),
         ("(cd /s; cat x |& cat; touch a); touch b", ["/s/a", "/home/ana/b"]),
-        ("rsync -ne ssh a /s/b; rsync -an --delete a /s; rsync --dry-run a /s", ["/s/b"]),
-        ("rsync -a -f '- bin' a /s/b", ["/s/b"]),
+        ("rsync -ne ssh a /s; rsync -an --delete a /s; rsync --dry-run a /s", []),
+        ("rsync -a -f '- bin' a /s/b; rsync --exclude -n a /s/c", ["/s/b", "/s/c"]),
+        ("rsync -a --remove-source-files /s/a b", ["/home/ana/b", "/s/a"]),
+        ("ls | while read x; do cd /s; done; touch a", ["/home/ana/a"]),
+        ("while :; do cd /s; break; done; touch a", ["/s/a"]),
+        ("{ cd /s; } | cat; touch a; { cd /s; }; touch b", ["/home/ana/a", "/s/b"]),
+        ("(case x in a|b) cd /s;; esac; touch a); touch b", ["/s/a", "/home/ana/b"]),
+        ("case x in (a) touch /s/a;; esac", ["/s/a"]),
+        ("cd /s; cd /t; cd -; touch a", ["/s/a"]),
+        ("cd /s/b/../c; cd ..; touch a; cd; touch b", ["/s/a", f"{Path.home()}/b"]),
+        ("pushd /s; popd; touch a; popd; touch b", ["/home/ana/a"]),
+        ("pushd /s; pushd /t; pushd; touch a; popd; popd; touch b", ["/s/a", "/home/ana/b"]),
+        ("f() { touch /s/a; }; a=(rm x); diff <(ls) b > /s/b", ["/s/a", "/home/ana/x", "/s/b"]),
+        ("tee >(touch /s/a) /s/b", ["/s/a", "/s/b"]),
+        ("trap 'rm /s/a' EXIT; trap - EXIT; trap '' INT; coproc rm /s/b", ["/s/a", "/s/b"]),
+        ("command -v rm /s/a; command rm /s/b; X+=1 rm /s/c", ["/s/b", "/s/c"]),
+        ("rm -f -- -a /s/a", ["/home/ana/-a", "/s/a"]),
+        ("chmod u+x /s/a; chmod -x /s/b; chmod --reference b /s/c", ["/s/a", "/s/b", "/s/c"]),
+        ("touch -d now -r b /s/a; mkdir -m 755 /s/b; truncate -s 0 /s/c", ["/s/a", "/s/b", "/s/c"]),
+        ("ln -s /s/a; ln -s /s/a b; ln -t /s a", ["/home/ana", "/home/ana/b", "/s"]),
+        ("ls | xargs -I{} touch /s/{}", ["/s/{}"]),
         ("cd $X; touch a /s/b; cd /s; touch c", ["/s/b", "/s/c"]),
         ("rm '~' \\~/a ~/b", ["/home/ana/~", "/home/ana/~/a", "~/b"]),
         ("touch ../bob/a", ["/home/bob/a"]),
@@ -132,9 +152,9 @@ def written(command: str) -> list[str]:
         ("scp web1:a /s/d", ["/s/d"]),
         ("scp /s/a web1:", []),
         ("install -d /s/a /s/b", ["/s/a", "/s/b"]),
-        ("sed -Ei s,a,b, /s/a", ["/home/ana/s,a,b,", "/s/a"]),
+        ("sed -Ei s,a,b, /s/a; sed -i.bak -f b /s/c", ["/s/a", "/s/c"]),
         ("sed -es/i/o/ /s/a", []),
-        ("perl -pi -e s,a,b, /s/a", ["/home/ana/s,a,b,", "/s/a"]),
+        ("perl -pi -e s,a,b, /s/a", ["/s/a"]),
         ("", []),
         ("'", []),
         ("echo $(", []),
@@ -153,7 +173,7 @@ def test_literal_targets_are_found(command: str, paths: list[str]) -> None:
         "python make.py /s", "$CMD x", "cd $D && touch a", "./build /s", "bash /s/run.sh",
         'bash -c "touch $F"', "awk '{print > \"/s/a\"}' b", "perl -e 'unlink' /s/a",
         "xxd -r b /s/a", "uniq b /s/a", "tree -o /s/a", "find . -fls /s/a",
-        "sudo apt install a", 'echo "$(python make.py)" /s',
+        "sudo apt install a", "ls | xargs rm", "popd; touch a", 'echo "$(python make.py)" /s',
     ],
 )  # fmt: skip
 def test_a_command_with_unknown_paths_is_unreadable(command: str) -> None:
@@ -197,6 +217,12 @@ def test_nested_commands_of_find_are_read_once() -> None:
     assert len(writes_of("find a b " + "-delete " * 9, "/").paths) == 2
     assert len(writes_of("find a -exec " * 4 + "rm {} +", "/").paths) == 1
     assert not writes_of("find a -exec " * 40 + "rm {} +", "/").is_readable
+
+
+def test_a_command_of_find_is_not_repeated_for_each_start_point() -> None:
+    starts = " ".join(f"s{number}" for number in range(900))
+    paths = writes_of(f"find {starts} -exec rm {{}} \\; -exec touch {'{} ' * 900} +", "/").paths
+    assert len(paths) == 2 * 900
 
 
 @given(st.text(max_size=60))
