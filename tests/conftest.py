@@ -207,8 +207,6 @@ def until(
 
 
 # ---- hooks
-
-
 def hook_path(event_name: str, hooks: Path = ROOT / "hooks") -> Path:
     """Return the executable that Claude Code runs on an event."""
     name = "".join("_" + c.lower() if c.isupper() else c for c in event_name).lstrip("_")
@@ -267,8 +265,6 @@ def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_onc
 
 
 # ---- a home
-
-
 def home_name(project: Path) -> str:
     """Return the name of the folder of a project's home."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in project.name)
@@ -462,8 +458,6 @@ def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 # ---- processes
-
-
 class Process:
     """A process that a test starts and ends by its pid."""
 
@@ -761,8 +755,6 @@ def accepted(server: Server) -> int:
 
 
 # ---- rq-dashboard
-
-
 @pytest.fixture
 def dashboard(private_home: Home, redis_server: Server, to_end: list[Process]) -> Callable[[], str]:
     """Start rq-dashboard on the loopback interface and return its address."""

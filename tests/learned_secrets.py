@@ -24,12 +24,9 @@ class Secrets(NamedTuple):
 def secrets(seed: object) -> Secrets:
     rng = random.Random(f"secrets {seed}")
     return Secrets(
-        *(expand(f"<A{size}>", rng) for size in (32, 40, 24)),
-        expand("<h64>", rng),
-        expand("<A5>#<A4>$<A5>7x", rng),
-        expand("<A12>", rng) + "-9Qz",
-        expand("<A36>", rng),
-    )
+        *(expand(f"<A{size}>", rng) for size in (32, 40, 24)), expand("<h64>", rng),
+        expand("<A5>#<A4>$<A5>7x", rng), expand("<A12>", rng) + "-9Qz", expand("<A36>", rng),
+    )  # fmt: skip
 
 
 def environment(of: Secrets) -> str:

@@ -85,8 +85,6 @@ def expand(form: str, chance: random.Random) -> str:
 
 
 # ---- wrappings: (name, secret, chance) -> a text as Claude Code sees it
-
-
 def in_json(name: str, secret: str, chance: random.Random) -> str:
     config = {"region": "eu-1", "auth": {name: secret, "retries": chance.randrange(9)}}
     return json.dumps(config, indent=chance.choice((None, 2)))
@@ -132,8 +130,6 @@ WRAPPINGS: dict[str, Wrapping] = {
 
 
 # ---- lines
-
-
 class Labelled(NamedTuple):
     """A line of a transcript with its secret, the id of the secret's kind and the wrapping."""
 
@@ -209,8 +205,6 @@ def strings(value: Any) -> Iterator[str]:
 
 
 # ---- lines that must not change
-
-
 def hashes_and_ids(seed: int) -> Iterator[str]:
     """Yield hashes, UUIDs, Git ids and Claude Code ids as they appear in real output."""
     chance = random.Random(seed)

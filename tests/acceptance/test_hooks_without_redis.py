@@ -163,8 +163,6 @@ each_event = pytest.mark.parametrize("event", payloads.EVENTS)
 
 
 # ---- good events
-
-
 @each_event
 def test_an_event_is_spooled_as_its_jobs_and_answered_neutrally(
     machine: Machine, event: str
@@ -231,8 +229,6 @@ def ignores(pid: int, number: int) -> bool:
 
 
 # ---- bad events: exit code 0, empty answer, one line in the log, usable fields are kept
-
-
 NO_EVENTS = {
     "empty": b"",
     "blank": b" \n",
@@ -338,8 +334,6 @@ def test_the_log_quotes_nothing_of_an_event(machine: Machine) -> None:
 
 
 # ---- switched off
-
-
 @pytest.mark.parametrize("switch", ["HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"])
 @pytest.mark.parametrize("data", ["event", "nonsense"])
 def test_a_hook_that_is_switched_off_writes_nothing_at_all(
@@ -394,8 +388,6 @@ def register(machine: Machine, monkeypatch: pytest.MonkeyPatch, **fields: str) -
 
 
 # ---- the spool
-
-
 def test_every_event_of_an_instance_has_one_file_of_its_own(machine: Machine) -> None:
     for payload in payloads.EVENTS.values():
         machine.send(payload)
@@ -436,8 +428,6 @@ def test_a_spool_entry_holds_what_the_writer_needs(machine: Machine) -> None:
 
 
 # ---- sessions and instances
-
-
 def test_an_event_without_jobs_may_be_the_first_one(machine: Machine) -> None:
     machine.send(payloads.PRE_BASH)
     machine.send(payloads.STOP)
@@ -495,8 +485,6 @@ def test_a_session_that_was_resumed_after_its_end_is_started_again(machine: Mach
 
 
 # ---- projects
-
-
 def test_without_a_project_folder_the_events_cwd_is_the_project(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -512,8 +500,6 @@ def test_a_project_folder_that_is_gone_does_no_harm(machine: Machine) -> None:
 
 
 # ---- installations
-
-
 @pytest.mark.parametrize("broken", ["missing", "syntax"])
 def test_a_broken_installation_does_not_stop_claude_code(tmp_path: Path, broken: str) -> None:
     shutil.copytree(ROOT / "hooks", tmp_path / "hooks")

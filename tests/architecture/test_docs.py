@@ -86,8 +86,6 @@ def items(page: str, heading: str) -> list[list[str]]:
 
 
 # ---- commands
-
-
 def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     """Yield the commands that can be called, which excludes groups without their own action."""
     if isinstance(command, click.Group):
@@ -174,8 +172,6 @@ def test_make_help_lists_every_target_for_people() -> None:
 
 
 # ---- variables
-
-
 @functools.cache
 def read_variables() -> frozenset[str]:
     """Return hivepipe's variables that the code reads by name."""
@@ -244,8 +240,6 @@ def test_the_page_says_which_settings_no_variable_sets() -> None:
 
 
 # ---- architecture
-
-
 def test_the_page_says_where_operations_are_declared() -> None:
     assert "`hivepipe/operations/families`" in ARCHITECTURE
     assert (ROOT / "hivepipe" / "operations" / "families").is_dir()
@@ -346,8 +340,6 @@ def test_the_pages_are_short_enough_to_be_read() -> None:
 
 
 # ---- decisions
-
-
 def test_the_numbers_of_decisions_ascend() -> None:
     """Removed decisions leave gaps in the numbers."""
     text = (ROOT / "docs" / "decisions.md").read_text()

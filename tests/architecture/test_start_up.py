@@ -585,8 +585,6 @@ def test_without_bundle_and_package_a_hook_says_once_a_turn_that_nothing_is_reco
 
 
 # ---- the executables
-
-
 def test_all_executables_differ_by_the_name_of_their_event_only() -> None:
     texts = set()
     for path in HOOKS:

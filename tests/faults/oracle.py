@@ -93,8 +93,6 @@ def timed(events: Iterable[Fired], first_ns: int = FIRST_NS) -> tuple[Fired, ...
 
 
 # ---- the mix
-
-
 def mix(seed: int, size: int) -> Mix:
     """Return about `size` events: 40 % Agent, 20 % Skill, 20 % Edit, 10 % prompts, 5 % Stop, 5 %
     SubagentStop; a tenth of them fired twice."""
@@ -250,8 +248,6 @@ def _closing() -> list[Fired]:
 
 
 # ---- the jobs of an event
-
-
 def operations(event: Fired, enters_session: bool) -> list[str]:  # noqa: C901  a table
     """Return the jobs of an event, with HIVEPIPE_CHECKPOINT_INTERVAL=0."""
     p = event.payload
@@ -335,8 +331,6 @@ def slow_count(events: Sequence[Fired]) -> int:
 
 
 # ---- the rows
-
-
 def expected(events: Sequence[Fired], project: str, swarm: str) -> Rows:
     """Return the rows of every table after these events, whose times are ascending."""
     name = project.rsplit("/", 1)[-1]
@@ -632,8 +626,6 @@ def differences(wanted: Rows, found: Rows) -> list[str]:
 
 
 # ---- the input
-
-
 def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any]]:
     """Return the jobs that hooks would push, one list for each firing, in order."""
     # The oracle above is independent of the product.

@@ -32,9 +32,6 @@ def balance(bench: Bench) -> dict[str, int]:
     return figures
 
 
-# ---- the accounts of a stock worker
-
-
 @pytest.mark.parametrize("asked", ["at once", "when RQ has forgotten them"])
 def test_a_stock_workers_jobs_are_counted_as_done(bench: Bench, asked: str) -> None:
     mix = oracle.mix(SEED, 40)
@@ -97,9 +94,6 @@ def test_a_done_job_that_failed_and_was_discarded_counts_as_discarded(bench: Ben
     for _ in range(2):
         assert balance(bench)["discarded"] == 1
         assert bench.accounts["done"] == 0
-
-
-# ---- all at once
 
 
 def test_all_writers_at_once_store_the_right_rows(bench: Bench) -> None:

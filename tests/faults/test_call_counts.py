@@ -72,9 +72,6 @@ def all_counted(database: os.PathLike[str], callers: Callers, secs: float = 60) 
     assert counted(database) == callers.fired  # it does not rise further
 
 
-# ---- a whole stack
-
-
 def kill(sandbox: Sandbox, kinds: tuple[str, ...]) -> None:
     for kind, group in sandbox.processes().items():
         if kind in kinds or not kinds:
@@ -99,9 +96,6 @@ def test_all_calls_are_counted_whatever_is_killed(sandbox: Sandbox) -> None:
         sandbox.run("up", "-d")
         all_counted(sandbox.home / "hive.db", callers)
         assert not list(sandbox.home.glob("call-notes*")), kinds
-
-
-# ---- a Redis that refuses writes
 
 
 def refuse_by_memory(bench: Bench) -> Callable[[], None]:

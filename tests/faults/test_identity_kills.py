@@ -134,9 +134,6 @@ def test_a_users_edit_between_two_sessions_is_restored(folders: Folders) -> None
     assert folders.is_anywhere(USERS)  # the text of the very beginning is kept too
 
 
-# ---- the jobs that write the files
-
-
 class Session:
     """A session of the profile ada, whose jobs are done as the workers do them."""
 

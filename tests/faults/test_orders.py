@@ -154,9 +154,6 @@ def test_the_oracle_sees_a_difference() -> None:
     assert all(rows[table] for table in rows if table != "counters")
 
 
-# ---- status, title and model
-
-
 def test_a_fork_whose_start_names_its_parent_leaves_the_parent_unchanged(tmp_path: Path) -> None:
     """Up to some version after 2.1.197 a fork's SessionStart names its parent."""
     parent, fork = oracle.SESSIONS[:2]

@@ -50,9 +50,6 @@ def check(bench: Bench, *events: Fired) -> None:
     bench.assert_accounts(oracle.job_count(every))
 
 
-# ---- scenario A
-
-
 def test_a_new_stack_clears_the_store_trouble_of_the_last_one(stack: Bench) -> None:
     """The new writer removes the trouble that the previous one reported."""
     with locked(stack):
@@ -62,9 +59,6 @@ def test_a_new_stack_clears_the_store_trouble_of_the_last_one(stack: Bench) -> N
     stack.command("up", "-d")
     until(lambda: not stack.redis.exists("hivepipe:trouble"), "the news stays", secs=10)
     stack.settle(secs=30)
-
-
-# ---- scenario B
 
 
 def test_a_job_of_a_deleted_swarm_fails_until_it_is_restored(stack: Bench) -> None:

@@ -42,8 +42,6 @@ Step = str  # "<what> <instance>"
 
 
 # ---- the model
-
-
 @dataclass
 class Model:
     """The state of a session after the steps so far."""
@@ -89,8 +87,6 @@ def possible(steps: Sequence[Step]) -> bool:
 
 
 # ---- the product
-
-
 class Product:
     """The database of one home, and the jobs of its hooks."""
 

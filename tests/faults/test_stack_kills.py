@@ -54,9 +54,6 @@ def test_every_killed_child_is_restarted_and_nothing_is_lost(sandbox: Sandbox) -
     print(f"{rounds(1) * len(CHILDREN)} kills, {fired} events")
 
 
-# ---- the supervisor is killed
-
-
 def kill_all_but_redis(sandbox: Sandbox) -> None:
     """Kill all at once, so that none sees another one die."""
     found = sandbox.processes()

@@ -103,9 +103,6 @@ def feed(bench: Bench, sent: list[Any], rng: random.Random) -> None:
             write_spool(f"{bench.home.path}/spool", time.time_ns(), jobs)
 
 
-# ---- the faults
-
-
 def kill_the_worker(stock: StockStack, rng: random.Random) -> None:
     """kill -9 of the worker, sometimes with its work horse, whose lease then ends at once."""
     horses = stock.horses()

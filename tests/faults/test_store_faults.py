@@ -44,9 +44,6 @@ def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:
     return found
 
 
-# ---- scenario A: the database is locked
-
-
 def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench) -> None:
     writer, _ = begun(bench)
     session = oracle.SESSIONS[1]
@@ -95,9 +92,6 @@ def test_jobs_survive_a_lock(bench: Bench) -> None:
     bench.assert_accounts(oracle.job_count(events))
 
 
-# ---- scenario C: the session is deleted
-
-
 def test_events_of_a_deleted_session_have_no_effect(bench: Bench) -> None:
     """Later checkpoints change no row: they are counted and logged, and no job fails."""
     edits = [oracle.edit(n, SESSION, "inst-a") for n in range(3)]
@@ -130,9 +124,6 @@ def test_a_repeated_start_does_not_restore_a_deleted_session(bench: Bench) -> No
     assert bench.send(sent) == len(sent)
     bench.settle(writer)
     assert bench.home.count("sessions") == 0
-
-
-# ---- read-only and full
 
 
 def writer_on(bench: Bench, folder: Path) -> Writer:

@@ -32,8 +32,6 @@ def replayed(reader: str) -> pytest.MarkDecorator:
     )
 
 
-# ---- values
-
 ODD_TEXTS = ("", "\0", "\ud800", "½", "²", "\u202e", "../../x", "a" * 5000, "\r\n", '"', "\\")
 ODD_NUMBERS = (0, -1, 1 << 31, 1 << 63, -(1 << 63) - 1, 10**30, 1.5, -0.0, 1e308)
 
@@ -79,9 +77,6 @@ def _altered(draw: st.DrawFn, value: Any) -> Any:
         at = draw(st.integers(0, len(value) - 1))
         return [*value[:at], _altered(draw, value[at]), *value[at + 1 :]]
     return draw(values)
-
-
-# ---- bytes
 
 
 def as_json(value: Any) -> bytes:

@@ -33,9 +33,6 @@ SAMPLE_LINES = [
 SAMPLE_LINES.append(json.loads(line(1, f"key {TOKEN}")))
 
 
-# ---- transcripts
-
-
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Make lines of a small transcript cross reads and chunks."""
@@ -81,8 +78,6 @@ def test_any_transcript_is_archived(tmp_path: Path, data: bytes) -> None:
 def test_a_transcript_that_failed_once(tmp_path: Path, data: bytes) -> None:
     check_transcript(tmp_path, data)
 
-
-# ---- status.json
 
 STATUSES = [
     {"status": "working", "progress": "3 of 5", "timestamp": "2026-01-10T12:00:00Z"},

@@ -94,9 +94,6 @@ def test_a_job_that_failed_once(db: Database, data: bytes) -> None:
     check_job(db, job_data(data.decode()))
 
 
-# ---- the spool
-
-
 def check_spool_file(folder: Path, data: bytes) -> None:
     """A spool file is read or raises an error; jobs that were read can be sent."""
     path = folder / "suspect.json"

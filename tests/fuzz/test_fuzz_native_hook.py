@@ -107,8 +107,6 @@ class Round:
 
 
 # ---- the parts of a round
-
-
 def some_text(chosen: random.Random) -> str:
     """Return a text for an environment variable, usually a short one."""
     size = chosen.choice((0, 1, 5, 40, 300, 4095, 4096, 5000, MOST_TEXT))
@@ -258,8 +256,6 @@ def clutter(hook_home: HookHome, made: Round, chosen: random.Random) -> None:
 
 
 # ---- a round
-
-
 class Fuzzer:
     """Runs rounds in its own home."""
 

@@ -288,8 +288,6 @@ def test_times_only_move_forward_and_totals_only_rise(
 
 
 # ---- stalled and lost
-
-
 def ago(**time_ago: int) -> str:
     return (datetime.now(UTC) - timedelta(**time_ago)).isoformat(timespec="milliseconds")
 

@@ -228,8 +228,6 @@ def test_summaries_near_their_cap_are_reported(
 
 
 # ---- workers
-
-
 def test_a_killed_worker_is_unregistered_when_another_one_works(
     private_home: Home, client: redis.Redis, writer: Writer
 ) -> None:
@@ -336,8 +334,6 @@ def test_a_hanging_scheduler_is_reported(
 
 
 # ---- live
-
-
 def test_the_live_view_shows_the_stack_and_restores_the_screen(
     stack: Home, client: redis.Redis
 ) -> None:

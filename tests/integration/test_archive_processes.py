@@ -99,8 +99,6 @@ def scene(private_home: Home, redis_server: Server, writer: Writer, slow_worker:
 
 
 # ---- what a turn costs
-
-
 def turn(number: int, size: int, rng: random.Random) -> bytes:
     """Return what one turn adds to a transcript: messages of very different lengths."""
     added, length = [], 0
@@ -156,8 +154,6 @@ def test_turns_read_and_write_each_byte_once(scene: Scene) -> None:
 
 
 # ---- many at once
-
-
 def test_ten_stops_of_many_sessions_at_once(scene: Scene) -> None:
     sessions = [f"session-{number:02d}" for number in range(20 if rounds(0) else 8)]
     for session in sessions:
@@ -210,8 +206,6 @@ def test_many_processes_archive_one_session(scene: Scene) -> None:
 
 
 # ---- large
-
-
 def test_a_large_transcript_takes_little_memory(scene: Scene) -> None:
     """60 MB, or 500 MB with HIVEPIPE_TEST_ROUNDS; the worker is terminated once and continues."""
     rng = random.Random(3)
@@ -241,8 +235,6 @@ def test_a_large_transcript_takes_little_memory(scene: Scene) -> None:
 
 
 # ---- subagents, ends, and what is refused
-
-
 @pytest.mark.parametrize("has_stopped", [True, False])
 def test_a_subagent_and_the_end_of_a_session(scene: Scene, has_stopped: bool) -> None:
     """An agent that was killed with its session has no SubagentStop."""
@@ -339,8 +331,6 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
 
 
 # ---- found by the sweep
-
-
 def register(user: Home, folder: Path, **fields: str) -> None:
     """Write the registration record of a folder."""
     path = user.record_of(folder)
@@ -448,8 +438,6 @@ def test_the_sweep_also_reads_a_claude_folder_that_a_hook_named(scene: Scene) ->
 
 
 # ---- the commands
-
-
 def test_the_commands_show_the_archives(scene: Scene) -> None:
     assert scene.command("archive", "verify").endswith("0 archives, 0 with problems\n")
     assert json.loads(scene.command("archive", "list", "--json")) == {"schema": 1, "archives": []}

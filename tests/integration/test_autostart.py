@@ -263,8 +263,6 @@ def test_the_runtime_folder_of_an_ended_login_is_replaced(unstarted: UnstartedSt
 
 
 # ---- leaving
-
-
 def test_a_stack_that_a_hook_started_ends_when_it_is_idle(unstarted: UnstartedStack) -> None:
     unstarted.store_environment(HIVEPIPE_IDLE_SECS="1")
     unstarted.sandbox.fire()

@@ -212,8 +212,6 @@ def test_a_damaged_or_hostile_backup_changes_nothing(saved: tuple[Home, Path], k
 
 
 # ---- without a stack
-
-
 def test_a_file_that_cannot_be_read_is_named(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,8 +448,6 @@ def test_forget_names_what_a_restore_moved_aside(
 
 
 # ---- tail
-
-
 def test_tail_shows_the_stored_part_of_each_event(full: Home) -> None:
     fire_all([changed(PROMPT, session_id="another", prompt="of another")], full.env)
     until(lambda: full.count("prompts") == 2, "not stored")

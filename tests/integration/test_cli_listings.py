@@ -172,9 +172,6 @@ def test_a_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
             store._connection.execute("DELETE FROM sessions")
 
 
-# ---- status
-
-
 def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: Writer) -> None:
     writer.end()
     fire_all([changed(SESSION_START, source="startup")], day.env)

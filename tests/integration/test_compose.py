@@ -138,9 +138,6 @@ def test_the_image_gets_all_that_the_package_is_built_of(tmp_path: Path) -> None
     assert list((tmp_path / "built").glob("hivepipe-*.whl"))
 
 
-# ---- a container's process, outside a container
-
-
 @pytest.fixture
 def their_redis(tmp_path: Path) -> Iterator[TheirRedis]:
     made = TheirRedis(tmp_path, "--requirepass", PASSWORD)

@@ -132,9 +132,6 @@ def test_an_invalid_payload_is_refused(tmp_path: Path, payload: dict[str, Any]) 
     assert isinstance(outcome.failed[0], BadEnvelopeError)
 
 
-# ---- the command
-
-
 @pytest.fixture
 def home(private_home: Home) -> Home:
     """A home in which all transcripts are read."""

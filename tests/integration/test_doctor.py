@@ -141,8 +141,6 @@ def test_doctor_reports_a_missing_native_hook(healthy: User) -> None:
 
 
 # ---- failures on disk, each mended by its command
-
-
 def spool_old(user: User) -> None:
     folder = home(user) / "spool"
     user.fire("SessionStart", source="startup", session_id="old")
@@ -309,8 +307,6 @@ def test_a_damaged_database_is_moved_aside_with_its_log(healthy: User) -> None:
 
 
 # ---- failures of a stack that runs
-
-
 def stop_writer(user: User) -> None:
     (socket,) = user.run_folder.glob("hivepipe/*/supervisor.sock")
     transport = SupervisorTransport(None, None, f"unix://{socket}")
@@ -439,8 +435,6 @@ def test_a_failed_start_by_hooks_is_named_with_its_reason(healthy: User) -> None
 
 
 # ---- failures that only a person can repair, and notes
-
-
 def own_file(user: User, path: Path, text: str) -> None:
     """Write a private file of the user."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -117,9 +117,6 @@ def test_a_locale_without_utf_8_changes_no_path(user: User) -> None:
     assert "2 prompts" in user.hivepipe("session", "show", "s1", **launched)
 
 
-# ---- variables that name Python's own files
-
-
 @pytest.fixture
 def evil(user: User) -> Path:
     """A folder of a project that Python uses as its installation if a variable names it."""

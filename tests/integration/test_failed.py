@@ -67,9 +67,6 @@ def balance(server: Server) -> dict[str, int]:
     return found
 
 
-# ---- listed and discarded
-
-
 def test_a_job_without_its_parent_row_is_shown_with_the_steps_and_discarded_on_request(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
@@ -102,9 +99,6 @@ def test_a_job_without_its_parent_row_is_shown_with_the_steps_and_discarded_on_r
     with redis_server.client() as client:
         assert not client.exists(f"rq:job:{job['id']}", f"rq:results:{job['id']}")
     assert balance(redis_server)["discarded"] == 1
-
-
-# ---- retried
 
 
 def test_a_retried_job_starts_with_fresh_counters(
@@ -149,9 +143,6 @@ def test_retry_selects_by_operation_or_all(
     assert balance(redis_server)["waiting"] == 2
 
 
-# ---- unreadable jobs
-
-
 def nested(depth: int) -> bytes:
     from hivepipe.queue.client import job_data  # noqa: PLC0415
 
@@ -191,9 +182,6 @@ def test_unreadable_jobs_are_listed_retried_and_discarded(
     assert "6 discarded" in private_home.command("failed", "discard", "--operation", "?", "--yes")
     assert "no failed jobs" in private_home.command("failed", "list")
     assert not witness.exists()
-
-
-# ---- errors
 
 
 def test_a_file_that_redis_cannot_read_is_located(private_home: Home) -> None:

@@ -135,8 +135,6 @@ def test_events_without_a_tool_use_id_are_paired_by_their_arguments(scene: Scene
 
 
 # ---- Redis away
-
-
 def test_without_redis_every_call_is_allowed(scene: Scene) -> None:
     scene.server.end()
     assert not any(scene.fire_all(same(16), GUARD="all"))
@@ -172,8 +170,6 @@ def test_a_full_redis_allows_every_call(scene: Scene) -> None:
 
 
 # ---- calls that Claude Code does not run
-
-
 def batch_with_refused_call(number: int) -> dict[str, Any]:
     """Return a batch with a call that was not run, and one that has events of its own."""
     calls = [
@@ -273,8 +269,6 @@ def test_a_session_waits_for_an_answer_until_the_next_event(scene: Scene) -> Non
 
 
 # ---- how a call is described
-
-
 @pytest.mark.parametrize(
     ("payload", "is_told"),
     [(payloads.PRE_BASH, True), (payloads.PRE_AGENT, True), (payloads.PRE_EDIT, False)],
@@ -291,11 +285,7 @@ def test_the_description_of_a_call_does_not_distinguish_calls(
 
 
 # ---- whole sessions through real hooks
-
-
 # ---- the commands
-
-
 @pytest.fixture
 def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
     monkeypatch.chdir(private_home.project)

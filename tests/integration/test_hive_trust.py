@@ -108,8 +108,6 @@ def test_a_project_that_contains_the_trusted_files_is_refused(scene: Scene, abov
 
 
 # ---- state that 1.0.0 left
-
-
 def move_to_old_place(
     scene: Scene, workers: list[str], is_running: bool = False, **card: Any
 ) -> None:

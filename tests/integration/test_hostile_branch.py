@@ -144,9 +144,6 @@ def cost(user: User) -> float:
     return float(report["total"]["cost_usd"] or 0)
 
 
-# ---- files of the branch
-
-
 def files_of_a_home(listener: Listener, user: User) -> object:
     def plant(project: Path) -> None:
         home = project / ".hive-mind"

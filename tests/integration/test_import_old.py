@@ -112,8 +112,6 @@ def refusals(output: dict[str, Any]) -> list[str]:
 
 
 # ---- the queue
-
-
 def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: OldProject) -> None:
     run(private_home, "import-db", str(old_database(private_home)))
     witness = private_home.root / "ran"
@@ -248,8 +246,6 @@ def test_an_endless_statement_is_stopped_and_rolled_back() -> None:
 
 
 # ---- the database
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_old_database_of_either_schema_is_imported(private_home: Home, shape: str) -> None:
     path = old_database(private_home, shape)

@@ -43,8 +43,6 @@ def spooled(user: User) -> list[Path]:
 
 
 # ---- nothing left behind
-
-
 def test_uninstall_leaves_no_file_process_or_socket(user: User) -> None:
     with_settings(user)
     user.git("init", "-q")
@@ -145,8 +143,6 @@ def test_a_dry_run_a_repeated_init_and_an_uninstall_of_nothing_change_nothing(us
 
 
 # ---- init
-
-
 def test_uninstall_after_a_second_init_keeps_edits(user: User) -> None:
     with_settings(user)
     user.hivepipe("init")
@@ -359,8 +355,6 @@ def test_a_state_folder_with_a_space_gets_the_shell_form(user: User) -> None:
 
 
 # ---- git
-
-
 @pytest.mark.parametrize("form", [(), ("--in-tree",)], ids=["outside", "in tree"])
 def test_git_add_adds_no_file_of_hivepipe(user: User, form: tuple[str, ...]) -> None:
     user.git("init", "-q")
@@ -481,8 +475,6 @@ def test_a_worktree_is_recorded_in_its_main_checkout_switched_and_uninstalled_wi
 
 
 # ---- off and on
-
-
 def test_off_stops_recording_at_once_and_on_resumes_it(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("off")
@@ -571,8 +563,6 @@ def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
 
 
 # ---- long paths
-
-
 @pytest.mark.parametrize("kept", ["config.toml", "spool/1_1.json", "archive/x.jsonl"])
 def test_a_home_with_recorded_files_is_not_removed_as_unused(user: User, kept: str) -> None:
     user.hivepipe("init")

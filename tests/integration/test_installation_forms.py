@@ -163,9 +163,6 @@ def test_hooks_of_pipx_and_uv_record(account: Account, wheels: Wheels, tool: str
     assert_records(account, account.handlers())
 
 
-# ---- an upgrade
-
-
 SCOPES = {"--local": "settings.local.json", "--project": "settings.json"}
 
 

@@ -40,8 +40,6 @@ def rename_project(user: User, name: str = "renamed") -> Path:
 
 
 # ---- outside
-
-
 def test_no_file_of_hivepipe_is_in_the_project(user: User) -> None:
     before = user.files(user.project)
     user.hivepipe("init")
@@ -78,8 +76,6 @@ def test_clean_checkout_and_clone_lose_no_event(user: User) -> None:
 
 
 # ---- in the tree
-
-
 def in_tree(user: User) -> None:
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
@@ -270,8 +266,6 @@ def test_a_command_creates_a_removed_database_with_the_number_of_its_home_and_wi
 
 
 # ---- moving
-
-
 def test_data_is_moved_out_and_in_again(user: User) -> None:
     in_tree(user)
     user.hivepipe("move-home")
@@ -375,8 +369,6 @@ def test_a_project_mounted_a_second_time_is_not_taken_for_renamed(user: User) ->
 
 
 # ---- a branch, a missing git and a user's file
-
-
 def test_the_environment_in_a_tracked_home_of_1_0_is_not_used(user: User) -> None:
     old, proof = user.has_a_home_of_1_0(), user.home / "pwned"
     evil = user.project / "evil"

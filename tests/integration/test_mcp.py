@@ -144,8 +144,6 @@ def objects(home: Home, *words: str) -> dict[str, Any]:
 
 
 # ---- the protocol
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_the_real_client_lists_and_calls_in_every_version(home: Home, mode: str) -> None:
     with connected(parameters(home), mode) as tools:
@@ -298,8 +296,6 @@ def upgrade_to(version: str, packages: Path) -> None:
 
 
 # ---- the plugin's server
-
-
 def server_of_plugin(home: Home, path: str) -> Any:
     printed = json.loads((ROOT / ".claude-plugin" / ".mcp.json").read_text())
     server = printed["mcpServers"]["hivepipe"]
@@ -352,8 +348,6 @@ def test_without_the_package_every_request_is_answered(home: Home) -> None:
 
 
 # ---- results of the tools
-
-
 def test_search_finds_what_the_command_finds(home: Home, tools: Tools) -> None:
     printed = objects(home, "search", "cart")
     facts, *lines, end = tools.rows("search", query="cart")
@@ -475,8 +469,6 @@ def test_files_are_those_of_session_show(home: Home, tools: Tools) -> None:
 
 
 # ---- projects
-
-
 def test_all_projects_are_read_and_one_can_be_chosen(own_home: Home) -> None:
     home = own_home
     other = home.root / "garden"
@@ -512,8 +504,6 @@ def test_all_projects_are_read_and_one_can_be_chosen(own_home: Home) -> None:
 
 
 # ---- bad input and bad data
-
-
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("search", {}, "query is missing"),
     ("search", {"query": '""'}, "nothing to search for"),

@@ -32,9 +32,6 @@ def set_home(user: User, home: str | None) -> None:
         user.env["HOME"] = home.format(closed=closed, dark=dark)
 
 
-# ---- HOME
-
-
 @pytest.mark.skipif(not AS_USER, reason="the tests run as a user whose password entry has a home")
 def test_init_and_doctor_name_an_unusable_home(user: User) -> None:
     """`nobody` has no home in the password database either."""
@@ -75,9 +72,6 @@ def test_a_script_gets_the_path_of_the_home_unchanged(user: User) -> None:
     user.env["HOME"] = f"{user.home}/\u5c71\u7530\u3000\u592a\u90ce\ttab \u0645\u06cc\u200c"
     user.hivepipe("init")
     assert Path(user.hivepipe("home").removesuffix("\n")).is_dir()
-
-
-# ---- a home that a hook cannot write
 
 
 @pytest.fixture(params=["native", "python"])
@@ -123,9 +117,6 @@ def test_a_home_that_another_user_may_write_is_used(hooked: User) -> None:
         folder.chmod(0o777)
     assert hooked.fire("Stop") == [NEUTRAL]
     assert len(list((hooked.recorded / "spool").glob("*.json"))) == 1
-
-
-# ---- ulimit -f
 
 
 def run_limited(user: User, limit: int, *words: str) -> Any:
@@ -208,9 +199,6 @@ def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
     user.hivepipe("down")
 
 
-# ---- modes
-
-
 def test_a_readable_config_in_a_private_folder_is_allowed(user: User) -> None:
     user.hivepipe("init")
     config = user.recorded / "config.toml"
@@ -233,9 +221,6 @@ def test_a_hive_readable_by_others_is_named_and_repaired(user: User) -> None:
     assert str(hive) in found["text"]
     assert user.do("sh", "-c", found["mend"]).returncode == 0
     assert "modes" not in findings_of(user)
-
-
-# ---- a Procfile
 
 
 def start(user: User, folder: Path, *names: str) -> None:

@@ -86,8 +86,6 @@ def remote_url(theirs: TheirRedis) -> str:
 
 
 # ---- on this machine
-
-
 def test_hooks_push_to_a_loopback_redis_with_password_and_database(
     sandbox: Sandbox, new_redis: Callable[..., TheirRedis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,8 +153,6 @@ def test_a_redis_that_hangs_holds_up_no_status(sandbox: Sandbox, theirs: TheirRe
 
 
 # ---- elsewhere
-
-
 def test_only_the_forwarder_connects_to_a_remote_redis(
     sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
@@ -210,8 +206,6 @@ def kill_all(sandbox: Sandbox) -> None:
 
 
 # ---- used by another program
-
-
 def test_a_redis_of_another_home_is_refused_and_named(
     sandbox: Sandbox, theirs: TheirRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,8 +360,6 @@ def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:
 
 
 # ---- uninstall
-
-
 def unfinished(client: "redis.Redis") -> int:
     """Return how many jobs wait or run."""
     found = accounts(client)

@@ -145,8 +145,6 @@ def test_a_purge_keeps_files_that_a_user_added_or_changed(user: User) -> None:
 
 
 # ---- retention
-
-
 def old_archive(home: Home) -> Path:
     """Create an expired archive of hivepipe's own."""
     claude = home.root / ".claude" / "projects" / "-shop"

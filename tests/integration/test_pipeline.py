@@ -123,8 +123,6 @@ def run_directly(home: Home, events: Iterable[Payload], **env: str) -> None:
 
 
 # ---- a session's day, and several instances
-
-
 def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
     """Compare table by table, so that a difference is readable."""
     assert sorted(found) == sorted(expected)
@@ -199,8 +197,6 @@ def test_operations_are_counted_by_instance_and_summed_by_session(
 
 
 # ---- Redis stops, is killed, is absent
-
-
 def wave(count: int, start: int = 0) -> list[Payload]:
     """Return events of one session that each create a row, in any order."""
     events: list[Payload] = []
@@ -259,8 +255,6 @@ def test_an_event_with_an_invalid_folder_is_kept(private_home: Home) -> None:
 
 
 # ---- the spool without Redis
-
-
 def test_the_process_with_the_lock_applies_an_event_that_is_spooled_meanwhile(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,8 +89,6 @@ def test_broken_settings_beside_the_plugin_change_nothing(plugin: Plugin) -> Non
 
 
 # ---- without the package
-
-
 def test_without_the_package_events_are_spooled_and_the_command_shown_once_a_day(
     plugin: Plugin,
 ) -> None:
@@ -209,8 +207,6 @@ def test_a_pyenv_shim_is_used_last(plugin: Plugin) -> None:
 
 
 # ---- with the package
-
-
 def test_shared_hooks_are_kept_beside_the_plugin(plugin: Plugin) -> None:
     plugin.user.hivepipe("init", "--project")
     found = doctor_report(plugin)

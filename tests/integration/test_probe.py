@@ -39,9 +39,6 @@ def row_counts(user: User) -> dict[str, int]:
         return {name: db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0] for name in names}
 
 
-# ---- hooks that record
-
-
 def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -> None:
     before = user.files()
     output = user.hivepipe("init", "--probe")
@@ -119,9 +116,6 @@ def test_the_plugin_is_probed_with_its_package_and_beside_settings(user: User) -
     found = probed(user, HIVEPIPE_AUTOSTART="0")
     assert len(found) == PLUGGED_IN + HOOKS
     assert verdicts(found) == RECORDED
-
-
-# ---- hooks that do not record
 
 
 def launcher(user: User) -> Path:

@@ -29,9 +29,6 @@ def spooled(home: Path) -> int:
     return len(list((home / "spool").glob("*.json")))
 
 
-# ---- CI and cloud
-
-
 @pytest.mark.parametrize("name", ["CI", "CLAUDE_CODE_REMOTE"])
 def test_in_ci_nothing_is_stored_of_an_unregistered_project(user: User, name: str) -> None:
     before = user.files()
@@ -52,9 +49,6 @@ def test_in_ci_events_are_stored_if_it_is_set(user: User) -> None:
     user.hivepipe("init", CI="true")
     fire(user, "stop", *AS_USER, CI="true")
     assert (spooled(user.recorded), spooled(default)) == (2, 0)  # init takes the early event
-
-
-# ---- root
 
 
 @pytest.fixture

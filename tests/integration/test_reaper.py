@@ -392,8 +392,6 @@ def test_old_instance_files_of_hooks_are_deleted(tmp_path: Path) -> None:
 
 
 # ---- which processes are dead
-
-
 def row(pid: int, **more: Any) -> dict[str, Any]:
     host, boot, pid_space = this_machine()
     return {

@@ -102,9 +102,6 @@ def make_due(server: Server, queue: str) -> list[str]:
         return ids
 
 
-# ---- worker and info
-
-
 def test_a_stock_worker_executes_jobs_once_and_info_counts_them(
     private_home: Home, redis_server: Server, rq: Rq
 ) -> None:
@@ -135,9 +132,6 @@ def assert_stored_once(home: Home) -> None:
     ]
     assert home.count("session_logs") == 1
     assert home.count("applied") == 7
-
-
-# ---- failure and requeue
 
 
 def test_a_job_without_its_parent_row_fails_and_each_tool_requeues_it(

@@ -319,8 +319,6 @@ def test_other_failures_get_no_hint(fire_as_ana: Fire) -> None:
 
 
 # ---- a disk that hangs
-
-
 def test_a_disk_that_does_not_answer_is_not_accessed(
     private_home: Home, root: Path, fire_as_ana: Fire
 ) -> None:

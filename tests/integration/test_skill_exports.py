@@ -58,8 +58,6 @@ def now() -> str:
 
 
 # ---- times of writing
-
-
 def test_an_imported_use_without_a_time_is_exported(private_home: Home) -> None:
     add_uses(private_home, 1, time="")
     SkillExports(str(private_home.path)).tidy()
@@ -112,8 +110,6 @@ def test_a_new_database_is_exported_too(private_home: Home) -> None:
 
 
 # ---- the files
-
-
 def test_the_files_are_private_and_ignored_by_git(private_home: Home) -> None:
     add_uses(private_home, 1)
     before = os.umask(0)
@@ -162,8 +158,6 @@ def test_days_are_in_the_local_time_zone(
 
 
 # ---- the lock
-
-
 def test_a_held_lock_gives_a_warning_and_a_retry(
     private_home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,8 +195,6 @@ def test_the_lock_file_is_never_replaced(private_home: Home) -> None:
 
 
 # ---- everything together
-
-
 class Readers:
     """Threads that read the files constantly: each file is complete, and its counts never fall."""
 

@@ -74,9 +74,6 @@ def test_a_command_and_a_call_in_one_prompt_count_once(private_home: Home) -> No
     ]  # fmt: skip
 
 
-# ---- the command
-
-
 def command(home: Home, *arguments: str, expect: int = 0) -> str:
     return home.command("skills", *arguments, expect=expect, TZ="Asia/Kathmandu")
 

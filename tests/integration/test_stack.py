@@ -22,8 +22,6 @@ from hivepipe.stack.supervisor import STOP_SECS, is_stopping
 from tests.outcome import outcome_of
 from tests.sandbox import ONE_OF_EACH, ROOT, Sandbox, eventually
 
-# ---- up, down, status
-
 
 def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: Sandbox) -> None:
     process = sandbox.start("up")
@@ -35,9 +33,6 @@ def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: San
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert sandbox.processes() == {}
-
-
-# ---- one of each kind
 
 
 def test_processes_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None:
@@ -81,9 +76,6 @@ def test_a_lock_is_held_until_its_last_holder_ends(tmp_path: Path) -> None:
             acquire_lock(path, 0.1)
         child.kill()
     os.close(acquire_lock(path, 1))
-
-
-# ---- refusals
 
 
 def test_usage_errors_exit_with_64(sandbox: Sandbox) -> None:
@@ -236,9 +228,6 @@ def test_a_file_system_that_keeps_no_modes_is_refused(
     with pytest.raises(RegistrationError, match="other users can enter"):
         registration.register(str(tmp_path / "project"), Stack(str(home), "/s"), "/p")
     assert not registration.read_record(str(home))
-
-
-# ---- one table
 
 
 def test_the_procfile_equals_the_process_table() -> None:

@@ -151,9 +151,6 @@ def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:
     assert sandbox.pids() == newer, "a stack of the same version was replaced"
 
 
-# ---- stacks
-
-
 def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) -> None:
     assert listed_stacks(sandbox) == []
     sandbox.run("up", "-d")
@@ -243,9 +240,6 @@ def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None
     finally:
         other.run("down", "--all")
         shutil.rmtree(other.folder)
-
-
-# ---- logs
 
 
 def test_logs_of_a_stack_that_never_ran_are_empty(sandbox: Sandbox) -> None:

@@ -274,8 +274,6 @@ def test_logins_that_own_something_are_ended(team: Team) -> None:
 
 
 # ---- readers
-
-
 def seen(login: Address, table: str) -> set[str]:
     column = "id" if table == "sessions" else "session_id"
     sql = f"SELECT DISTINCT {column} AS s FROM hivepipe.{table}"
@@ -312,8 +310,6 @@ def test_an_administrator_without_the_owners_role_reads_no_rows(own: People) -> 
 
 
 # ---- invites
-
-
 def test_a_used_invite_is_refused(team: Team) -> None:
     invited = team.invited("ann")
     with connected(invited) as thief, connected(invited) as connection:

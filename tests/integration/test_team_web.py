@@ -79,8 +79,6 @@ def behind_proxy(client: str = "10.0.0.7", person: str = "bob") -> TestClient:
 
 
 # ---- what a person sees
-
-
 def people_of(client: TestClient) -> set[str]:
     return {each["person"] for each in client.get("/now.json?all=1").json()["sessions"]}
 
@@ -210,8 +208,6 @@ def test_a_search_without_words_is_a_bad_request() -> None:
 
 
 # ---- the header of a proxy
-
-
 @pytest.mark.usefixtures("page")
 def test_the_header_is_accepted_only_from_the_proxy() -> None:
     for client in ("10.0.1.7", "127.0.0.1", "::1", "testclient", "", "::ffff:10.0.1.7"):
@@ -269,8 +265,6 @@ def test_an_unknown_path_has_a_page_with_title_and_navigation() -> None:
 
 
 # ---- OpenID Connect
-
-
 @pytest.fixture(scope="module")
 def running() -> Iterator[Provider]:
     with identity_provider() as provider:
@@ -589,8 +583,6 @@ def test_a_cookie_of_an_https_page_is_bound_to_its_host(provider: Provider, page
 
 
 # ---- commands
-
-
 def test_a_page_without_identity_is_refused() -> None:
     for words, why in (
         ("", "exactly one of --header and --oidc"),

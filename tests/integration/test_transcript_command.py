@@ -265,12 +265,8 @@ def test_markdown_escapes_every_text(shared: Home) -> None:
     shown = command(shared, "transcript", SESSION, "--markdown", "--utc")
     headings = [each for each in shown.splitlines() if re.match(r"[> ]*#", each)]
     assert [each.split("(")[0].strip() for each in headings] == [
-        "### user",
-        "### claude",
-        f"> ### agent Explore {AGENT}",
-        "> ### claude",
-        "### claude",
-    ]
+        "### user", "### claude", f"> ### agent Explore {AGENT}", "> ### claude", "### claude",
+    ]  # fmt: skip
     assert "  ```diff\n  - x = 1\n  + x = 2\n  ```" in shown
     assert "&lt;script>" in shown
     assert "<script" not in shown

@@ -212,9 +212,6 @@ def test_a_port_in_use_is_reported_in_one_line(
     assert done.stderr == f"hivepipe: cannot listen on 127.0.0.1:{taken}: Address already in use\n"
 
 
-# ---- escaped texts
-
-
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'&"
 PAGES = ("", "0/view/workers", "0/view/jobs/medium/failed/8/asc/1", "0/view/job/dead")
 

@@ -92,8 +92,6 @@ def enqueue_by_rq(server: Server, path: list[str], version: str, jobs: list[Mess
 
 
 # ---- equal to RQ
-
-
 @pytest.mark.parametrize("which", ["oldest", "newest"])
 def test_each_field_of_a_job_equals_that_of_rq(redis_server: Server, which: str) -> None:
     if which == "oldest" and not OLDEST.is_dir():
@@ -129,8 +127,6 @@ def test_the_constant_pickle_equals_pickle_up_to_the_frame_limit() -> None:
 
 
 # ---- the script
-
-
 def test_a_repeated_id_is_enqueued_once(redis_server: Server) -> None:
     first, second = message("a" * 32), message("b" * 32)
     assert push(redis_server.address, [first, first, second]) == 2
@@ -188,8 +184,6 @@ def test_an_error_reply_raises_refused_error(redis_server: Server) -> None:
 
 
 # ---- a loopback port
-
-
 @pytest.fixture
 def tcp_server(private_home: Home) -> Iterator[Server]:
     with socket.create_server(("127.0.0.1", 0)) as probe:

@@ -120,8 +120,6 @@ def test_an_unfinished_agent_is_lost_until_its_end_arrives(db: Database) -> None
     assert late["deleted_at"] == row["deleted_at"]
 
 
-# ---- the commands
-
 ENDS = ("failed", "lost", "done")
 
 

@@ -32,8 +32,6 @@ SAMPLES = sorted((Path(__file__).parents[1] / "transcripts").rglob("*.jsonl"))
 
 
 # ---- growing
-
-
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_sample_is_kept_line_by_line(scene: Scene, sample: Path) -> None:
     """Several samples end without a newline, one with half a line."""
@@ -83,8 +81,6 @@ def test_a_folder_name_that_is_not_utf8_is_replaced_in_the_metadata(scene: Scene
 
 
 # ---- the end of a file that grows
-
-
 def test_every_entry_of_the_index_has_a_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     change = Index.change
     paths: list[str] = []
@@ -134,8 +130,6 @@ def test_a_line_that_is_too_long_is_replaced_by_a_note(
 
 
 # ---- secrets
-
-
 def test_a_secret_is_removed_and_the_rest_is_kept(scene: Scene) -> None:
     odd = b'{"timestamp":"2026-01-10T00:00:00Z","n":1e400,"a":"\\ud83d \\/ \\u00e9","a":1}\n'
     scene.path.write_bytes(odd + line(0, f"the key is {TOKEN}.") + line(1))
@@ -149,8 +143,6 @@ def test_a_secret_is_removed_and_the_rest_is_kept(scene: Scene) -> None:
 
 
 # ---- replaced and rotated transcripts
-
-
 def replace_transcript(scene: Scene, data: bytes) -> int:
     """Replace the transcript with another file and extend the archive."""
     other = scene.path.with_suffix(".new")
@@ -233,8 +225,6 @@ def test_lines_that_repeat_are_counted_not_merged(scene: Scene) -> None:
 
 
 # ---- leftovers of a killed process
-
-
 def test_bytes_after_the_checkpoint_are_cut_off(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend()
@@ -289,8 +279,6 @@ def test_a_truncated_archive_is_kept_and_a_new_one_is_written(scene: Scene) -> N
 
 
 # ---- interrupted
-
-
 def test_a_stopped_run_keeps_its_lines_and_is_continued(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,8 +303,6 @@ def test_a_stopped_run_keeps_its_lines_and_is_continued(
 
 
 # ---- totals
-
-
 def test_each_turn_appends_its_lines_and_totals_survive_restarts(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,8 +362,6 @@ def test_small_turns_are_described_when_they_have_settled(scene: Scene) -> None:
 
 
 # ---- subagents
-
-
 def test_a_subagent_has_an_archive_of_its_own(scene: Scene) -> None:
     scene.path.write_bytes(lines(2))
     path = scene.agent_path()
@@ -555,8 +539,6 @@ def test_agents_of_one_id_in_two_sessions_do_not_mix(scene: Scene) -> None:
 
 
 # ---- permissions
-
-
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
 def test_only_the_user_can_read_the_archive(scene: Scene, umask: int) -> None:
     scene.path.write_bytes(lines(3))

@@ -12,8 +12,6 @@ from hivepipe.archive.sources import open_source, transcripts_in
 from hivepipe.errors import ArchiveError, RefusedTranscriptError
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 
-# ---- what may be read
-
 
 def test_a_tilde_another_and_a_linked_claude_folder_are_accepted(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
@@ -101,9 +99,6 @@ def test_the_session_of_an_old_subagent_is_read_from_its_lines(scene: Scene) -> 
     assert "abc/2c3d" in scene.index()
 
 
-# ---- paths of archives
-
-
 @pytest.mark.parametrize(
     ("agent_type", "name"),
     [
@@ -167,9 +162,6 @@ def test_a_linked_file_of_the_archive_is_not_written_through(scene: Scene, name:
     assert (scene.kept / entry["path"]).read_bytes() == lines(1)
     assert link.is_symlink()
     assert victim.read_text() == "mine"
-
-
-# ---- which home takes which transcripts
 
 
 @pytest.fixture

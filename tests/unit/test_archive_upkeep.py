@@ -36,8 +36,6 @@ def filled(scene: Scene) -> Scene:
 
 
 # ---- the index
-
-
 def test_a_rebuilt_index_is_the_same(scene: Scene) -> None:
     before = filled(scene).files()
     assert len(scene.index()) == 5
@@ -153,8 +151,6 @@ def test_a_missing_index_entry_is_added_again(scene: Scene) -> None:
 
 
 # ---- compression
-
-
 def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
     filled(scene)
     (scene.kept / "main-session/2026-01").joinpath("notes.txt").write_text("the user's own")
@@ -268,8 +264,6 @@ def test_a_half_compressed_archive_counts_as_uncompressed(scene: Scene) -> None:
 
 
 # ---- verification
-
-
 def problems(scene: Scene) -> list[str]:
     scene.fresh()
     return [problem for _, found in verify(scene.archives) for problem in found]
@@ -341,8 +335,6 @@ def test_a_damaged_compressed_archive_is_a_fault_and_stops_no_other(scene: Scene
 
 
 # ---- finding and removing
-
-
 def test_an_archive_is_found_by_the_beginning_of_its_id(scene: Scene) -> None:
     filled(scene)
     find = scene.archives.find

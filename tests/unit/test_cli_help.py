@@ -82,8 +82,6 @@ def test_every_example_parses(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.fail(f"`{example}` of hivepipe/cli/examples.py: {error.format_message()}")
 
 
-# ---- the lists of commands
-
 GROUPS_OF_COMMANDS = [
     "",
     *(path for path, command in walk_commands() if isinstance(command, click.Group)),
@@ -148,9 +146,6 @@ def test_a_group_without_a_command_prints_its_help() -> None:
         assert (bare.exit_code, bare.stderr) == (64, asked.stdout), path
 
 
-# ---- mistyped words
-
-
 SUGGESTIONS = {
     "sesions": "'sessions'", "session shw": "'show'", "hive projects ad": "'add'",
     "status --jsno": "'--json'", "costs --by modle": "'model'", "logs writter": "'writer'",
@@ -194,8 +189,6 @@ def test_a_renamed_command_keeps_its_old_name_hidden(old: str, name: str) -> Non
     assert by_old.exit_code == 0
     assert by_old.output.replace(f"hive {old}", f"hive {name}", 1) == by_name.output
 
-
-# ---- completion
 
 HIVEPIPE = Path(sys.executable).with_name("hivepipe")
 

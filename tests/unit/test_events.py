@@ -78,8 +78,6 @@ def all_fields(event: Event) -> dict[str, object]:
 
 
 # ---- good events
-
-
 @pytest.mark.parametrize("label", payloads.ALL)
 def test_every_example_is_read_into_its_typed_fields_without_a_problem(label: str) -> None:
     payload = payloads.ALL[label]
@@ -386,8 +384,6 @@ def test_an_invalid_tool_name_is_replaced_by_invalid(tool: str) -> None:
 
 
 # ---- texts that are odd or broken
-
-
 def test_half_an_emoji_and_nul_become_the_replacement_character() -> None:
     event = parse(rb'{"prompt":"a\ud83d b\ude00 c\u0000 d\ud83d\ude00"}')
     assert all_fields(event)["prompt"] == "a\ufffd b\ufffd c\ufffd d\U0001f600"
@@ -482,8 +478,6 @@ def test_equal_events_have_equal_digests_and_different_ones_do_not() -> None:
 
 
 # ---- batches and questions
-
-
 @pytest.mark.parametrize(
     ("answer", "was_not_run", "error"),
     [

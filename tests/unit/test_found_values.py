@@ -183,9 +183,6 @@ def test_lines_that_come_again_are_not_archived_twice(scene: Scene) -> None:
     assert scene.archived == cleared + line(9)
 
 
-# ---- what is learned
-
-
 def session_redactor() -> Redactor:
     return REDACTOR.of_session()
 

@@ -178,9 +178,6 @@ def test_a_list_may_be_empty() -> None:
     assert Limits().waiting == tuple(settings.DEFAULTS["HIVEPIPE_GUARD_WAITING"].split("; "))
 
 
-# ---- kinds and patterns
-
-
 @pytest.mark.parametrize(
     ("tool", "command", "kind"),
     [

@@ -68,8 +68,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # ---- records
-
-
 def test_without_a_record_the_home_is_the_users_default_one(
     environ: Environ, project: Path, tmp_path: Path
 ) -> None:
@@ -128,8 +126,6 @@ def test_the_default_home_has_a_record_of_its_own(
 
 
 # ---- HIVEPIPE_HOME
-
-
 def test_hivepipe_home_overrides_the_records_home(
     register: Callable[..., None], environ: Environ, project: Path, tmp_path: Path
 ) -> None:
@@ -160,8 +156,6 @@ def test_hivepipe_home_may_begin_with_a_tilde_or_be_empty(
 
 
 # ---- worktrees
-
-
 @pytest.mark.parametrize("path", ["../tree", "../tree/src", ".claude/worktrees/fix", "."])
 def test_a_worktree_counts_as_its_main_checkout(
     register: Callable[..., None], checkout: Path, path: str
@@ -194,8 +188,6 @@ def test_a_submodule_is_a_project_of_its_own(environ: Environ, project: Path) ->
 
 
 # ---- folders and sockets
-
-
 @pytest.mark.parametrize("runtime", [b"/run/user/1000", b"", b"relative", b"/" + b"x" * 60])
 def test_the_socket_path_is_short_however_deep_the_home_is(
     environ: Environ, runtime: bytes
@@ -303,8 +295,6 @@ def test_finding_the_real_path_keeps_the_working_directory_also_if_it_is_deleted
 
 
 # ---- small files
-
-
 def test_a_small_file_is_replaced_whole_with_mode_0600(tmp_path: Path) -> None:
     path = tmp_path / "small"
     home.write_small(str(path), "long old text")

@@ -172,8 +172,6 @@ def test_the_shared_form_runs_nothing_of_the_user_or_the_project(tmp_path: Path)
     assert os.access(ROOT / "hivepipe" / "cli" / "hook.sh", os.X_OK)
 
 
-# ---- our entries, and others that resemble them
-
 OLD_HINT = "# hivepipe: if this fails, run 'hivepipe init' again or delete this entry"
 OLD_START = """import sys
 try:
@@ -254,9 +252,6 @@ def test_only_a_command_with_our_program_counts_as_edited(command: str, edited: 
 @pytest.mark.parametrize("handler", THEIRS)
 def test_no_other_command_counts_as_ours(handler: Any) -> None:
     assert not is_ours(handler)
-
-
-# ---- the plugin
 
 
 def test_the_plugin_has_the_hooks_of_the_same_table() -> None:

@@ -122,9 +122,6 @@ def test_a_process_name_may_hold_brackets_and_blanks() -> None:
     assert instances._process(child.pid) == ("", 0, ""), "it is gone"
 
 
-# ---- stored sessions
-
-
 def test_a_new_start_time_under_an_old_pid_is_a_new_instance(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,9 +182,6 @@ def test_a_reader_during_a_write_sees_the_new_session_or_none(home: str) -> None
         assert marked_session(home, instance) == "s2"
 
 
-# ---- named instances
-
-
 @pytest.mark.parametrize("id", ["../../etc/x", "a b", "..", "é", "x" * 129])
 def test_a_name_that_cannot_be_a_file_is_hashed(
     home: str, monkeypatch: pytest.MonkeyPatch, id: str
@@ -210,9 +204,6 @@ def test_named_instances_have_their_own_sessions(
     assert this_instance(home).session == "s1"
     set_instance_id(monkeypatch, "three")
     assert this_instance(home).session == ""
-
-
-# ---- the tiers of marker files
 
 
 def test_the_marker_of_the_process_takes_precedence(home: str) -> None:

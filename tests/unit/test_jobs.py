@@ -122,8 +122,6 @@ def envelopes(payload: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
 
 
 # ---- the table
-
-
 @pytest.mark.parametrize("label", payloads.ALL)
 def test_an_event_becomes_exactly_the_jobs_of_the_table(label: str) -> None:
     made = messages(payloads.ALL[label])
@@ -214,8 +212,6 @@ def test_an_event_without_fields_can_be_planned(name: str) -> None:
 
 
 # ---- payloads
-
-
 def test_start_session_carries_the_fields_of_the_event_and_the_process() -> None:
     job = only(plan(parse(payloads.SESSION_START), context()), "start_session")
     process = {"pid": 4711, "pid_started": "99", "host": "", "boot": "", "pid_space": ""}
@@ -399,8 +395,6 @@ def test_no_content_of_a_tool_call_leaves_the_hook(label: str) -> None:
 
 
 # ---- descriptions
-
-
 DESCRIPTIONS = {
     "SessionStart": ["start_session 7b1f0c9e"],
     "UserPromptSubmit": ["activate_session 7b1f0c9e", "record_prompt 7b1f0c9e"],
@@ -429,8 +423,6 @@ def test_a_description_is_short_and_printable_and_may_have_no_subject() -> None:
 
 
 # ---- the envelope
-
-
 def test_the_envelope_holds_the_values_of_the_contract_in_their_order() -> None:
     (message,) = messages(payloads.POST_SKILL)
     expected = {
@@ -500,8 +492,6 @@ def test_a_job_names_its_session_or_the_tiers_for_the_writer(
 
 
 # ---- ids
-
-
 @pytest.mark.parametrize("label", [label for label, planned in TABLE.items() if planned])
 def test_the_same_event_twice_has_the_same_ids(label: str) -> None:
     payload = payloads.ALL[label]

@@ -243,8 +243,6 @@ def test_the_usage_of_the_first_request_is_kept_if_the_second_fails(server: Prov
 
 
 # ---- the question and its answer
-
-
 def test_memories_are_rated_by_name_once(server: Provider) -> None:
     memories = (Memory("b", "second"), Memory("a", "x" * 900), Memory("b", "again"))
     question = question_of("User: hello", memories)

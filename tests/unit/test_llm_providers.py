@@ -257,8 +257,6 @@ def test_a_home_cannot_set_the_terms_of_summaries(
 
 
 # ---- consent
-
-
 def test_summaries_need_consent(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
@@ -334,8 +332,6 @@ def test_a_stack_inherits_no_credential_and_no_setting_of_summaries(environ: Env
 
 
 # ---- doctor
-
-
 def findings(name: str, home: Path) -> list[Finding]:
     place = Place(str(home.parent), str(home), {})
     return list(CHECKS[name](Facts(place, Stack(str(home), str(home / "run")))))

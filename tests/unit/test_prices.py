@@ -106,9 +106,6 @@ def test_cache_prices_have_a_known_ratio_to_the_input_price() -> None:
             assert output in (base * 5, base * Decimal("3.75")), name
 
 
-# ---- the user's own table
-
-
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     user, home = tmp_path / "config", tmp_path / "home"

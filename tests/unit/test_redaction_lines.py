@@ -30,8 +30,6 @@ def redacted(line: str) -> str:
 
 
 # ---- in place
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -137,8 +135,6 @@ def test_a_value_named_by_a_string_before_it_may_have_blanks() -> None:
 
 
 # ---- spellings
-
-
 @pytest.mark.parametrize("arrow", ["\u2192", "\t"])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_key_block_with_line_numbers_is_removed(arrow: str, whole: bool) -> None:
@@ -160,8 +156,6 @@ def test_a_value_below_its_name_with_line_numbers_is_removed() -> None:
 
 
 # ---- images, other texts
-
-
 def image(data: str, **more: str) -> dict[str, Any]:
     return {
         "type": "image",
@@ -222,8 +216,6 @@ def test_a_very_deeply_nested_line_and_bytes_that_are_no_text_are_redacted() -> 
 
 
 # ---- fails closed
-
-
 def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

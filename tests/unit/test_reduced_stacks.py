@@ -64,9 +64,6 @@ def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
     return {id.decode().removeprefix("tick-") for id in waiting}
 
 
-# ---- what the scheduler does
-
-
 @pytest.mark.parametrize(
     ("kinds", "has_stock", "rows"),
     [
@@ -172,9 +169,6 @@ def test_a_tick_that_died_with_its_worker_is_tried_again_and_does_not_stay_faile
     assert after["discarded"] == 1
 
 
-# ---- registered workers
-
-
 def test_own_workers_register_their_role_and_queues_before_a_job(
     redis: fakeredis.FakeRedis,
 ) -> None:
@@ -218,9 +212,6 @@ def test_slow_and_llm_need_a_worker_where_a_writer_hands_on(
         register_stock_worker(redis)
     register_own_workers(redis, *kinds)
     assert missing_queues(rq_workers(redis), waiting) == missing
-
-
-# ---- reports
 
 
 REDUCED: list[tuple[bool, tuple[type[Writer | SlowWorker], ...], bool, list[str]]] = [

@@ -127,8 +127,6 @@ def test_odd_groups_of_others_are_left_alone(odd: object) -> None:
     assert without_entries(with_entries(text, our_entries())) == text
 
 
-# ---- any settings
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: (

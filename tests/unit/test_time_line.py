@@ -130,8 +130,6 @@ def test_outcome_and_error_of_an_agent_outlive_its_cleanup(db: Database, tmp_pat
     ]
 
 
-# ---- as text
-
 WORDS = ("session", "show", "7b1f", "--utc")
 
 

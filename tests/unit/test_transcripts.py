@@ -59,8 +59,6 @@ def test_the_costs_of_a_transcript_equal_a_sum_by_hand(name: str) -> None:
 
 
 # ---- totals that are stored and continued
-
-
 def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Totals:
     totals = Totals()
     for number, line in enumerate(lines):
@@ -100,8 +98,6 @@ def test_a_dump_of_another_version_or_a_broken_one_is_not_used() -> None:
 
 
 # ---- long transcripts
-
-
 def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dict[str, Any]:
     used = {"input_tokens": 2, "output_tokens": output, "cache_read_input_tokens": 1000}
     message = {"id": id, "model": "claude-opus-5", "content": content, "usage": used}
@@ -317,8 +313,6 @@ def user_prompt(secs: int, content: Any) -> dict[str, Any]:
 
 
 # ---- malformed lines
-
-
 MALFORMED = [
     *(b"", b"\n", b"nonsense", b"\xff\xfe", b"[" * 100_000, b'{"type": "assistant"}'),
     b'{"type": "assistant", "message": {"usage": []}}',
@@ -353,8 +347,6 @@ def test_invalid_token_counts_are_zero() -> None:
 
 
 # ---- summaries, titles and lines of other transcripts
-
-
 def summary(words: str, **more: str) -> dict[str, str]:
     return {"type": "summary", "summary": words, **more}
 

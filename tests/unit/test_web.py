@@ -31,8 +31,6 @@ def paths(home: Path) -> list[str]:
 
 
 # ---- authentication
-
-
 def test_without_the_token_every_request_is_refused(
     anonymous_client: TestClient, home: Path
 ) -> None:
@@ -107,8 +105,6 @@ def test_the_tools_accept_the_token_as_bearer_only(client: TestClient) -> None:
 
 
 # ---- views
-
-
 def test_an_unknown_path_has_a_page_with_title_and_navigation(client: TestClient) -> None:
     for path in ("/nothing", "/session/x", "/static/nothing.js"):
         answer = client.get(path)
@@ -273,8 +269,6 @@ def test_the_remaining_time_is_shown_in_its_largest_unit() -> None:
 
 
 # ---- changes
-
-
 def test_a_commit_changes_the_signature_and_reading_does_not(home: Path) -> None:
     path = home / "hive.db"
     with closing(Database(path)) as db:

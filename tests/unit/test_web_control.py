@@ -44,9 +44,6 @@ def chosen(**fields: str) -> Choice:
     return Choice.of_form({name: [value] for name, value in fields.items()})
 
 
-# ---- authentication
-
-
 def test_only_a_form_of_this_page_is_accepted(client: TestClient, home: Path) -> None:
     path = f"/queues/{short_hash(str(home))}"
     answer = client.post(path, data=FORM, headers=OWN)
@@ -101,9 +98,6 @@ def test_a_malformed_form_is_refused(client: TestClient, home: Path) -> None:
         assert "Not done" in answer.text
 
 
-# ---- selected jobs
-
-
 def test_ticked_jobs_are_distinguished_by_every_byte() -> None:
     odd, even = failed("\udcff job"), failed("? job")
     assert chosen(what="discard ticked", job=name_of(odd)).jobs([odd, even]) == [odd]
@@ -126,9 +120,6 @@ def test_a_form_that_selects_no_job_is_refused(what: str) -> None:
     found = [] if what == "discard shown" else [failed("1")]
     with pytest.raises(FormError, match="no failed job is selected"):
         chosen(what=what).jobs(found)
-
-
-# ---- pause and resume
 
 
 def test_a_form_pauses_or_resumes_and_does_nothing_else(client: TestClient, home: Path) -> None:

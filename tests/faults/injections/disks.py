@@ -149,8 +149,6 @@ def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
     return SPOOL if arena.hook_log.count(NO_SPACE) > before else ""
 
 
-# ---- read-only
-
 AWAY, THERE = "hook: Redis is away", "hook: Redis is there"
 WRITER = "writer: started meanwhile"
 
