@@ -134,7 +134,6 @@ class Scene:
 
     @property
     def archived(self) -> bytes:
-        """The lines of the session's archive."""
         return self.only(f"*_{SESSION}.jsonl").read_bytes()
 
     @property

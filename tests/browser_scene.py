@@ -59,7 +59,6 @@ class Browser:
 
 
 def is_live(page: Any) -> None:
-    """Wait until a page is up to date."""
     expect(page.locator("#live")).to_have_text("live")
 
 

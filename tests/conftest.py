@@ -266,7 +266,6 @@ def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_onc
 
 # ---- a home
 def home_name(project: Path) -> str:
-    """Return the name of the folder of a project's home."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in project.name)
     return f"{name[:40]}-{hashed(project)}"
 
@@ -282,7 +281,6 @@ def untagged(text: str) -> str:
 
 
 def hashed(path: Path) -> str:
-    """Return the name of the record of this path."""
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 
@@ -349,7 +347,6 @@ class Home:
         return self.root / "state" / "hivepipe" / "projects" / hashed(folder)
 
     def another(self, name: str) -> "Home":
-        """Return another home of the same project."""
         return Home(self.root, name)
 
     def with_env(self, **variables: str) -> dict[str, str]:
@@ -412,7 +409,6 @@ class Home:
 
     @property
     def database(self) -> Path:
-        """The path of the database."""
         inside = self.project / ".hive-mind" / "hive.db"
         return inside if self.is_in_tree else self.path / "hive.db"
 
@@ -471,13 +467,11 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The pid of the process."""
         assert self._running is not None
         return self._running.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs."""
         return self._running is not None and self._running.poll() is None
 
     def start(self) -> None:
@@ -518,7 +512,6 @@ class Process:
 
     @property
     def text(self) -> str:
-        """The output of the process so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
 
@@ -587,7 +580,6 @@ class Writer(Process):
         self.starts = 0
 
     def start(self) -> None:
-        """Start the process."""
         self.starts += 1
         super().start()
 
@@ -648,7 +640,6 @@ def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
 
 @pytest.fixture
 def redis_server(private_home: Home, new_server: Callable[[Home], Server]) -> Server:
-    """The running server of the private home."""
     return new_server(private_home)
 
 
@@ -749,7 +740,6 @@ def jobs(client: redis.Redis) -> list[Any]:
 
 
 def accepted(server: Server) -> int:
-    """Return how many jobs Redis has ever accepted."""
     with server.client() as client:
         return int(client.get("hivepipe:accepted") or 0)
 
@@ -791,5 +781,4 @@ def page(address: str) -> str:
 
 
 def page_data(address: str) -> Any:
-    """Return the JSON of an address."""
     return json.loads(page(address))

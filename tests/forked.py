@@ -65,7 +65,6 @@ class Forked:
                 signal.pidfd_send_signal(self._ended, number)
 
     def kill(self) -> None:
-        """Kill the process."""
         self.send_signal(signal.SIGKILL)
 
     def _code_within(self, secs: float) -> int | None:

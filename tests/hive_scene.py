@@ -111,7 +111,6 @@ class Scene:
             self.run("projects", "add", name, str(folder))
 
     def spawn(self, task: str, project: str = "project-a", *options: str) -> str:
-        """Spawn a worker and return its id."""
         return self.run("spawn", project, task, *options).strip()
 
     def finish(self, *actions: str) -> str:
@@ -131,7 +130,6 @@ class Scene:
         return found
 
     def row(self, worker: str) -> dict[str, Any]:
-        """Return the row of one worker."""
         (found,) = self.check(worker)
         return found
 
@@ -151,7 +149,6 @@ class Scene:
         return not path.exists() or json.loads(path.read_text())["cost_usd"] is not None
 
     def folder(self, worker: str) -> Path:
-        """Return a worker's folder in the hive."""
         return self.hive / "workers" / worker
 
     def state(self, worker: str) -> Path:

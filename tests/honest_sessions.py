@@ -34,7 +34,6 @@ def events(calls: Iterator[Call], session: str = SESSION) -> Iterator[Payload]:
 
 
 def bash(command: str, stdout: str) -> Call:
-    """Return a successful shell command."""
     response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False}
     return "Bash", {"command": command, "description": "Run it"}, response
 

@@ -168,7 +168,6 @@ class User:
 
     @property
     def recorded(self) -> Path:
-        """The folder of the project's home."""
         return self.home / f".local/share/hivepipe/projects/{home_name(self.project)}"
 
     def has_a_home_of_1_0(self) -> Path:
@@ -186,7 +185,6 @@ class User:
         return home
 
     def own(self, path: Path) -> None:
-        """Change the owner of a tree to the user."""
         give(path)
 
     def do(
@@ -276,7 +274,6 @@ class User:
         return said
 
     def sessions(self, cwd: Path | None = None) -> list[dict[str, Any]]:
-        """Return the recorded sessions."""
         done = self.do("hivepipe", "sessions", "--all", "--json", cwd=cwd)
         return list(json.loads(done.stdout)["sessions"]) if done.returncode == 0 else []
 
@@ -325,7 +322,6 @@ class User:
         return found
 
     def sockets(self) -> list[str]:
-        """Return the sockets below the user's folders."""
         lines = Path("/proc/net/unix").read_text().splitlines()
         return [line for line in lines if str(self.run_folder.parent) in line]
 

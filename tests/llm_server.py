@@ -174,7 +174,6 @@ def error(status: int, kind: str, message: str, **headers: str) -> Answer:
 
 
 def raw(body: bytes) -> Answer:
-    """Return an answer with these bytes."""
     return lambda handler: handler.send(200, body)
 
 

@@ -10,7 +10,6 @@ class QuietHandler(BaseHTTPRequestHandler):
     """A request that is not logged."""
 
     def content(self) -> bytes:
-        """Read what the client sends."""
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
     def send(self, status: int, body: bytes = b"", **headers: str) -> None:

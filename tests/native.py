@@ -72,7 +72,6 @@ class HookHome:
             path.write_text(text)
 
     def redis(self) -> Server:
-        """Start the Redis of the home."""
         return self._new_server(self.home)
 
     def _copy(self) -> Path:
@@ -166,7 +165,6 @@ class HookHome:
         return {name: b"\n".join(sorted(texts)) for name, texts in found.items()}
 
     def raw(self) -> list[Path]:
-        """Return the raw events in the spool."""
         return sorted((self.home.path / "spool").glob("*.raw"))
 
     def convert(self) -> None:
@@ -256,6 +254,5 @@ def jobs_of(server: Server) -> list[bytes]:
 
 
 def may_trace() -> bool:
-    """Return whether strace exists and may be used."""
     done = subprocess.run(["sh", "-c", "strace -o /dev/null true"], capture_output=True)
     return done.returncode == 0

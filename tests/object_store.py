@@ -21,16 +21,13 @@ class ObjectStore:
         return f"s3://{BUCKET}/hivepipe?endpoint={self.endpoint}"
 
     def empty(self) -> None:
-        """Delete everything and create the bucket."""
         self._backend.reset()
         self._backend.create_bucket(BUCKET, "us-east-1")
 
     def objects(self) -> dict[str, bytes]:
-        """Return name -> bytes of all objects."""
         return {name: key.value for name, key in self._backend.buckets[BUCKET].keys.items()}
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace an object."""
         self._backend.put_object(BUCKET, name, content)
 
     def are_named_by_hash(self) -> bool:

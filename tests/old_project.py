@@ -241,7 +241,6 @@ class OldProject:
         return path
 
     def age(self) -> None:
-        """Set the times of all files to January 2025."""
         for path in sorted(self.folder.rglob("*"), reverse=True):
             os.utime(path, (LONG_AGO, LONG_AGO), follow_symlinks=False)
 

@@ -112,7 +112,6 @@ class Server:
                 os.chown(path, unprivileged().pw_uid, unprivileged().pw_gid)
 
     def dump(self, database: str, path: Path, *, plain: bool = False) -> None:
-        """Write a backup of a database."""
         with path.open("wb") as backup:
             self._as_admin("pg_dump", "-Fp" if plain else "-Fc", database, stdout=backup)
 
@@ -124,7 +123,6 @@ class Server:
             self._as_admin("pg_restore", "-d", database, stdin=backup)
 
     def _as_admin(self, program: str, *words: str, **streams: IO[bytes]) -> None:
-        """Run a program as the superuser."""
         place = ["-h", self.folder, "-p", str(self.port), "-U", ADMIN]
         subprocess.run([self.programs / program, *place, *words], **streams, check=True)
 

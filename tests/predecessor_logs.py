@@ -42,7 +42,6 @@ State = dict[str, tuple[bytes, int, int]]
 
 
 def message_line(text: str, **more: str) -> bytes:
-    """Return a line of a transcript."""
     line = {"type": "user", "message": {"role": "user", "content": text}, **more}
     return json.dumps(line).encode() + b"\n"
 

@@ -113,7 +113,6 @@ class Sandbox:
         return {kind: len(group) for kind, group in self.processes().items()}
 
     def pid(self, kind: str) -> int:
-        """Return the pid of the only process of a kind."""
         return self._pids((kind,))[kind]
 
     def pids(self) -> dict[str, int]:
@@ -176,7 +175,6 @@ def new_sandbox() -> Iterator[Sandbox]:
 
 
 def running() -> frozenset[int]:
-    """Return the pids of all processes."""
     return frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal())
 
 

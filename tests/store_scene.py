@@ -50,6 +50,5 @@ def job_of(
 
 
 def apply(db: Database, operation: str, at_ns: int = AT_NS, **fields: str | object) -> None:
-    """Execute a job of a session in a transaction."""
     with db.transaction():
         execute(db, job_of(operation, at_ns, **fields))  # type: ignore[arg-type]

@@ -156,7 +156,6 @@ class Scene:
         until(lambda: self.home.rows(sql), "the periodic job was not done")
 
     def archived(self) -> int:
-        """Return how many transcripts are archived."""
         return len(list(self.home.kept.rglob("main-session/*/*.meta.json")))
 
     def make_due(self, *queues: str) -> None:
@@ -190,7 +189,6 @@ class Scene:
         return last
 
     def spent(self) -> dict[str, Any]:
-        """Return the costs of hivepipe's own calls."""
         own: dict[str, Any] = json.loads(self.command("costs", "--json"))["own"]
         return own
 

@@ -117,7 +117,6 @@ class Members:
         return done.stderr or str(done.exception)
 
     def set_visibility(self, member: str, whose: str) -> None:
-        """Set whose rows a member may see."""
         self.team.rows(f"UPDATE hivepipe.members SET sees = '{whose}' WHERE name = '{member}'")
 
     def audit(self) -> list[list[str]]:

@@ -63,12 +63,10 @@ class Team:
         return address.parse(self.server.url(self.database, f"{ADMIN}:{SECRET}"))
 
     def query(self, sql: str, *values: Any) -> Any:
-        """Return the result of a query of the administrator."""
         with connected(self.admin) as connection:
             return one(connection, sql, *values)
 
     def invited(self, member: str, **how: Any) -> Address:
-        """Return the login of a new invite."""
         return invites.read_code(self.joining_code(member, **how))
 
     def joining_code(self, member: str, **how: Any) -> str:
@@ -85,7 +83,6 @@ class Team:
             return invites.join(connection, invited, machine)
 
     def rows(self, sql: str) -> list[list[str]]:
-        """Return the result of a query of the superuser."""
         text = self.server.psql(sql, self.database)
         return [line.split("|") for line in text.splitlines()]
 

@@ -87,7 +87,6 @@ def line_of(process: "subprocess.Popen[str]") -> str:
 
 
 def post(client: TestClient, path: str, **fields: Any) -> Response:
-    """Send a form of the page."""
     return client.post(path, data={"token": form_token(TOKEN), **fields}, headers={"Origin": BASE})
 
 
@@ -141,7 +140,6 @@ def result(number: int, id_: str, said: str, *, failed: bool = False, agent: str
 
 
 def prompt(number: int, said: str) -> bytes:
-    """Return a prompt of the user."""
     return line(number, type="user", message={"role": "user", "content": said})
 
 

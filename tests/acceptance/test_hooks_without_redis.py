@@ -69,7 +69,6 @@ def environment_of(folder: Path) -> dict[str, str]:
 
 
 def run(command: list[Any], data: bytes, environment: dict[str, str], cwd: Path) -> Answer:
-    """Run a hook of another installation."""
     done = outcome_of(command, environment, cwd, input=data, text=False)
     return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -39,7 +39,6 @@ PAGES = sorted(
 
 
 def name_of(page: Path) -> str:
-    """Return the path of a page below the root."""
     return str(page.relative_to(ROOT))
 
 

@@ -250,7 +250,6 @@ class Bench:
         self.command("down")
 
     def pids(self) -> dict[str, int]:
-        """Return the pids of the stack's processes."""
         said = json.loads(self.command("status", "--json", expect=None))
         return {entry["name"]: entry["pid"] for entry in said["processes"] if entry["pid"]}
 
@@ -361,7 +360,6 @@ class Bench:
 
     @property
     def hook_log(self) -> str:
-        """The content of the hooks' log."""
         path = self.home.logs / "hook-errors.log"
         return path.read_text() if path.exists() else "the hooks' log is empty"
 

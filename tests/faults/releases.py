@@ -74,12 +74,10 @@ class Release:
 
     @property
     def package(self) -> Path:
-        """The installed package."""
         return self._site / "hivepipe"
 
     @property
     def hooks(self) -> Path:
-        """The folder of its hooks."""
         return self.package / "_hooks"
 
     @property
@@ -89,5 +87,4 @@ class Release:
 
     @cached_property
     def forker(self) -> Forker:
-        """Runs its commands."""
         return Forker([self.python], [self.python, *CLI[1:]])

@@ -16,7 +16,6 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def both_jobs(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:
-    """Return the work of both archiving jobs of a turn."""
     return lambda: (scene.extend(path, **said), scene.extend(path, settled=True, **said))
 
 

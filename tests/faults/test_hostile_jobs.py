@@ -55,7 +55,6 @@ def called(function: str, *arguments: Any) -> bytes:
 
 
 def nested(depth: int) -> bytes:
-    """Return the pickle of a deeply nested list."""
     return b"\x80\x05" + b"(" * depth + b"l" * depth + b"."
 
 

@@ -137,7 +137,6 @@ def costs(scene: Scene) -> Decimal:
 
 
 def booked(scene: Scene) -> Decimal:
-    """Return the stored costs of finished runs."""
     sql = "SELECT SUM(cost_micro_usd) AS spent FROM hive_runs WHERE ended_at > ''"
     return Decimal(scene.home.rows(sql)[0]["spent"]) / 1_000_000
 

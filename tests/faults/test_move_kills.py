@@ -109,7 +109,6 @@ def recorded(home: str) -> dict[str, object]:
 
 
 def changes_files(event: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether an audited call changes files."""
     return event in STEPS or (event == "open" and bool(arguments[2] & (os.O_WRONLY | os.O_RDWR)))
 
 

@@ -80,7 +80,6 @@ class Crew:
         return [float(line.split()[0]) for line in lines]
 
     def noted(self) -> list[str]:
-        """Return the results in the database."""
         found = self.bench.home.rows("SELECT prompt FROM prompts ORDER BY prompt")
         return [row["prompt"].removeprefix("noted ") for row in found]
 

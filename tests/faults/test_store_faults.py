@@ -136,7 +136,6 @@ def writer_on(bench: Bench, folder: Path) -> Writer:
 
 
 def looking_at(bench: Bench, folder: Path) -> None:
-    """Make the bench read the database in a folder."""
     link = bench.home.database
     link.symlink_to(folder / "hive.db")
 

@@ -45,7 +45,6 @@ def writer_of(bench: Bench, release: Release) -> Process:
 
 
 def fire(bench: Bench, release: Release, events: tuple[Fired, ...], at_once: int = 10) -> None:
-    """Fire the hooks of a release."""
     bench.hooks = release.hooks
     bench.fire(events, at_once)
 
@@ -57,7 +56,6 @@ def status_of(bench: Bench, release: Release) -> dict[str, object]:
 
 
 def envelopes(bench: Bench) -> set[int]:
-    """Return the envelope versions of all waiting jobs."""
     return {int(bench.redis.hget(key, "hp") or 0) for key in bench.redis.keys("rq:job:*")}
 
 

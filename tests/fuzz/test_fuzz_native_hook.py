@@ -85,7 +85,6 @@ class Round:
 
     @property
     def is_off(self) -> bool:
-        """Whether the hook may ignore the event."""
         names = ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED")
         return b"state=off" in self.record or any(self.env.get(name) in DISABLED for name in names)
 

@@ -60,7 +60,6 @@ def s3() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def bucket(s3: ObjectStore) -> ObjectStore:
-    """An empty bucket."""
     s3.empty()
     return s3
 
@@ -112,7 +111,6 @@ def team(unused_team: Team, no_team: None) -> Iterator[Team]:
 
 @pytest.fixture
 def client(redis_server: RedisServer) -> Iterator[redis.Redis]:
-    """A connection to the Redis of the private home."""
     with redis_server.client() as made:
         yield made
 

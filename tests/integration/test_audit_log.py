@@ -87,7 +87,6 @@ def test_only_the_owner_can_read_it_under_any_umask(folder: Path, umask: int) ->
 
 
 def set_day(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
-    """Set the log's clock to noon of this day."""
     monkeypatch.setattr(audit_log, "_stamp", lambda _secs: f"{day}T12:00:00Z")
 
 

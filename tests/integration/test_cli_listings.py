@@ -54,7 +54,6 @@ def play_day(home: Home, server: Server, writer: Writer) -> None:
 
 @pytest.fixture
 def day(private_home: Home, redis_server: Server, writer: Writer) -> Home:
-    """A home with one open session and one ended."""
     play_day(private_home, redis_server, writer)
     return private_home
 

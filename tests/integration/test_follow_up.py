@@ -72,7 +72,6 @@ def setting(tmp_path: Path) -> Setting:
 
 @pytest.fixture
 def locked(setting: Setting) -> Iterator[Setting]:
-    """Hold the store's write lock."""
     with closing(setting.database()) as db, db.transaction():
         yield setting
 

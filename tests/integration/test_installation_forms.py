@@ -49,7 +49,6 @@ class Account:
         }
 
     def open(self, name: str) -> None:
-        """Work in a new project from now on."""
         self.project = self.folder / name
         self.project.mkdir()
 

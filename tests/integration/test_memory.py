@@ -47,7 +47,6 @@ class Scene:
 
     @property
     def context(self) -> JobContext:
-        """What a job of the home gets."""
         return JobContext(str(self.home.path), "", lambda _job, _jobs: None)
 
     def fire(self, event: dict[str, Any]) -> None:

@@ -109,7 +109,6 @@ def left_processes() -> list[psutil.Process]:
 
 
 def failed(user: User) -> dict[str, str]:
-    """Return operation -> reason of the failed jobs."""
     jobs = json.loads(user.hivepipe("failed", "list", "--json"))["failed"]
     return {str(job["reason"]).split(": ")[1]: str(job["reason"]) for job in jobs}
 

@@ -59,7 +59,6 @@ class Plugin:
 
     @property
     def spool(self) -> list[Path]:
-        """The spooled events of the default home."""
         return list((self.user.home / ".local/state/hivepipe/default/spool").glob("*.json"))
 
 

@@ -86,7 +86,6 @@ class Stack:
         return found[0] if found else {}
 
     def until_started(self, name: str) -> None:
-        """Wait until a session is recorded and no job waits."""
         until(lambda: self.session(name), f"no {name}")
         self.settle()
 

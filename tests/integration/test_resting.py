@@ -17,7 +17,6 @@ BRIEFLY = {"HIVEPIPE_IDLE_SECS": "1"}
 
 @pytest.fixture
 def unstarted(sandbox: Sandbox) -> UnstartedStack:
-    """A registered project whose stack never ran."""
     return UnstartedStack(sandbox)
 
 

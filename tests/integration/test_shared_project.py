@@ -24,7 +24,6 @@ class Colleague(User):
     become = ("setpriv", f"--reuid={OTHER_UID}", f"--regid={UID}", "--clear-groups")
 
     def own(self, path: Path) -> None:
-        """Change the owner of a tree to this user."""
         subprocess.run(["chown", "-R", f"{OTHER_UID}:{UID}", path], check=True)
 
 

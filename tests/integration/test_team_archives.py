@@ -56,7 +56,6 @@ def with_store(team: Team, store: str) -> Team:
 
 @pytest.fixture(params=["s3", "database"])
 def shared(request: Any, team: Team, bucket: ObjectStore) -> Team:
-    """A team with each kind of store."""
     return with_store(team, bucket.place if request.param == "s3" else place.DATABASE)
 
 

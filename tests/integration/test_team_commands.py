@@ -35,7 +35,6 @@ def run(private_home: Home, team: Team, tmp_path: Path) -> Run:
 
 
 def fire_sample(home: Home, event: str, **fields: object) -> None:
-    """Fire a sample event."""
     fire(event, changed(EVENTS[event], **fields), home.env)
 
 

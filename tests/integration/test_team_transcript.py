@@ -50,7 +50,6 @@ class Pair:
         assert self.ann.send().segments
 
     def read(self, *words: str) -> Result:
-        """Return the result of the command on Bob's machine."""
         return self.read_id(SESSION[:8], *words)
 
     def read_id(self, what: str, *words: str) -> Result:

@@ -88,7 +88,6 @@ class Day:
             return dict(json.load(answer))
 
     def output(self, *words: str) -> Numbers:
-        """Return the output of a command with --json."""
         return dict(json.loads(self.sandbox.done(*words, "--json").stdout))
 
     def rows(self, sql: str, database: str = "hive.db") -> list[tuple[Any, ...]]:

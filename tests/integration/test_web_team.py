@@ -19,7 +19,6 @@ __all__ = ["made_members", "members", "own_members"]
 
 
 def page_of(team_members: Members, who: str) -> TestClient:
-    """Return the page of a member."""
     team_members.use(who)
     return client_of(".")
 

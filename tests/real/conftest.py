@@ -12,7 +12,6 @@ FILE = os.environ.get("TEST_TALLY", "")
 
 @pytest.hookimpl
 def pytest_runtest_logstart() -> None:
-    """Reset the counts before each test."""
     tally.begin()
 
 

@@ -36,12 +36,10 @@ def main() -> None:
 
 
 def answer(id: object, **result: Any) -> None:
-    """Send the result of a request."""
     send({"id": id, "result": result})
 
 
 def send(message: dict[str, Any]) -> None:
-    """Write a message to stdout."""
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 

@@ -29,7 +29,6 @@ class Group:
 
     @property
     def keys(self) -> frozenset[str]:
-        """All known keys of the group."""
         return self.read.union(self.elsewhere, *self.ignored.values())
 
 
@@ -42,7 +41,6 @@ class New:
     is_group: bool
 
     def __str__(self) -> str:
-        """Return the row of the table."""
         what = "new" if self.is_group else "new in it"
         return f"| {self.group} | {what} | {', '.join(self.keys)} |"
 

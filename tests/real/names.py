@@ -27,7 +27,6 @@ def merged(many: Iterable[Mapping[str, Iterable[str]]]) -> Names:
 
 
 def of_payload(payload: Mapping[str, Any]) -> Names:
-    """Return the names in the payload of a hook."""
     found: Names = {f"event {payload.get('hook_event_name')}": set(payload)}
     return merged([found, _tool(payload.get("tool_name"))])
 

@@ -75,12 +75,10 @@ class Person:
         return report
 
     def write(self, path: str, text: str) -> None:
-        """Write a file in the project."""
         (self.project / path).parent.mkdir(parents=True, exist_ok=True)
         (self.project / path).write_text(text)
 
     def client(self, *words: str) -> str:
-        """Run a command of the client and return its output."""
         return self._run(str(self.claude), *words).stdout
 
     def stream(self, prompt: str, *options: str) -> str:

@@ -59,7 +59,6 @@ def wait_for_condition(person: Person, condition: str) -> dict[str, Any]:
 
 
 def prompts(person: Person, row: dict[str, Any]) -> list[str]:
-    """Return the texts of a session's prompts."""
     return [text for kind, text in events(person, row) if kind == "prompt"]
 
 

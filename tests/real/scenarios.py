@@ -24,7 +24,6 @@ class Scenario:
 
 
 def bash(command: str, *, fails: bool = False) -> Call:
-    """Return a call of the Bash tool."""
     return Call(BASH, {"command": command, "description": "By the fake"}, fails)
 
 

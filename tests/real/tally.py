@@ -41,7 +41,6 @@ current = Tally()
 
 
 def begin() -> None:
-    """Reset the counts."""
     global current
     current = Tally()
 
@@ -54,7 +53,6 @@ class Total:
 
     @classmethod
     def read(cls, file: Path) -> "Total":
-        """Read the counts from the file of a run."""
         lines = map(json.loads, file.read_text().splitlines() if file.exists() else ())
         return cls({line["test"]: line for line in lines if line["clients"]})
 

@@ -134,16 +134,13 @@ class Terminal:
 
     @property
     def is_over(self) -> bool:
-        """Whether the client has ended."""
         return self._tmux("display-message", "-p", "#{pane_dead}").strip() == "1"
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Send the client a signal and wait for its end."""
         os.kill(self.pid, number)
         self.wait()
 
     def wait(self, secs: float = SHOWN_SECS) -> None:
-        """Wait until the client has ended."""
         until(lambda: self.is_over, "the client did not end", secs)
 
     def _close(self) -> None:

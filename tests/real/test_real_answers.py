@@ -74,7 +74,6 @@ def refused(request: Request) -> list[str]:
 
 
 def commands_run(person: Person) -> int:
-    """Return how many commands of the script ran."""
     path = person.project / "ran.txt"
     return len(path.read_text().splitlines()) if path.exists() else 0
 

@@ -40,7 +40,6 @@ def ask(person: Person, script: Script, session: str = "", *options: str) -> str
 
 
 def last_request(person: Person) -> str:
-    """Return all messages of the last request."""
     return json.dumps(person.api.requests[-1].body["messages"])
 
 

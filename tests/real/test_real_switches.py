@@ -285,7 +285,6 @@ def leave(terminal: Terminal) -> None:
 
 
 def ended(person: Person, row: dict[str, object]) -> str:
-    """Return the reason of a session's end."""
     kind, reason = events(person, row)[-1]
     return reason if kind == "ended" else ""
 

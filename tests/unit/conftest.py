@@ -47,7 +47,6 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    """A new database in tmp_path."""
     with closing(new_database(tmp_path / "hive.db")) as made:
         yield made
 

@@ -34,7 +34,6 @@ startsecs=0
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder whose path is short enough for a socket."""
     with TemporaryDirectory(prefix="hp-", dir="/tmp") as name:
         yield Path(name)
 

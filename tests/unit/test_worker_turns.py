@@ -235,7 +235,6 @@ def writer_of(db: Database, **attributes: object) -> Any:
 
 
 def fails_with(own: Any, error: sqlite3.Error) -> None:
-    """Let the commit of a job fail."""
     job = SimpleNamespace(operation="record_prompt", priority=6)
     own._store_failed([(Claimed("1", "low", b"", 0, True), job)], error)
 

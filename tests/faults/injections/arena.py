@@ -65,7 +65,6 @@ class Arena(Bench):
         return process
 
     def end_all(self) -> None:
-        """Kill every process and Redis."""
         for process in [*self.processes.values(), self.server]:
             process.end(signal.SIGKILL)
 
@@ -106,7 +105,6 @@ class Arena(Bench):
         return made
 
     def transcript(self, one: Wave) -> Path:
-        """Return the path of the wave's transcript."""
         return self.transcripts / f"{session_of(one.number)}.jsonl"
 
     def finish_transcript(self, one: Wave) -> None:

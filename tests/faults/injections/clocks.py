@@ -40,7 +40,6 @@ def _hook(arena: Arena, wave: Wave) -> int:
 
 
 def _new_slot(arena: Arena) -> None:
-    """Wait until another periodic slot is executed."""
     before = arena.executed_slots()
     until(lambda: arena.executed_slots() > before, "nothing comes by the clock")
 

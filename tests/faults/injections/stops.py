@@ -22,7 +22,6 @@ def is_stopped(process: Process) -> bool:
 
 
 def stop(process: Process) -> None:
-    """Stop a process and wait until it is stopped."""
     process.signal(signal.SIGSTOP)
     until(lambda: is_stopped(process), "not stopped")
 

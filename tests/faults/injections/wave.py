@@ -24,7 +24,6 @@ class Wave:
 
     @property
     def sessions(self) -> set[str]:
-        """The sessions of the events."""
         return {event.session for event in self.events} - {""}
 
     @property
@@ -89,5 +88,4 @@ def _any(rng: random.Random, number: int, session: str, instance: str) -> Fired:
 
 
 def events_of(waves: Sequence[Wave]) -> tuple[Fired, ...]:
-    """Return the events of all waves in order."""
     return tuple(event for one in waves for event in one.events)
