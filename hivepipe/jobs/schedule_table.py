@@ -77,7 +77,7 @@ def read_tick(tick: Envelope) -> Tick:
     name, operation, slot = (tick.payload.get(key) for key in Tick._fields)
     is_known = operation in PRIORITIES or operation in ARGS
     if not (isinstance(name, str) and _NAME.fullmatch(name) and is_known):
-        raise BadEnvelopeError("the tick names no periodic task")
+        raise BadEnvelopeError("the tick names no periodic operation")
     if type(slot) is not int or slot < 0:
         raise BadEnvelopeError("the tick has no slot")
     return Tick(name, str(operation), slot)

@@ -56,7 +56,7 @@ def section_of(title: str) -> str:
 
 
 def test_the_first_change_works_and_its_tests_pass(tmp_path: Path) -> None:
-    command, task = section_of("A command"), section_of("A periodic task")
+    command, task = section_of("A command"), section_of("A periodic operation")
     tree = copy_of_the_tree(tmp_path / "tree")
     assert len(follow(command, tree)) == 3
     changed = set(follow(task, tree))
