@@ -9,10 +9,8 @@ _ROLLOUT = "rollout-2026-11-22T23-51-16-01a205ab-d103-7783-8da7-0b4ab90fa79e.jso
 _CODEX: Payload = {
     "session_id": "01a205ab-d103-7783-8da7-0b4ab90fa79e",
     "transcript_path": f"/home/ana/.codex/sessions/2026/11/22/{_ROLLOUT}",
-    "cwd": "/home/ana/shop",
-    "model": "gpt-5.5",
-    "permission_mode": "bypassPermissions",
-}
+    "cwd": "/home/ana/shop", "model": "gpt-5.5", "permission_mode": "bypassPermissions",
+}  # fmt: skip
 CODEX_START = {**_CODEX, "hook_event_name": "SessionStart", "source": "startup"}
 _CODEX_TURN = {**_CODEX, "turn_id": "01a205ab-d1bc-7122-a476-e64e88b84fbd"}
 CODEX_PROMPT = {**_CODEX_TURN, "hook_event_name": "UserPromptSubmit", "prompt": "please work"}

@@ -102,9 +102,7 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
         "model": handler.body["model"],
         "choices": [
             {
-                "index": 0,
-                "message": message,
-                "finish_reason": "stop",
+                "index": 0, "message": message, "finish_reason": "stop",
                 "native_finish_reason": "stop",
             }
         ],
@@ -113,7 +111,7 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
             "completion_tokens": OUTPUT_TOKENS,
             "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
         },
-    }
+    }  # fmt: skip
 
 
 def stream(handler: Handler, answer: Any) -> bytes:

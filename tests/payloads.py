@@ -32,11 +32,9 @@ def encoded(payload: object) -> bytes:
 
 
 _EDIT_INPUT: Payload = {
-    "file_path": "/home/ana/shop/src/checkout.py",
-    "old_string": "def pay(cart):\n    pass\n",
-    "new_string": "def pay(cart):\n    return total(cart)\n",
-    "replace_all": False,
-}
+    "file_path": "/home/ana/shop/src/checkout.py", "old_string": "def pay(cart):\n    pass\n",
+    "new_string": "def pay(cart):\n    return total(cart)\n", "replace_all": False,
+}  # fmt: skip
 _WRITE_INPUT: Payload = {
     "file_path": "/home/ana/shop/src/totals.py",
     "content": "def total(cart):\n    return sum(cart)\n",
@@ -57,10 +55,8 @@ _CALLS: dict[str, tuple[Payload, str]] = {
     "Bash": (_BASH_INPUT, "toolu_01Pytest"),
 }
 _TURN: Payload = {
-    "prompt_id": PROMPT,
-    "permission_mode": "acceptEdits",
-    "effort": {"level": "high"},
-}
+    "prompt_id": PROMPT, "permission_mode": "acceptEdits", "effort": {"level": "high"},
+}  # fmt: skip
 
 
 def _event(name: str, **fields: Any) -> Payload:
@@ -94,11 +90,9 @@ POST_EDIT = _tool(
     duration_ms=12,
 )
 POST_WRITE = _tool(
-    "PostToolUse",
-    "Write",
-    tool_response={"filePath": "/home/ana/shop/src/totals.py", "type": "create"},
-    duration_ms=9,
-)
+    "PostToolUse", "Write",
+    tool_response={"filePath": "/home/ana/shop/src/totals.py", "type": "create"}, duration_ms=9,
+)  # fmt: skip
 POST_AGENT_COMPLETED = _tool(
     "PostToolUse",
     "Agent",
@@ -134,15 +128,13 @@ POST_AGENT_REMOTE = _tool(
     tool_input=changed(_AGENT_INPUT, isolation="remote"),
     tool_use_id="toolu_01Remoterun",
     tool_response={
-        "status": "remote_launched",
-        "taskId": "task_01Zx",
+        "status": "remote_launched", "taskId": "task_01Zx",
         "sessionUrl": "https://claude.ai/code/session_01Zx",
-        "description": "Map checkout callers",
-        "prompt": "List every caller of checkout.pay",
+        "description": "Map checkout callers", "prompt": "List every caller of checkout.pay",
         "outputFile": "/tmp/claude-1000/-home-ana-shop/tasks/task_01Zx.output",
     },
     duration_ms=1210,
-)
+)  # fmt: skip
 POST_SKILL = _tool(  # fired inside a subagent
     "PostToolUse",
     "Skill",
@@ -206,11 +198,9 @@ SESSION_START = _event(
     estimated_cache_write_usd=0.57,
 )  # fmt: skip
 USER_PROMPT_SUBMIT = _event(
-    "UserPromptSubmit",
-    prompt_id=PROMPT,
-    permission_mode="acceptEdits",
+    "UserPromptSubmit", prompt_id=PROMPT, permission_mode="acceptEdits",
     prompt="Split checkout.py into smaller modules",
-)
+)  # fmt: skip
 # as 2.1.330 sends it when a background agent has finished
 TASK_NOTIFICATION = _event(
     "UserPromptSubmit",
@@ -259,9 +249,7 @@ POST_BATCH = _event(
     **_TURN,
     tool_calls=[
         {
-            "tool_name": "Edit",
-            "tool_input": _EDIT_INPUT,
-            "tool_use_id": "toolu_01Refused",
+            "tool_name": "Edit", "tool_input": _EDIT_INPUT, "tool_use_id": "toolu_01Refused",
             "tool_response": NOT_READ,
         },
         {
@@ -271,7 +259,7 @@ POST_BATCH = _event(
             "tool_response": "/home/ana/shop",
         },
     ],
-)
+)  # fmt: skip
 PERMISSION_REQUEST = _event(
     "PermissionRequest",
     prompt_id=PROMPT,
@@ -294,21 +282,17 @@ PERMISSION_DENIED = _tool(
     tool_use_id="toolu_01Denied", permission_mode="auto", reason="Classifier unavailable",
 )  # fmt: skip
 NOTIFICATION = _event(
-    "Notification",
-    prompt_id=PROMPT,
-    message="Claude needs your permission",
+    "Notification", prompt_id=PROMPT, message="Claude needs your permission",
     notification_type="permission_prompt",
-)
+)  # fmt: skip
 MODEL_SWITCH = _event(
     "PostModelSwitch", from_model="claude-opus-5", to_model="claude-haiku-4-5",
     requested_model="haiku", source="command", context_tokens=1200,
 )  # fmt: skip
 STOP_FAILURE = _event(
-    "StopFailure",
-    error="overloaded",
-    error_details="529 overloaded_error",
+    "StopFailure", error="overloaded", error_details="529 overloaded_error",
     last_assistant_message="API Error: Overloaded",
-)
+)  # fmt: skip
 SESSION_END = _event("SessionEnd", reason="prompt_input_exit")
 
 # one example of each event, in the order of a session

@@ -11,17 +11,13 @@ SKILL = "systematic-debugging"
 TOKEN = "sk-ant-api03-" + "Ab3" * 20
 USED = "2025-01-10T14:30:00Z"
 FIRST_USE = {
-    "timestamp": USED,
-    "session_id": "abc123",
-    "context": f"Fix auth bug {TOKEN}",
+    "timestamp": USED, "session_id": "abc123", "context": f"Fix auth bug {TOKEN}",
     "success": True,
-}
+}  # fmt: skip
 SECOND_USE = {
-    "timestamp": "2025-01-10T14:31:00Z",
-    "session_id": "def456",
-    "context": "again",
+    "timestamp": "2025-01-10T14:31:00Z", "session_id": "def456", "context": "again",
     "success": False,
-}
+}  # fmt: skip
 COUNTED = {
     "count": 42,
     "last_used": USED,

@@ -240,13 +240,10 @@ NO_EVENTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("event", "data"),
-    [
-        *(pytest.param(event, b"this is not JSON", id=event) for event in payloads.EVENTS),
-        *(pytest.param("Stop", data, id=name) for name, data in NO_EVENTS.items()),
-    ],
-)
+@pytest.mark.parametrize(("event", "data"), [
+    *(pytest.param(event, b"this is not JSON", id=event) for event in payloads.EVENTS),
+    *(pytest.param("Stop", data, id=name) for name, data in NO_EVENTS.items()),
+])  # fmt: skip
 def test_an_invalid_event_leaves_one_line_in_the_log(
     machine: Machine, event: str, data: bytes
 ) -> None:

@@ -65,10 +65,8 @@ PLUGGED_IN = {"hivepipe.hook.plugin"}  # as Claude Code's plugin
 BESIDE = {"hivepipe.events.other_events", "hivepipe.events.notices"}
 PROBING = {"hivepipe.hook.probe_event"}  # `hivepipe doctor --probe`
 SHARING = {
-    "hivepipe.guard.shared_disk",
-    "hivepipe.guard.shell_words",
-    "hivepipe.guard.shell_writes",
-}
+    "hivepipe.guard.shared_disk", "hivepipe.guard.shell_words", "hivepipe.guard.shell_writes",
+}  # fmt: skip
 IN_TROUBLE = {"hivepipe.files.hook_log"}  # after an error that is logged
 RARE = SPEAKING | BY_KEYWORD | SETTING | RECALLING | PLUGGED_IN | PROBING | SHARING | ELSEWHERE
 RARE |= STARTING | IN_TROUBLE
@@ -142,11 +140,9 @@ class Installation:
             "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
         )
         said = subprocess.check_output(
-            [python, "-I", "-c", code],
-            env={"XDG_STATE_HOME": str(self.folder / "state")},
-            text=True,
-            timeout=GUARD_SECS,
-        )
+            [python, "-I", "-c", code], env={"XDG_STATE_HOME": str(self.folder / "state")},
+            text=True, timeout=GUARD_SECS,
+        )  # fmt: skip
         self.copy = Path(said.strip()).parent
 
     def hook(self, event: str, state: Path) -> list[str]:
@@ -198,11 +194,9 @@ class Loaded:
         }
         hook = where.hook(event, tmp_path / "state")
         done = outcome_of(
-            [where.python, "-I", "-S", "-c", WATCH, *hook, *words],
-            environment,
-            input=data,
+            [where.python, "-I", "-S", "-c", WATCH, *hook, *words], environment, input=data,
             text=False,
-        )
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         self.answer = done.stdout.decode()
         may_speak = words or "HIVEPIPE_TASK_ID" in more

@@ -134,11 +134,9 @@ def prompt(number: int, session: str, instance: str) -> Fired:
 def edit(number: int, session: str, instance: str) -> Fired:
     path = f"/home/ana/shop/src/file{number}.py"
     payload = changed(
-        POST_EDIT,
-        session_id=session,
-        tool_use_id=f"toolu_edit{number}",
+        POST_EDIT, session_id=session, tool_use_id=f"toolu_edit{number}",
         tool_input={**POST_EDIT["tool_input"], "file_path": path},
-    )
+    )  # fmt: skip
     return Fired(payload, instance)
 
 
@@ -192,12 +190,10 @@ def skill(rng: random.Random, number: int, session: str, instance: str) -> Fired
     base = rng.choice((POST_SKILL, POST_SKILL, FAILED_SKILL))
     interrupted = {"is_interrupt": True} if base is FAILED_SKILL and rng.random() < 0.5 else {}
     payload = changed(
-        base,
-        session_id=session,
-        tool_use_id=f"toolu_skill{number}",
+        base, session_id=session, tool_use_id=f"toolu_skill{number}",
         tool_input={"skill": rng.choice(("acme:notes", "lint")), "args": f"args-{number}"},
         **interrupted,
-    )
+    )  # fmt: skip
     return Fired(payload, instance)
 
 
@@ -450,12 +446,10 @@ def _apply(  # noqa: C901  a table
                 _state(session, event, "active")
             session["updated_at"] = time
             session["checkpoint_data"] = {
-                "timestamp": time,
-                "savedBy": event.instance,
-                "operationCount": None,
+                "timestamp": time, "savedBy": event.instance, "operationCount": None,
                 "checkpointType": "auto" if is_auto else "final",
                 "trigger": p["tool_name"] if is_auto else event.name,
-            }
+            }  # fmt: skip
         case "insert_log":
             tool = p["tool_name"]
             path = p["tool_input"].get("file_path", "")

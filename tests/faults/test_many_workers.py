@@ -146,10 +146,8 @@ def test_a_restarted_monitor_reports_what_it_missed(scene: Scene) -> None:
     task = script(['status {"status": "working", "progress": "1"}', f"wait {gate}", DONE])
     monitor = Process(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", "hive", "monitor"],
-        scene.home.root / "monitor.log",
-        scene.env,
-        scene.home.project,
-    )
+        scene.home.root / "monitor.log", scene.env, scene.home.project,
+    )  # fmt: skip
     monitor.start()
     try:
         worker = scene.spawn(task)

@@ -179,11 +179,9 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
             else:
                 at = stored_time(first_ns + worked_at * 10**9)
                 state = {
-                    "open_calls": 0,
-                    "turn_is_open": True,
-                    "last_work_at": at,
+                    "open_calls": 0, "turn_is_open": True, "last_work_at": at,
                     "last_active_at": at,
-                }
+                }  # fmt: skip
                 totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
                 record_activity(db, SESSION, 1, totals, state)
                 note_work(db, SESSION)
@@ -292,22 +290,19 @@ def ago(**time_ago: int) -> str:
     return (datetime.now(UTC) - timedelta(**time_ago)).isoformat(timespec="milliseconds")
 
 
-@pytest.mark.parametrize(
-    ("status", "silent", "waits", "alive", "expected"),
-    [
-        ("active", {"minutes": 14}, False, True, "active"),
-        ("active", {"minutes": 16}, False, True, "stalled"),
-        ("active", {"minutes": 16}, False, None, "stalled"),
-        ("active", {"minutes": 31}, False, None, "lost"),
-        ("active", {"hours": 9}, False, True, "stalled"),
-        ("active", {"hours": 9}, True, True, "active"),
-        ("active", {"seconds": 1}, False, False, "lost"),
-        ("active", {"seconds": 1}, True, False, "lost"),
-        ("paused", {"hours": 9}, False, True, "paused"),
-        ("paused", {"hours": 9}, False, False, "lost"),
-        ("ended", {"hours": 9}, False, False, "ended"),
-    ],
-)
+@pytest.mark.parametrize(("status", "silent", "waits", "alive", "expected"), [
+    ("active", {"minutes": 14}, False, True, "active"),
+    ("active", {"minutes": 16}, False, True, "stalled"),
+    ("active", {"minutes": 16}, False, None, "stalled"),
+    ("active", {"minutes": 31}, False, None, "lost"),
+    ("active", {"hours": 9}, False, True, "stalled"),
+    ("active", {"hours": 9}, True, True, "active"),
+    ("active", {"seconds": 1}, False, False, "lost"),
+    ("active", {"seconds": 1}, True, False, "lost"),
+    ("paused", {"hours": 9}, False, True, "paused"),
+    ("paused", {"hours": 9}, False, False, "lost"),
+    ("ended", {"hours": 9}, False, False, "ended"),
+])  # fmt: skip
 def test_conditions(
     status: str, silent: dict[str, int], waits: bool, alive: bool | None, expected: str
 ) -> None:
@@ -317,21 +312,18 @@ def test_conditions(
 LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
 
 
-@pytest.mark.parametrize(
-    ("client", "asks", "turn_is_open", "expected"),
-    [
-        (None, True, True, "waiting"),
-        (ClientStatus("waiting", NOW_NS, "approve Bash"), False, True, "waiting"),
-        (ClientStatus("busy", NOW_NS), True, True, "active"),
-        (ClientStatus("busy", 0), True, True, "waiting"),
-        (ClientStatus("idle", NOW_NS), True, True, "paused"),
-        (ClientStatus("idle", NOW_NS), False, True, "paused"),
-        (ClientStatus("idle", 0), False, True, "active"),
-        # the notification came after the end of the turn
-        (ClientStatus("idle", 0), True, True, "paused"),
-        (ClientStatus("idle", NOW_NS), False, False, "active"),
-    ],
-)
+@pytest.mark.parametrize(("client", "asks", "turn_is_open", "expected"), [
+    (None, True, True, "waiting"),
+    (ClientStatus("waiting", NOW_NS, "approve Bash"), False, True, "waiting"),
+    (ClientStatus("busy", NOW_NS), True, True, "active"),
+    (ClientStatus("busy", 0), True, True, "waiting"),
+    (ClientStatus("idle", NOW_NS), True, True, "paused"),
+    (ClientStatus("idle", NOW_NS), False, True, "paused"),
+    (ClientStatus("idle", 0), False, True, "active"),
+    # the notification came after the end of the turn
+    (ClientStatus("idle", 0), True, True, "paused"),
+    (ClientStatus("idle", NOW_NS), False, False, "active"),
+])  # fmt: skip
 def test_the_clients_own_status_counts_if_it_is_newer(
     client: ClientStatus | None, asks: bool, turn_is_open: bool, expected: str
 ) -> None:

@@ -311,15 +311,12 @@ def test_a_file_system_without_hard_links_takes_a_backup(
 
 
 @pytest.mark.parametrize("late", [True, False])
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (["one.jsonl"], "one.jsonl.gz"),
-        (["one.jsonl.gz"], "one.jsonl"),
-        (["one.jsonl", "one.jsonl.gz"], "one.jsonl"),
-        (["one.jsonl", "one.jsonl.gz"], "one.jsonl.gz"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), [
+    (["one.jsonl"], "one.jsonl.gz"),
+    (["one.jsonl.gz"], "one.jsonl"),
+    (["one.jsonl", "one.jsonl.gz"], "one.jsonl"),
+    (["one.jsonl", "one.jsonl.gz"], "one.jsonl.gz"),
+])  # fmt: skip
 def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_in_the_backup(
     saved: tuple[Home, Path],
     monkeypatch: pytest.MonkeyPatch,

@@ -113,17 +113,14 @@ def test_a_fork_does_not_restore_rows_of_a_forgotten_session(tmp_path: Path) -> 
     assert {row["session_id"] for row in found} == {FORK, BACKGROUND, COMPACTION}
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        {},
-        {"messages": {}},
-        {"messages": [1]},
-        {"messages": [{}]},
-        {"messages": [{"tokens": 1}]},
-        {"messages": [{"message": "m", "time": 1, "tokens": []}]},
-    ],
-)
+@pytest.mark.parametrize("payload", [
+    {},
+    {"messages": {}},
+    {"messages": [1]},
+    {"messages": [{}]},
+    {"messages": [{"tokens": 1}]},
+    {"messages": [{"message": "m", "time": 1, "tokens": []}]},
+])  # fmt: skip
 def test_an_invalid_payload_is_refused(tmp_path: Path, payload: dict[str, Any]) -> None:
     metadata = {"session": "s", "instance": "i", "project": "/p"}
     content = {"v": 1, "id": "1", "operation": "record_usage", "priority": 8, "payload": payload}
@@ -191,14 +188,11 @@ def test_by_agent_the_main_conversation_has_no_agent(home: Home) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("zone", "arguments", "first", "second"),
-    [
-        ("UTC", [], 0.050561, 0.3056),
-        ("Asia/Kathmandu", ["--utc"], 0.050561, 0.3056),
-        ("Asia/Kathmandu", [], 0.032736, 0.323425),
-    ],
-)
+@pytest.mark.parametrize(("zone", "arguments", "first", "second"), [
+    ("UTC", [], 0.050561, 0.3056),
+    ("Asia/Kathmandu", ["--utc"], 0.050561, 0.3056),
+    ("Asia/Kathmandu", [], 0.032736, 0.323425),
+])  # fmt: skip
 def test_days_are_local(
     home: Home, zone: str, arguments: list[str], first: float, second: float
 ) -> None:

@@ -268,17 +268,14 @@ def test_an_export_without_a_manifest_is_overwritten(home: Home) -> None:
     assert not list(logs(home).glob("skill-usage.json.*"))
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (b"", "skills"),
-        (b"[]", "skills"),
-        (b'{"skills": 7}', "skills"),
-        (b'{"skills": {"x": 7}}', "not an object"),
-        (b'{"skills": {"x": {"count": -1}}}', "count"),
-        (b'{"skills": {"x": {"count": 1e400}}}', ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    (b"", "skills"),
+    (b"[]", "skills"),
+    (b'{"skills": 7}', "skills"),
+    (b'{"skills": {"x": 7}}', "not an object"),
+    (b'{"skills": {"x": {"count": -1}}}', "count"),
+    (b'{"skills": {"x": {"count": 1e400}}}', ""),
+])  # fmt: skip
 def test_an_invalid_export_is_refused(home: Home, text: bytes, reason: str) -> None:
     old.write(logs(home) / "skill-usage.json", text, 10)
     rows = import_exports(str(home.path), str(logs(home)))

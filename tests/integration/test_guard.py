@@ -211,15 +211,12 @@ def test_a_call_refused_after_its_event_is_closed(scene: Scene) -> None:
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("last", "failed", "is_named"),
-    [
-        (payloads.PRE_BASH, 1, True),
-        (payloads.POST_BASH, 0, True),
-        (payloads.FAILED_BASH, 1, True),
-        (payloads.POST_BASH, 0, False),  # hooks that older versions registered pass no event name
-    ],
-)
+@pytest.mark.parametrize(("last", "failed", "is_named"), [
+    (payloads.PRE_BASH, 1, True),
+    (payloads.POST_BASH, 0, True),
+    (payloads.FAILED_BASH, 1, True),
+    (payloads.POST_BASH, 0, False),  # hooks that older versions registered pass no event name
+])  # fmt: skip
 def test_a_batch_is_counted_after_spooled_calls(
     scene: Scene, last: dict[str, Any], failed: int, is_named: bool
 ) -> None:

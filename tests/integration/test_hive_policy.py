@@ -96,11 +96,9 @@ def note_call(db: Database, session: str, at: datetime) -> None:
     totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
     with db.transaction():
         state = {
-            "open_calls": 0,
-            "turn_is_open": True,
-            "last_work_at": None,
+            "open_calls": 0, "turn_is_open": True, "last_work_at": None,
             "last_active_at": f"{utc(since_ms * 1_000_000)[:-4]}Z",
-        }
+        }  # fmt: skip
         record_activity(db, session, since_ms, totals, state)
 
 

@@ -91,11 +91,9 @@ def test_only_data_is_in_the_tree(user: User) -> None:
         if path.is_file()
     }
     assert {name for name in found if name.startswith(".hive-mind")} <= {
-        ".hive-mind/.gitignore",
-        ".hive-mind/hive.db",
-        ".hive-mind/hive.db-wal",
+        ".hive-mind/.gitignore", ".hive-mind/hive.db", ".hive-mind/hive.db-wal",
         ".hive-mind/hive.db-shm",
-    }
+    }  # fmt: skip
     assert ".hive-mind/hive.db" in found
     until((user.project / ".claude-state" / "session.yaml").exists, "no session.yaml")
     assert redis_files(user.recorded)

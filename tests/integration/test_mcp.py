@@ -333,10 +333,8 @@ def test_without_the_package_every_request_is_answered(home: Home) -> None:
     lines = [
         b'{"method":"tools/list","params":{"_meta":{"id":"x"}},"jsonrpc":"2.0","id":7}',
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
-        b'{"jsonrpc":"2.0","id":"a-1","method":"ping"}',
-        b'{"id":$(reboot)}',
-        b"no JSON",
-    ]
+        b'{"jsonrpc":"2.0","id":"a-1","method":"ping"}', b'{"id":$(reboot)}', b"no JSON",
+    ]  # fmt: skip
     done = outcome_of(
         script, home.env | {"PATH": "/usr/bin:/bin"}, input=b"\n".join([*lines, b""]),
         check=True, text=False,

@@ -43,14 +43,12 @@ NOT_RUN = {
     "hivepipe web": "runs until Ctrl-C: test_web_browser.py",
     "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
     'python -I "$(hivepipe root)/': "runs until Ctrl-C: test_stock_workers.py",
-    "rq worker": "runs until Ctrl-C: test_rq_tools.py",
-    "systemctl": "needs systemd",
+    "rq worker": "runs until Ctrl-C: test_rq_tools.py", "systemctl": "needs systemd",
     "loginctl": "needs systemd",
     "honcho": "a program of others; the Procfile: test_procfile.py",
     "docker": "needs docker; the compose file: test_compose.py",
-    'echo "HIVEPIPE_': "makes the file that docker needs",
-    "chmod 600 .env": "likewise",
-}
+    'echo "HIVEPIPE_': "makes the file that docker needs", "chmod 600 .env": "likewise",
+}  # fmt: skip
 # Input of commands that ask, exit codes other than 0, and texts in the output.
 ANSWERS = {
     "hivepipe credentials set": "sk-or-v1-nothing\n",

@@ -45,10 +45,8 @@ def test_a_typed_command_counts_as_a_skill_if_claude_calls_one_of_its_name(
         private_home, ("deploy", "tool", "s2", "", False), ("deploy", "command", "s3", "", True)
     )
     assert found(private_home) == [
-        ("deploy", True, True),
-        ("deploy", False, True),
-        ("deploy", True, True),
-    ]
+        ("deploy", True, True), ("deploy", False, True), ("deploy", True, True),
+    ]  # fmt: skip
 
 
 def test_a_plugins_command_is_a_skill(private_home: Home) -> None:

@@ -97,8 +97,6 @@ class Person:
             words, self.env, self.project, stdin=subprocess.DEVNULL, timeout=SESSION_SECS
         )
         assert expect in (None, done.returncode), (
-            words[:3],
-            done.stdout[-2000:],
-            done.stderr[-2000:],
-        )
+            words[:3], done.stdout[-2000:], done.stderr[-2000:],
+        )  # fmt: skip
         return done

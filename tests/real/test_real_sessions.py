@@ -272,10 +272,8 @@ def running(person: Person, script: Script) -> Iterator["subprocess.Popen[bytes]
     """Start the client; kill it at the end of the context."""
     words = [str(person.claude), "-p", script.prompt("Please work"), "--allowedTools", TOOLS]
     quiet = {
-        "stdin": subprocess.DEVNULL,
-        "stdout": subprocess.DEVNULL,
-        "stderr": subprocess.DEVNULL,
-    }
+        "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
+    }  # fmt: skip
     client = subprocess.Popen(words, cwd=person.project, env=person.env, **quiet)
     try:
         yield client

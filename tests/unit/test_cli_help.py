@@ -194,12 +194,10 @@ HIVEPIPE = Path(sys.executable).with_name("hivepipe")
 
 
 COMPLETED = {
-    "hivepipe ses": {"session", "sessions"},
-    "hivepipe session ''": {"show", "log"},
-    "hivepipe hive projects a": {"add"},
-    "hivepipe init --us": {"--user"},
+    "hivepipe ses": {"session", "sessions"}, "hivepipe session ''": {"show", "log"},
+    "hivepipe hive projects a": {"add"}, "hivepipe init --us": {"--user"},
     "hivepipe costs --by mo": {"model"},
-}
+}  # fmt: skip
 
 
 def test_bash_completes_what_was_typed() -> None:

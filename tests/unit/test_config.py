@@ -92,13 +92,11 @@ INVALID = {
     "checkpoint_interval = -1": "must be a number",
     "checkpoint_interval = nan": "must be a number",
     'fsync = "sometimes"': 'must be "always" or "everysec"',
-    'db = "hive.db"': "must be an absolute path",
-    'swarm_id = "a\\nb"': "must be a name",
+    'db = "hive.db"': "must be an absolute path", 'swarm_id = "a\\nb"': "must be a name",
     'agent_id = "a/b"': "must be a name of letters",
     "guard_loop = [15, 8]": "must be two counts, the smaller first",
-    "guard_alternation = [6]": "must be two counts",
-    "[use_queue]": "must be true or false",
-}
+    "guard_alternation = [6]": "must be two counts", "[use_queue]": "must be true or false",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", INVALID)

@@ -31,11 +31,9 @@ SKILL: list[Row] = [("record_skill", 6, "medium")]
 ARCHIVE: list[Row] = [("archive_transcript", 8, "low")] * 2  # at once, and settled
 STOPPED: list[Row] = [("pause_session", 1, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE]
 AGENT_CALL: list[Row] = [
-    ("update_checkpoint", 3, "high"),
-    ("insert_agent", 5, "medium"),
-    ("update_instance", 5, "medium"),
-    ("insert_log", 7, "low"),
-]
+    ("update_checkpoint", 3, "high"), ("insert_agent", 5, "medium"),
+    ("update_instance", 5, "medium"), ("insert_log", 7, "low"),
+]  # fmt: skip
 
 # The documented table: the jobs of every event with an instance that is not throttled.
 TABLE: dict[str, list[Row]] = {
@@ -323,17 +321,14 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
     assert throttled == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "failed"),
-    [
-        ("", "", False),
-        ("<status>completed<", "<status>failed<", True),
-        ("<status>completed<", "<status>killed<", True),
-        ("subagent_tokens>", "total_tokens>", False),  # as 2.1.77 sends it
-        ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
-        ("ada2d8a5de15185fc", "../../etc", None),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "failed"), [
+    ("", "", False),
+    ("<status>completed<", "<status>failed<", True),
+    ("<status>completed<", "<status>killed<", True),
+    ("subagent_tokens>", "total_tokens>", False),  # as 2.1.77 sends it
+    ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
+    ("ada2d8a5de15185fc", "../../etc", None),
+])  # fmt: skip
 def test_only_a_valid_task_notification_finishes_an_agent(
     old: str, new: str, failed: bool | None
 ) -> None:
@@ -630,20 +625,17 @@ CUT_TASK = changed(
 )
 
 
-@pytest.mark.parametrize(
-    ("payload", "fields", "key", "text"),
-    [
-        (CUT_TASK, {}, "text", "Paint it \ufffd\ufffd"),
-        (payloads.STOP, {"claude_folder": "/home/jos\udce9"}, "claude", "/home/jos\ufffd"),
-        (payloads.STOP, {"claude_folder": "/home/\U0001f600"}, "claude", "/home/\U0001f600"),
-        (
-            payloads.USER_PROMPT_SUBMIT,
-            {"recalled": [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]},
-            "prompt",
-            payloads.USER_PROMPT_SUBMIT["prompt"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("payload", "fields", "key", "text"), [
+    (CUT_TASK, {}, "text", "Paint it \ufffd\ufffd"),
+    (payloads.STOP, {"claude_folder": "/home/jos\udce9"}, "claude", "/home/jos\ufffd"),
+    (payloads.STOP, {"claude_folder": "/home/\U0001f600"}, "claude", "/home/\U0001f600"),
+    (
+        payloads.USER_PROMPT_SUBMIT,
+        {"recalled": [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]},
+        "prompt",
+        payloads.USER_PROMPT_SUBMIT["prompt"],
+    ),
+])  # fmt: skip
 def test_every_text_of_a_job_can_be_read(
     payload: dict[str, Any], fields: dict[str, Any], key: str, text: str
 ) -> None:

@@ -355,19 +355,16 @@ def message(uuid: str, kind: str = "user") -> dict[str, Any]:
     return {"type": kind, "uuid": uuid, "message": {"role": kind, "content": f"said {uuid}"}}
 
 
-@pytest.mark.parametrize(
-    ("lines", "title"),
-    [
-        ([summary("of another", leafUuid="elsewhere"), message("a")], ""),
-        ([summary("of nobody"), message("a")], ""),
-        ([message("a"), message("b"), summary("its own", leafUuid="a")], "its own"),
-        ([summary("copied with it", leafUuid="b"), message("a"), message("b")], "copied with it"),
-        (
-            [summary("of another", leafUuid="x"), message("a"), summary("its own", leafUuid="a")],
-            "its own",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "title"), [
+    ([summary("of another", leafUuid="elsewhere"), message("a")], ""),
+    ([summary("of nobody"), message("a")], ""),
+    ([message("a"), message("b"), summary("its own", leafUuid="a")], "its own"),
+    ([summary("copied with it", leafUuid="b"), message("a"), message("b")], "copied with it"),
+    (
+        [summary("of another", leafUuid="x"), message("a"), summary("its own", leafUuid="a")],
+        "its own",
+    ),
+])  # fmt: skip
 def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
     lines: list[Any], title: str
 ) -> None:
@@ -389,15 +386,12 @@ def test_requests_of_the_harness_are_not_counted() -> None:
     assert (totals.lines, totals.session, totals.cwd) == (1, "", "")
 
 
-@pytest.mark.parametrize(
-    ("words", "outcome"),
-    [
-        ("<command-name>/cost</command-name>", "success"),
-        ("<command-name>/output-style</command-name>", "success"),
-        ("<command-name>/goal</command-name>", "unknown"),
-        ("<command-message>review</command-message>\n<command-name>/review<", "unknown"),
-    ],
-)
+@pytest.mark.parametrize(("words", "outcome"), [
+    ("<command-name>/cost</command-name>", "success"),
+    ("<command-name>/output-style</command-name>", "success"),
+    ("<command-name>/goal</command-name>", "unknown"),
+    ("<command-message>review</command-message>\n<command-name>/review<", "unknown"),
+])  # fmt: skip
 def test_a_command_without_the_model_keeps_the_outcome(words: str, outcome: str) -> None:
     content = [{"type": "text", "text": "done"}]
     answer = {"id": "m", "stop_reason": "end_turn", "content": content}

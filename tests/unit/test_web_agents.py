@@ -33,10 +33,8 @@ def test_agents_are_listed_below_their_sessions(client: TestClient, home: Path) 
     spawn(home, "c1", None, "2026-11-20T10:00:00.000Z")
     found = client.get("/agents.json").json()["sessions"]
     assert [(each["session_id"], [agent["id"] for agent in each["agents"]]) for each in found] == [
-        (SESSION, ["a1", "a2"]),
-        ("another", ["b1"]),
-        ("", ["c1"]),
-    ]
+        (SESSION, ["a1", "a2"]), ("another", ["b1"]), ("", ["c1"]),
+    ]  # fmt: skip
     page = client.get("/agents").text
     assert page.index(">a2<") < page.index(">b1<") < page.index("without a session")
     assert '<td class="bad">failed</td>' in page

@@ -168,15 +168,12 @@ def test_several_steps_of_the_clock_count_as_one(
     assert row["state_time_ns"] == now - 1 - moved_hours * HOUR_NS
 
 
-@pytest.mark.parametrize(
-    ("error", "is_stores"),
-    [
-        (sqlite3.DatabaseError("database disk image is malformed"), True),
-        (sqlite3.OperationalError("database is locked"), True),
-        (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
-        (KeyError("bad"), False),
-    ],
-)
+@pytest.mark.parametrize(("error", "is_stores"), [
+    (sqlite3.DatabaseError("database disk image is malformed"), True),
+    (sqlite3.OperationalError("database is locked"), True),
+    (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
+    (KeyError("bad"), False),
+])  # fmt: skip
 def test_only_an_error_of_the_store_is_retried_without_a_limit(
     monkeypatch: pytest.MonkeyPatch, error: Exception, is_stores: bool
 ) -> None:
@@ -199,17 +196,14 @@ def test_only_an_error_of_the_store_is_retried_without_a_limit(
     assert is_store_error(error) is is_stores
 
 
-@pytest.mark.parametrize(
-    ("sql", "is_stores"),
-    [
-        ("SELECT sum(number) FROM numbers", False),
-        ("SELECT number ->> 'x' FROM numbers WHERE number = '{'", False),
-        ("SELECT * FROM missing", True),
-        ("SELECT missing FROM numbers", True),
-        ("INSERT INTO numbers (missing) VALUES (1)", True),
-        ("INSERT INTO numbers VALUES (1) ON CONFLICT (number) DO NOTHING", True),
-    ],
-)
+@pytest.mark.parametrize(("sql", "is_stores"), [
+    ("SELECT sum(number) FROM numbers", False),
+    ("SELECT number ->> 'x' FROM numbers WHERE number = '{'", False),
+    ("SELECT * FROM missing", True),
+    ("SELECT missing FROM numbers", True),
+    ("INSERT INTO numbers (missing) VALUES (1)", True),
+    ("INSERT INTO numbers VALUES (1) ON CONFLICT (number) DO NOTHING", True),
+])  # fmt: skip
 def test_a_database_of_another_schema_fails_no_job(sql: str, is_stores: bool) -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE numbers (number)")
@@ -303,13 +297,10 @@ def test_a_worker_waits_for_a_redis_that_does_not_answer_in_time(
     assert errors == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_it"),
-    [
-        ("Link with MASTER is down and replica-serve-stale-data is set to 'no'.", True),
-        ("BUSY Redis is busy running a script. You can only call SCRIPT KILL", True),
-        ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "is_it"), [
+    ("Link with MASTER is down and replica-serve-stale-data is set to 'no'.", True),
+    ("BUSY Redis is busy running a script. You can only call SCRIPT KILL", True),
+    ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
+])  # fmt: skip
 def test_a_server_that_refuses_all_commands_is_away(text: str, is_it: bool) -> None:
     assert claiming_worker.is_away(redis.ResponseError(text)) is is_it
