@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -71,24 +70,6 @@ def test_a_large_whole_object_is_enough_though_the_pipe_stays_open(pipe: list[in
     while view:
         view = view[os.write(pipe[1], view) :]
     assert reader.finished().data == data
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b'{"a":{"b":1},"c":2}', b'{"a":{"b":{"c":{}}}}', b'{"a":"}","b":"x}","c":{}}',
-        b'{"a":"\\"}","b":"\\\\","c":{"d":"{"}}', b'{"a":[{"b":1},{"c":2}],"d":"}"}',
-    ],
-)  # fmt: skip
-def test_a_pause_after_an_inner_brace_does_not_end_the_reading(
-    pipe: list[int], data: bytes
-) -> None:
-    reader = Reader(pipe[0])
-    for part in data.replace(b"}", b"}|").split(b"|"):
-        os.write(pipe[1], part)
-        time.sleep(0.01)
-    received = reader.finished()
-    assert (received.data, received.trouble) == (data, "")
 
 
 def test_half_an_object_is_waited_for(pipe: list[int]) -> None:
