@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
+from hivepipe.stack.project_records import record_files
 from hivepipe.team import membership
 from hivepipe.web.authentication import FORMS, TOOLS, Authentication, form_token
 from hivepipe.web.changes import Changes, signature
@@ -52,8 +53,11 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     def databases() -> list[Path]:
         return [known.database() for known in known_homes(here)]
 
+    def watched() -> list[Path]:  # `up`, `down`, `on` and `off` change a record
+        return [*databases(), *map(Path, record_files())]
+
     cache = ViewCache(lambda: signature(databases()))
-    changes = Changes(databases)
+    changes = Changes(watched)
     page = _Page(here, form_token(token), cache, changes.notify)
 
     async def events(request: Request) -> Response:

@@ -16,14 +16,14 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from hivepipe.db.database import Database
-from hivepipe.home import short_hash
+from hivepipe.home import record_path, short_hash
 from hivepipe.times import stored_time
 from hivepipe.web.authentication import cookie_name, cookie_value
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.folders import PAGES
 from hivepipe.web.templates import local_time, time_left
 from hivepipe.web.views import VIEWS
-from tests.web_scene import AT, BASE, SESSION, TOKEN, insert
+from tests.web_scene import AT, BASE, SESSION, TOKEN, client_of, insert
 
 
 def paths(home: Path) -> list[str]:
@@ -274,6 +274,20 @@ def test_a_commit_changes_the_signature_and_reading_does_not(home: Path) -> None
         assert signature([path]) == before
         insert(db, "prompts", prompt="next", created_at=AT, session_id=SESSION)
         assert signature([path]) != before
+
+
+def test_pages_follow_the_records_of_homes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Path(record_path(str(home)))
+    made: list[Changes] = []
+    monkeypatch.setattr(
+        "hivepipe.web.app.Changes", lambda paths: made.append(Changes(paths)) or made[0]
+    )
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(f"home={home}\nstate=on\n")
+    client_of(home)
+    before = made[0]._state()
+    record.write_text(f"home={home}\nstate=down\n")
+    assert made[0]._state() != before
 
 
 def test_followers_are_notified_and_without_them_nothing_is_watched(
