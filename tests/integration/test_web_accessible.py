@@ -22,6 +22,7 @@ TARGET = 24  # pixels: the least height of a link
 # The rule is of WCAG 2.2, off by default.
 CHECK = "axe.run({rules: {'target-size': {enabled: true}}, resultTypes: ['violations']})"
 ARN = f"arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/{'a' * 40}"
+BLACK = "rgb(28, 30, 33)"  # the text on paper, also of a page that is dark on the screen
 UNPRINTED = "header, button, input, select"
 CUT = "each => each.filter(it => getComputedStyle(it).overflowX != 'visible').length"
 
@@ -68,6 +69,7 @@ def test_no_view_has_a_serious_violation_and_no_printed_one_cuts_a_table(
             ]
         page.emulate_media(media="print")
         assert page.eval_on_selector_all(".wide", CUT) == 0
+        assert page.evaluate("getComputedStyle(document.body).color") == BLACK
         assert page.locator(UNPRINTED).filter(visible=True).count() == 0
         assert page.locator("form.failed td").last.is_visible() or view != "queues"
         page.emulate_media(media="screen")
