@@ -1,9 +1,10 @@
 """Convert a home of version 1.0.0, which is in its project's work tree.
 
-Database, archives and exports stay where they are. First all other files are copied to a home
-outside the tree. Then the records are changed to name the new home. Finally, the old files are
-deleted. If a crash comes before the records change, the old home is unchanged. After a later crash,
-the next start finishes the conversion.
+Database, archives and exports stay where they are, unless 1.0.0 was installed again after
+`move-home` had moved them out. First all other files are copied to a home outside the tree. Then
+the records are changed to name the new home. Finally, the old files are deleted. If a crash comes
+before the records change, the old home is unchanged. After a later crash, the next start finishes
+the conversion.
 """
 
 import filecmp
@@ -12,7 +13,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from hivepipe.db.listings import is_unused
+from hivepipe.db.location import database_in
 from hivepipe.db.tree import refuse_shipped
+from hivepipe.errors import TreeError
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
@@ -45,7 +49,8 @@ TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 def converted(stack: Stack) -> Stack:
     """Return the stack of a home outside the tree; first convert a home of version 1.0.0.
 
-    Raise TreeError if git tracks the data in the tree, or if a folder of the data is a link.
+    Raise TreeError if git tracks the data in the tree, if a folder of the data is a link, or if the
+    home outside has other sessions.
     """
     old = stack.home
     if is_in_project(old) and os.path.isdir(old):
@@ -60,9 +65,10 @@ def converted(stack: Stack) -> Stack:
 
 
 def _move_out(stack: Stack, new: str) -> None:
-    old, tree = stack.home, tree_of(stack.home)
+    old, project = stack.home, tree_of(stack.home)
     kernel.refuse_another(old)
-    refuse_shipped(tree)
+    refuse_shipped(project)
+    tree = _tree_with_data(project, new)
     supervisor.stop(stack)
     names = [name for name in _moving(old) if not name.startswith(_OF_HOOKS)]
     names = [name for name in names if name not in _REGENERATED]
@@ -77,6 +83,21 @@ def _move_out(stack: Stack, new: str) -> None:
     move_records(old, Stack.prepared(new)._replace(url=stack.url), tree)
     sync(records_folder())
     remove_runtime(stack)
+
+
+def _tree_with_data(project: str, new: str) -> str:
+    """Return the project, or "" if only the database in the new home has sessions."""
+    inside, outside = database_in(new, project), database_in(new, "")
+    if not _has_sessions(outside):
+        return project
+    if _has_sessions(inside):
+        text = f"{inside} and {outside} both have sessions: move one of the two away, with its -wal"
+        raise TreeError(text)
+    return ""
+
+
+def _has_sessions(database: Path) -> bool:
+    return database.exists() and not is_unused(database)
 
 
 def _has_other_jobs(new: str, old: str) -> bool:
@@ -110,7 +131,8 @@ def _finish(home: str) -> None:
     with suppress(FileNotFoundError):
         _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
         os.unlink(f"{kept_folder(old)}/{_HOOK_LOG}")
-    claim_folders(tree_of(home), Manifest(home))
+    if tree := tree_of(home):
+        claim_folders(tree, Manifest(home))
     change_records({home}, was="")
 
 

@@ -134,6 +134,38 @@ def test_init_upgrades_a_running_stack_and_keeps_events_of_a_second_upgrade(
     assert not list((old.recorded / "spool").rglob("*.json"))
 
 
+def test_a_second_upgrade_hides_no_sessions_that_were_moved_out(old: User, code: Path) -> None:
+    upgrade(old)
+    old.hivepipe("init")
+    old.hivepipe("restart")
+    old.hivepipe("move-home")
+    record(old, "moved")
+
+    def downgrade() -> None:
+        old.hivepipe("down")
+        old.end_all()
+        old.installation.install(code)
+        old.hivepipe("init")
+
+    downgrade()
+    upgrade(old)
+    old.hivepipe("init")
+    old.hivepipe("up", "-d")
+    assert recorded_sessions(old) == ["before", "moved"]
+    downgrade()
+    old.hivepipe("up", "-d")
+    record(old, "again")
+    old.end_all()
+    upgrade(old)
+    old.hivepipe("init", expect=1)
+    refused = old.hivepipe("up", "-d", expect=1)
+    assert "both have sessions: move one of the two away, with its -wal" in refused
+    for path in (old.project / ".hive-mind").glob("hive.db*"):
+        path.rename(old.home / path.name)
+    old.hivepipe("up", "-d")
+    assert recorded_sessions(old) == ["before", "moved"]
+
+
 def assert_moved(user: User, *sessions: str) -> None:
     """Check that these sessions are recorded, and that only data are in the project."""
     until(lambda: recorded_sessions(user) == [*sessions], f"{recorded_sessions(user)}")
