@@ -28,10 +28,12 @@ _REPORT_BYTES = 1 << 16
 
 @click.command()
 @click.argument("start", metavar="[ID]", default="")
-@click.option("--all", "shows_all", is_flag=True, help="List every worker.")
+@click.option(
+    "--all", "shows_all", is_flag=True, help="Show workers that do not fit on the screen, too."
+)
 @output_options
 def check(start: str, shows_all: bool) -> None:
-    """Show the state of all workers, or one worker in full.
+    """Show the state of the workers, or one worker in full.
 
     Workers that wait for an answer come first.
     """
