@@ -77,6 +77,7 @@ class Setting:
     """A private home with a registered project, and the Redis server of that home."""
 
     def __init__(self, folder: str) -> None:
+        os.umask(0o077)  # files of a home that others may read are not trusted
         self.project = f"{folder}/shop"
         self.home = f"{folder}/home"
         self.environment = {
@@ -380,7 +381,6 @@ def main() -> None:
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--runs", type=int, default=40, help="rounds per state (40)")
     options = arguments_of.parse_args()
-    os.umask(0o077)
     states = ("up", "down", "stopped", "down, 10,000 events spooled")
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
         setting = Setting(os.path.realpath(folder))
