@@ -183,6 +183,14 @@ def folder_of_homes() -> str:
     return "/tmp"
 
 
+def short_folder() -> Iterator[Path]:
+    """Yield a new folder where homes are. A process that still ends may write there meanwhile."""
+    with tempfile.TemporaryDirectory(
+        prefix="hp-", dir=folder_of_homes(), ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
 def until(
     check: Callable[[], Any],
     what: str,
@@ -774,7 +782,6 @@ def dashboard(private_home: Home, redis_server: Server, to_end: list[Process]) -
 
 
 def page(address: str) -> str:
-    """Return the content of an address."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=PATIENCE_SECS) as answer:
         return answer.read().decode()  # type: ignore[no-any-return]

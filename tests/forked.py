@@ -52,7 +52,6 @@ class Forked:
         return self._code_within(0)
 
     def wait(self, timeout: float) -> int:
-        """Wait for the exit code."""
         if self._code_within(timeout) is None:
             raise subprocess.TimeoutExpired([str(self.pid)], timeout)
         assert self.returncode is not None
@@ -215,7 +214,6 @@ def _line(connection: socket.socket) -> bytes:
 def _request(
     words: Sequence[str], env: Mapping[str, str], cwd: Path, limits: Limits = ()
 ) -> dict[str, Any]:
-    """Return the request for a fork."""
     mask = os.umask(0)
     os.umask(mask)
     asked = {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}

@@ -214,7 +214,6 @@ def is_same():
 
 
 def report(watched, pid, reply):
-    """Send the wait status of a fork."""
     answer(reply, os.waitpid(pid, 0)[1])
     os.close(watched)
     os.close(reply)

@@ -105,7 +105,6 @@ class Scene:
         return self.result(*arguments, **more).stdout
 
     def begin(self) -> None:
-        """Initialise the hive and add both projects."""
         self.run("init")
         for name, folder in self.projects.items():
             self.run("projects", "add", name, str(folder))

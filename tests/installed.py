@@ -108,7 +108,6 @@ def give(folder: Path) -> None:
 
 
 def can_read(folder: Path) -> bool:
-    """Return whether the user can read a folder."""
     return (
         subprocess.run([*AS_USER, "sh", "-c", f"ls '{folder}'"], capture_output=True).returncode
         == 0
@@ -230,7 +229,6 @@ class User:
         until(is_over, "a hook's start of the stack is not over")
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
-        """Run git as this user."""
         done = self.do("git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words, cwd=cwd)
         assert done.returncode == 0, done.stderr
         return done.stdout

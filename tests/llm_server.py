@@ -176,7 +176,6 @@ def raw(body: bytes) -> Answer:
 
 
 def hang(handler: Handler) -> None:
-    """Never answer."""
     server = handler.server
     assert isinstance(server, Provider)
     server.ended.wait(300)

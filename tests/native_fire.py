@@ -63,7 +63,6 @@ def finish(env: Mapping[str, str]) -> None:
 
 
 def end_all() -> None:
-    """End the intakes."""
     for process in _intakes.values():
         process.kill()
         process.wait()

@@ -9,12 +9,14 @@ from typing import Any
 
 LONG_AGO = 1_736_500_000  # January 2025
 
-BASE = """
+TABLES = """
 CREATE TABLE swarms (id TEXT PRIMARY KEY, name TEXT, objective TEXT, status TEXT, created_at TEXT);
 CREATE TABLE sessions (id TEXT PRIMARY KEY, swarm_id TEXT, swarm_name TEXT, status TEXT,
   checkpoint_data TEXT, created_at TEXT, updated_at TEXT);
 CREATE TABLE instance_sessions (id INTEGER PRIMARY KEY, session_id TEXT, instance_id TEXT,
   pid INTEGER, status TEXT, checkpoint_count INTEGER, operation_count INTEGER);
+"""
+BASE = """
 INSERT INTO swarms VALUES ('swarm-1', 'shop', 'sell', 'active', '2025-01-10 09:00:00');
 INSERT INTO sessions VALUES ('session-1736500000000-o7bqr170y', 'swarm-1', 'shop', 'active',
   '{"operationCount": 4}', '2025-01-10 09:00:00', '2025-01-10 10:00:00');
@@ -88,7 +90,6 @@ class OldProject:
     """A project of the predecessor, with only those parts whose methods were called."""
 
     def __init__(self, folder: Path) -> None:
-        """Take an existing folder."""
         self.folder = folder
         self.home = folder / ".hive-mind"
         self.queue = self.home / "queue"
@@ -108,10 +109,9 @@ class OldProject:
     # ---- the home
 
     def database(self, shape: str = "seed", more: str = "") -> Path:
-        """Make hive.db."""
         self.home.mkdir(exist_ok=True)
         with closing(sqlite3.connect(self.home / "hive.db")) as db:
-            db.executescript(BASE + SHAPES[shape] + more)
+            db.executescript(TABLES + BASE + SHAPES[shape] + more)
         return self.home / "hive.db"
 
     def entries(self) -> None:
@@ -216,7 +216,6 @@ class OldProject:
         self.write(".claude-state/preferences.md", "tabs\n")
 
     def archive(self, word: str, path: str, meta: dict[str, Any]) -> None:
-        """Make an archive of one message."""
         line = {"type": "user", "message": {"role": "user", "content": word}}
         self.write(f"{path}.jsonl", json.dumps(line) + "\n")
         self.write(f"{path}.meta.json", json.dumps(meta))
@@ -234,7 +233,6 @@ class OldProject:
         self.write(".hive/learnings/patterns.md", "# Patterns\n")
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file of the project."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -246,7 +244,6 @@ class OldProject:
 
 
 def agent(id: str, swarm: str = "swarm-1") -> str:
-    """Return the statement of task-agent-tracker.sh."""
     return f"""INSERT OR REPLACE INTO agents
       (id, swarm_id, name, type, role, metadata, status, created_at) VALUES
       ('{id}', '{swarm}', 'it''s {id}', 'Explore', 'task-agent', '{_METADATA}', 'spawned',
@@ -254,14 +251,12 @@ def agent(id: str, swarm: str = "swarm-1") -> str:
 
 
 def checkpoint(instance: str) -> str:
-    """Return the statement of auto-checkpoint.sh."""
     return f"""UPDATE sessions SET checkpoint_data =
       json_set(coalesce(checkpoint_data, '{{}}'), '$.savedBy', '{instance}'),
       updated_at = datetime('now') WHERE id = '{SESSION}'"""
 
 
 def log(message: str) -> str:
-    """Return the log statement of auto-checkpoint.sh."""
     return f"""INSERT INTO session_logs (session_id, log_level, message, data)
       SELECT '{SESSION}', 'INFO', '{message}', json_object('tool', 'Edit')
       WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'session_logs')"""

@@ -87,7 +87,6 @@ class Server:
             self._process = None
 
     def url(self, database: str, user: str = ADMIN) -> str:
-        """Return the URL of a database on the unix socket."""
         return (
             f"postgresql://{user}@/{database}?host={self.folder}&port={self.port}&sslmode=disable"
         )
@@ -105,7 +104,6 @@ class Server:
             )
 
     def own(self, *paths: Path) -> None:
-        """Make files readable for the server's user only."""
         for path in paths:
             path.chmod(0o600)
             if not os.geteuid():
@@ -116,7 +114,6 @@ class Server:
             self._as_admin("pg_dump", "-Fp" if plain else "-Fc", database, stdout=backup)
 
     def restore(self, database: str, path: Path) -> None:
-        """Replace a database by a backup."""
         self.psql(f"DROP DATABASE {database} WITH (FORCE)")
         self.psql(f"CREATE DATABASE {database}")
         with path.open("rb") as backup:
@@ -154,7 +151,6 @@ class Server:
 
 
 def unprivileged() -> pwd.struct_passwd:
-    """Return an unprivileged user."""
     with suppress(KeyError):
         return pwd.getpwnam("postgres")
     return pwd.getpwnam("nobody")

@@ -120,13 +120,11 @@ class Scene:
     # ---- sessions
 
     def write(self, session: str = SESSION, lines: bytes | None = None) -> Path:
-        """Write a session's transcript."""
         path = self.transcripts / f"{session}.jsonl"
         path.write_bytes(conversation(session) if lines is None else lines)
         return path
 
     def end(self, session: str = SESSION, **more: Any) -> None:
-        """Start and end a session whose transcript exists."""
         where = self.begin(session)
         env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
         fire("SessionEnd", changed(SESSION_END, **where, **more), env)
@@ -159,7 +157,6 @@ class Scene:
         return len(list(self.home.kept.rglob("main-session/*/*.meta.json")))
 
     def make_due(self, *queues: str) -> None:
-        """Make all scheduled jobs of the queues due now."""
         for queue in queues or ("slow", "llm"):
             for job, _ in self.redis.zscan_iter(f"rq:scheduled:{queue}"):
                 self.redis.zadd(f"rq:scheduled:{queue}", {job: int(time.time()) - 1}, xx=True)

@@ -70,14 +70,12 @@ class Team:
         return invites.read_code(self.joining_code(member, **how))
 
     def joining_code(self, member: str, **how: Any) -> str:
-        """Return the code of a new invite."""
         lives = how.pop("lives", timedelta(hours=1))
         with connected(self.admin) as connection:
             place = self.admin.with_login("", "")
             return invites.invite(connection, place, member, lives, **how).code
 
     def joined(self, member: str, machine: str = "laptop", **how: Any) -> Joined:
-        """Let a machine of a member join."""
         invited = self.invited(member, **how)
         with connected(invited) as connection:
             return invites.join(connection, invited, machine)
@@ -132,7 +130,6 @@ class HomeOfTeam:
         )
 
     def sql(self, sql: str) -> None:
-        """Run SQL as the sqlite3 shell does."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
             db.execute("PRAGMA foreign_keys=ON")
             db.execute(sql)

@@ -133,7 +133,6 @@ def call(number: int, name: str, id_: str, **arguments: object) -> bytes:
 
 
 def result(number: int, id_: str, said: str, *, failed: bool = False, agent: str = "") -> bytes:
-    """Return the result of a call."""
     block = {"type": "tool_result", "tool_use_id": id_, "content": said, "is_error": failed}
     more = {"toolUseResult": {"agentId": agent}} if agent else {}
     return line(number, type="user", message={"role": "user", "content": [block]}, **more)

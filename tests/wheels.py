@@ -54,7 +54,6 @@ def copy_of_the_clone(folder: Path) -> Path:
 
 
 def pip(python: str | Path, *words: str, **env: str) -> None:
-    """Run pip offline."""
     offline = ("--no-deps", "--no-index", "--no-cache-dir", "--disable-pip-version-check")
     isolation = () if words[-1].endswith(".whl") else ("--no-build-isolation",)
     command = [str(python), "-m", "pip", "-q", words[0], *offline, *isolation, *words[1:]]

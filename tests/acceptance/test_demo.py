@@ -81,7 +81,6 @@ def test_the_demo_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch
     real = Scene._run
 
     def idle(scene: Scene, kind: str, command: list[str], text: str, env: dict[str, str]) -> None:
-        """Run all hooks except one."""
         if kind == "user_prompt_submit":
             command = ["true"]
         real(scene, kind, command, text, env)

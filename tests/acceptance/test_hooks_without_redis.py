@@ -221,7 +221,6 @@ def test_a_client_that_ends_its_hooks_loses_no_event(machine: Machine, event: st
 
 
 def ignores(pid: int, number: int) -> bool:
-    """Return whether a process ignores a signal."""
     status = Path(f"/proc/{pid}/status").read_text()
     mask = int(re.findall(r"^SigIgn:\s+(\w+)$", status, re.MULTILINE)[0], 16)
     return bool(mask & 1 << (number - 1))

@@ -100,7 +100,6 @@ ROWS = [(title, row) for title in GROUPS for row in items(REFERENCE, f"## {title
 
 
 def row_of(path: str) -> list[str]:
-    """Return the row of one command."""
     asked = re.compile(rf"`{path}( [A-Z\[(-].*)?`")
     found = [row for _, row in ROWS if asked.fullmatch(row[0])]
     assert len(found) == 1, f"docs/commands.md has {len(found)} rows of `{path}`"

@@ -44,7 +44,6 @@ def follow(section: str, tree: Path) -> list[str]:
 
 
 def run(tree: Path, *arguments: str) -> str:
-    """Run a module in a tree and return its output."""
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -493,7 +493,6 @@ DAMAGE = {
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Installation, bytes]:
-    """An installation and its intact bundle."""
     folder = tmp_path_factory.mktemp("damaged")
     where = Installation(os.path.realpath(sys.executable), folder, bundled=True)
     return where, bundle_of(where).read_bytes()

@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.conftest import Home, Server, folder_of_homes
+from tests.conftest import Home, Server, short_folder
 from tests.faults.harness import Bench
 from tests.faults.injections.damage import table
 
@@ -28,16 +26,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(table(rows, damage))
 
 
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """A folder where homes are: in memory, if wanted, where no test waits for a sync.
-
-    A process that still ends may write into it while it is removed.
-    """
-    with TemporaryDirectory(
-        prefix="hp-", dir=folder_of_homes(), ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+tmp_path = pytest.fixture(short_folder, name="tmp_path")  # no test waits for a sync
 
 
 @pytest.fixture

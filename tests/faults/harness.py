@@ -244,7 +244,6 @@ class Bench:
         self.settle()
 
     def down(self) -> None:
-        """Stop the stack."""
         for pid in self.pids().values():
             os.kill(pid, signal.SIGCONT)  # otherwise `down` would wait for it
         self.command("down")

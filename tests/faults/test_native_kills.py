@@ -385,7 +385,6 @@ def someone(hook_home: HookHome, talk: Talk, backlog: int = 16) -> Iterator[None
 
 
 def frame_of(connection: socket.socket) -> bytes:
-    """Read a whole frame."""
     data = b""
     while len(data) < 12 or len(data) < 12 + sum(struct.unpack("<II", data[4:12])):
         data += connection.recv(65536)

@@ -145,7 +145,6 @@ def workers(bench: Bench) -> dict[str, int]:
 
 
 def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> None:
-    """Change rows as a user does in the sqlite3 shell."""
     connection = sqlite3.connect(bench.home.database, timeout=10)
     with connection:
         connection.execute(sql, values or {})

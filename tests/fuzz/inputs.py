@@ -37,7 +37,6 @@ ODD_NUMBERS = (0, -1, 1 << 31, 1 << 63, -(1 << 63) - 1, 10**30, 1.5, -0.0, 1e308
 
 
 def nested(depth: int) -> list[Any]:
-    """Return a deeply nested list."""
     found: list[Any] = []
     for _ in range(depth):
         found = [found]

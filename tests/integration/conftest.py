@@ -125,7 +125,6 @@ def scene(private_home: Home) -> Iterator[Any]:
 
 @pytest.fixture
 def llm() -> Iterator[Any]:
-    """A provider of language models."""
     from tests.llm_server import provider  # noqa: PLC0415  few tests need it
 
     with provider() as server:

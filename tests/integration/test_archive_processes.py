@@ -328,7 +328,6 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
 
 # ---- found by the sweep
 def register(user: Home, folder: Path, **fields: str) -> None:
-    """Write the registration record of a folder."""
     path = user.record_of(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))

@@ -45,7 +45,6 @@ ONE = "main-session/2026-11/one.jsonl"
 
 
 def fill(home: Home) -> None:
-    """Add an archive and settings to a home."""
     (home.kept / ONE).parent.mkdir(parents=True)
     (home.kept / ONE).write_text(LINE)
     (home.path / "config.toml").write_text("idle_secs = 7\n")

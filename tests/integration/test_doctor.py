@@ -436,7 +436,6 @@ def test_a_failed_start_by_hooks_is_named_with_its_reason(healthy: User) -> None
 
 # ---- failures that only a person can repair, and notes
 def own_file(user: User, path: Path, text: str) -> None:
-    """Write a private file of the user."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o600)

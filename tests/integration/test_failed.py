@@ -54,7 +54,6 @@ def fail_agent_job(home: Home, server: Server, writer: Writer, **more: Any) -> s
 
 
 def add_failed_job(server: Server, id: str, data: bytes, **fields: str) -> None:
-    """Add a job with arbitrary data to the failed jobs."""
     with server.client() as client:
         client.hset(f"rq:job:{id}", mapping={"data": data, "status": "failed", **fields})
         client.zadd("rq:failed:medium", {id: -1})

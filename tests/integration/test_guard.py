@@ -46,7 +46,6 @@ class Scene:
         return {key.decode(): value.decode() for key, value in found.items()}
 
     def taken(self) -> Activity:
-        """Return the activity of the only session."""
         with self.server.client() as client:
             (found,) = take_activity(client)
         return found

@@ -60,7 +60,6 @@ def test_a_file_instead_of_the_workers_does_not_hide_another_hive(scene: Scene) 
 
 
 def spawn_in_a_second_hive(scene: Scene, *steps: list[str]) -> str:
-    """Spawn a worker in a second hive and return it."""
     other = scene.projects["project-a-b"]
     scene.run("init", cwd=other)
     scene.run("projects", "add", "project-a", str(scene.projects["project-a"]), cwd=other)

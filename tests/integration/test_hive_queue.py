@@ -43,7 +43,6 @@ def test_the_monitor_stores_each_status_once(
 
 
 def jobs(server: Server) -> int:
-    """Return how many jobs of the monitor wait."""
     with server.client() as redis:
         waiting = redis.lrange("rq:queue:medium", 0, -1)
         names = [redis.hget(b"rq:job:" + each, "description") or b"" for each in waiting]

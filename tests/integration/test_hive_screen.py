@@ -122,7 +122,6 @@ def write_worker(
 
 
 def cancel(scene: Scene, session: str, project: str) -> None:
-    """Cancel the task of a worker."""
     card = {"session": session, "task_id": "unwanted", "project": project}
     (scene.state(f"{project}-{session}") / "worker.json").write_text(json.dumps(card))
     scene.hivepipe("task", "cancel", "unwanted", "--reason", "Too late", "--unknown")

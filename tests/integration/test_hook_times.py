@@ -18,7 +18,6 @@ HELD_SECS = 0.3
 
 
 def fire_late(event: str, home: Home) -> None:
-    """Fire a hook whose event arrives late."""
     command = [sys.executable, "-I", "-S", str(hook_path(event))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=home.env) as hook:
         time.sleep(HELD_SECS)

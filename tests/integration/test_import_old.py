@@ -16,7 +16,7 @@ from hivepipe.db.legacy_sql import LegacySql, RefusedError
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.migration.legacy_queue import entries
 from tests.conftest import Home
-from tests.old_project import OldProject
+from tests.old_project import TABLES, OldProject
 
 QUEUED = "2026-01-02T04:00:00Z"
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 10
@@ -62,11 +62,6 @@ def text(home: Home, *arguments: str, expect: int = 0) -> str:
 
 
 OLD = """
-CREATE TABLE swarms (id TEXT PRIMARY KEY, name TEXT, objective TEXT, status TEXT, created_at TEXT);
-CREATE TABLE sessions (id TEXT PRIMARY KEY, swarm_id TEXT, swarm_name TEXT, status TEXT,
-  checkpoint_data TEXT, created_at TEXT, updated_at TEXT);
-CREATE TABLE instance_sessions (id INTEGER PRIMARY KEY, session_id TEXT, instance_id TEXT,
-  pid INTEGER, status TEXT, checkpoint_count INTEGER, operation_count INTEGER);
 CREATE TABLE session_logs (id INTEGER PRIMARY KEY, session_id TEXT, log_level TEXT, message TEXT,
   data TEXT, created_at TEXT);
 INSERT INTO swarms VALUES ('w-1', 'shop', NULL, 'active', '2026-01-01 09:00:00');
@@ -95,7 +90,7 @@ INSERT INTO agents VALUES ('a-1', 'w-1', 'finder', 'Explore', 'task-agent', '[]'
 def old_database(home: Home, shape: str = "seed", more: str = "") -> Path:
     path = home.root / "old.db"
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(OLD + SHAPES[shape] + more)
+        db.executescript(TABLES + OLD + SHAPES[shape] + more)
     return path
 
 

@@ -23,7 +23,6 @@ SETTINGS = """{
 
 
 def with_settings(user: User, text: str = SETTINGS) -> None:
-    """Give the project a settings file."""
     user.settings.parent.mkdir()
     user.settings.write_text(text)
     user.own(user.project)

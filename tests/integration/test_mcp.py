@@ -107,7 +107,6 @@ class Tools:
         return {tool.name for tool in self._portal.call(self.client.list_tools).tools}
 
     def answer(self, name: str, *, failed: bool = False, **arguments: Any) -> str:
-        """Return the text of a call's result."""
         result = self._portal.call(self.client.call_tool, name, arguments)
         (content,) = result.content
         assert result.is_error is failed, content

@@ -83,7 +83,6 @@ def hooked(user: User, request: pytest.FixtureRequest) -> User:
 
 
 def close(user: User, *folders: Path) -> None:
-    """Let the user write into none of these folders."""
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o555)

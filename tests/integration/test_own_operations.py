@@ -49,7 +49,6 @@ def first(event):
 
 
 def package(folder: Path, name: str, project: str, module: str) -> Path:
-    """Write the two files of a package."""
     folder.mkdir()
     (folder / "pyproject.toml").write_text(project)
     (folder / f"{name}.py").write_text(module)

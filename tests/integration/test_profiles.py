@@ -46,7 +46,6 @@ class Scene:
         self.fire(payloads.SESSION_START, session, folder, **more)
 
     def write(self, session: str, folder: Path, name: str, text: str) -> None:
-        """Write one of the agent's files as the agent does."""
         (folder / name).write_text(text)
         wrote = {"file_path": str(folder / name), "content": text}
         call = f"toolu_{session}_{len(text)}_{text[:3].strip()}"

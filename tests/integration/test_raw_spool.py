@@ -35,7 +35,6 @@ OTHER = "ffffffff-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def raw(hook_home: HookHome) -> Path:
-    """Return the only raw event of a home."""
     hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
     (path,) = hook_home.raw()
     return path

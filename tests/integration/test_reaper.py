@@ -102,7 +102,6 @@ class Stack:
         self.settle()
 
     def operations(self) -> dict[str, int]:
-        """Return how many jobs of each kind are done."""
         with self.server.client() as client:
             found = client.hgetall("hivepipe:operations")
         return {name.decode(): int(count) for name, count in found.items()}

@@ -23,7 +23,6 @@ TOOLS = Path(sys.executable).parent
 
 @pytest.fixture
 def url(user: User) -> str:
-    """The address of a running stack's Redis."""
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     return user.hivepipe("url").strip()

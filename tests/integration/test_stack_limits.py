@@ -33,11 +33,17 @@ def test_a_project_may_have_a_long_path(sandbox: Sandbox) -> None:
     assert [entry for entry in path.iterdir() if entry.name[0] != "."] == []
 
 
+def use_server(sandbox: Sandbox, *lines: str, options: str = "") -> None:
+    """Configure a Redis that runs behind these lines of shell with these options."""
+    script = sandbox.folder / "another-redis"
+    start = f'exec "{find_server()}" "$@" {options}\n'
+    script.write_text("\n".join(["#!/bin/sh", *lines, start]))
+    script.chmod(0o755)
+    sandbox.configure(f'redis_server = "{script}"\n')
+
+
 def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:
-    small = sandbox.folder / "small-redis"
-    small.write_text(f'#!/bin/sh\nexec "{find_server()}" "$@" --maxmemory 8mb\n')
-    small.chmod(0o755)
-    sandbox.configure(f'redis_server = "{small}"\n')
+    use_server(sandbox, options="--maxmemory 8mb")
     sandbox.run("up", "-d")
     sandbox.fire("s-0")
     eventually(lambda: sandbox.sessions() == {"s-0"})
@@ -57,12 +63,8 @@ def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:
 
 
 def test_a_redis_that_cannot_write_is_named_and_goes_on(sandbox: Sandbox) -> None:
-    limited = sandbox.folder / "limited-redis"
     # A write beyond the limit fails like one to a full disk.
-    limits = 'trap "" XFSZ\nulimit -S -f 400'
-    limited.write_text(f'#!/bin/sh\n{limits}\nexec "{find_server()}" "$@"\n')
-    limited.chmod(0o755)
-    sandbox.configure(f'redis_server = "{limited}"\n')
+    use_server(sandbox, 'trap "" XFSZ', "ulimit -S -f 400")
     sandbox.run("up", "-d")
     sandbox.fire("s-0")
     eventually(lambda: sandbox.sessions() == {"s-0"})
@@ -82,10 +84,7 @@ def test_a_redis_that_cannot_write_is_named_and_goes_on(sandbox: Sandbox) -> Non
 
 @pytest.mark.parametrize("has_room", [True, False])
 def test_down_keeps_jobs_that_redis_could_not_write(sandbox: Sandbox, has_room: bool) -> None:
-    limited = sandbox.folder / "limited-redis"
-    limited.write_text(f'#!/bin/sh\ntrap "" XFSZ\nexec "{find_server()}" "$@"\n')
-    limited.chmod(0o755)
-    sandbox.configure(f'redis_server = "{limited}"\n')
+    use_server(sandbox, 'trap "" XFSZ')
     sandbox.run("up", "-d")
     sandbox.run("down")
     sandbox.fire("s-1")

@@ -102,7 +102,6 @@ class Member:
 
     @property
     def number(self) -> int:
-        """Return the home's number in the team."""
         return int(
             self.team.rows(f"SELECT id FROM hivepipe.homes WHERE uuid = '{self.home.id()}'")[0][0]
         )

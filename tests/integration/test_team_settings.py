@@ -25,7 +25,6 @@ TEXT = 'fox 🦊 and "ä\\ NULL {a,b}'
 
 @pytest.fixture
 def unusual_team(team: Team) -> Team:
-    """A team whose database has unusual settings."""
     for name, value in UNUSUAL.items():
         team.server.psql(f"ALTER DATABASE {team.database} SET {name} = '{value}'")
     return team

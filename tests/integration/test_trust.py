@@ -99,7 +99,6 @@ def clone(user: User) -> Clone:
 
 @pytest.fixture
 def trusted(clone: Clone) -> Clone:
-    """A clone whose only file is a trusted request."""
     clone.clone({"hivepipe.toml": REQUEST})
     clone.user.hivepipe("trust", "--yes")
     return clone

@@ -46,7 +46,6 @@ class WatchedSession:
             fire(event["hook_event_name"], changed(event, **here), env)
 
     def append(self, *lines: bytes) -> None:
-        """Append lines to the transcript."""
         self.transcript.parent.mkdir(parents=True, exist_ok=True)
         where = str(self.sandbox.project).encode()
         with self.transcript.open("ab") as file:

@@ -82,7 +82,6 @@ class Day:
     token: str
 
     def page(self, path: str) -> Numbers:
-        """Return the JSON of a view."""
         asked = Request(f"{self.address}{path}", headers={"Authorization": f"Bearer {self.token}"})
         with urlopen(asked, timeout=30) as answer:
             return dict(json.load(answer))

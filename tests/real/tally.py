@@ -24,13 +24,11 @@ class Tally:
     names: Names = field(default_factory=dict)
 
     def add(self, payloads: int, names: Names) -> None:
-        """Add the counts of one home folder."""
         self.clients += 1
         self.payloads += payloads
         self.names = merged([self.names, names])
 
     def as_line(self, test: str, outcome: str) -> str:
-        """Return the counts as a line of JSON."""
         names = {group: sorted(keys) for group, keys in self.names.items()}
         kept = {"test": test, "outcome": outcome, "clients": self.clients, "names": names,
                 "payloads": self.payloads, "comparisons": self.comparisons}  # fmt: skip

@@ -66,7 +66,6 @@ def repeats_of_hook_text() -> int:
 
 
 def refused(request: Request) -> list[str]:
-    """Return the error results of calls in a request."""
     contents = [each["content"] for each in request.body["messages"]]
     blocks = [block for each in contents if isinstance(each, list) for block in each]
     wrong = ["".join(strings(each["content"])) for each in blocks if each.get("is_error")]

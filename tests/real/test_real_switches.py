@@ -268,7 +268,6 @@ def compare_written(person: Person, row: dict[str, Any]) -> None:
 
 
 def say(terminal: Terminal, script: Script) -> None:
-    """Send a prompt and wait until the turn is over."""
     terminal.say(script.prompt("Please work"))
     terminal.shows(script.said[-1].text)
     terminal.wait_for_end_of_turn()

@@ -4,7 +4,6 @@ import posix
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from hivepipe.db.database import Database
 from hivepipe.home import locate
 from hivepipe.redact.user_rules import parse, redactor
 from tests.archive_scene import Scene
-from tests.conftest import folder_of_homes
+from tests.conftest import short_folder
 from tests.store_scene import new_database
 from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
 
@@ -23,16 +22,7 @@ DIGITS = "[[redaction.rules]]\nname = 'digits'\npattern = '[0-9]{4}'\nreplacemen
 Environ = dict[bytes, bytes]
 
 
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """A folder like those of homes: in memory if so configured, where a sync takes no time.
-
-    A process that still ends may write into it while it is removed.
-    """
-    with TemporaryDirectory(
-        prefix="hp-", dir=folder_of_homes(), ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+tmp_path = pytest.fixture(short_folder, name="tmp_path")  # no test waits for a sync
 
 
 @pytest.fixture

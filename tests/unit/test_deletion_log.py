@@ -15,7 +15,6 @@ ONE_ROTATION_BYTES = 1_800  # of the 3,000 that all write
 
 
 def append(home: str, writer: int) -> None:
-    """Write this writer's entries."""
     json_log.LARGEST_BYTES = ONE_ROTATION_BYTES
     for number in range(ENTRIES):
         deletion_log.record(home, "archive", f"{writer}-{number}", 1.0, "test")

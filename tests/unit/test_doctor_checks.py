@@ -43,7 +43,6 @@ def findings_of(name: str, facts: Facts) -> list[Finding]:
 
 @pytest.fixture
 def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of managed settings."""
     path = tmp_path / "managed-settings.json"
     monkeypatch.setattr("hivepipe.doctor.facts._MANAGED", (str(path),))
     return path

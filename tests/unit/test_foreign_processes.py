@@ -108,7 +108,6 @@ def running(words: list[str | bytes]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Close the input of a shell and wait for it."""
     assert process.stdin
     process.stdin.close()
     process.wait()

@@ -34,7 +34,6 @@ def write(home: Path, tmp_path: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def archived(write: Callable[..., None], home: Path) -> Path:
-    """The file of the archived lines."""
     write("ask EMP-123", "thanks")
     (found,) = Path(archives_of(str(home)).root).rglob(f"*_{SESSION}.jsonl")
     return found
@@ -47,7 +46,6 @@ def shown(home: Path) -> str:
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The homes whose rules were compiled to show lines."""
     found: list[str] = []
     load = reading.load_redactor
     monkeypatch.setattr(reading, "load_redactor", lambda home: found.append(home) or load(home))

@@ -5,7 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Thread
@@ -22,30 +23,38 @@ from hivepipe.stack.supervisor import _last_words, why_silent
 from tests.conftest import until
 
 
+@contextmanager
+def answering(folder: Path, answer: Callable[[socket.socket], None]) -> Iterator[Any]:
+    """Yield a stack whose supervisor's socket takes one call, which `answer` handles."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "s.sock"))
+        listening.listen()
+
+        def accept() -> None:
+            near, _ = listening.accept()
+            with near:
+                answer(near)
+
+        server = Thread(target=accept)
+        server.start()
+        yield SimpleNamespace(supervisor_socket=str(folder / "s.sock"))
+        server.join(10)
+
+
 def test_a_supervisor_that_hangs_holds_up_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "ANSWER_SECS", 0.3)
-    path = str(tmp_path / "s.sock")
     seen: list[object] = []
 
-    def accept() -> None:
-        near, _ = listening.accept()
-        with near:
-            near.recv(1)
-            seen.append(socket.getdefaulttimeout())
-            while near.recv(65536):  # until the caller has gone
-                pass
+    def hang(near: socket.socket) -> None:
+        near.recv(1)
+        seen.append(socket.getdefaulttimeout())
+        while near.recv(65536):  # until the caller has gone
+            pass
 
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen()
-        server = Thread(target=accept)
-        server.start()
-        stack: Any = SimpleNamespace(supervisor_socket=path)
-        with pytest.raises(TimeoutError):
-            supervisor._call(stack, "getState")
-        server.join(10)
+    with answering(tmp_path, hang) as stack, pytest.raises(TimeoutError):
+        supervisor._call(stack, "getState")
     assert seen == [None]
 
 
@@ -78,24 +87,14 @@ def test_a_redis_that_hangs_after_its_answer_holds_up_no_status(
 ])  # fmt: skip
 def test_a_damaged_answer_is_one_kind_of_error(tmp_path: Path, value: str) -> None:
     text = f"<?xml version='1.0'?><methodResponse>{value}</methodResponse>"
-    path = str(tmp_path / "s.sock")
 
-    def reply() -> None:
-        near, _ = listening.accept()
-        with near:
-            while b"</methodCall>" not in near.recv(65536):
-                pass
-            near.sendall(f"HTTP/1.0 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+    def reply(near: socket.socket) -> None:
+        while b"</methodCall>" not in near.recv(65536):
+            pass
+        near.sendall(f"HTTP/1.0 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
 
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen()
-        server = Thread(target=reply)
-        server.start()
-        stack: Any = SimpleNamespace(supervisor_socket=path)
-        with pytest.raises(RpcError):
-            supervisor._call(stack, "getState")
-        server.join(10)
+    with answering(tmp_path, reply) as stack, pytest.raises(RpcError):
+        supervisor._call(stack, "getState")
 
 
 @pytest.fixture

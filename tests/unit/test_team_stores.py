@@ -36,7 +36,6 @@ class Store(QuietHandler):
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a store."""
     monkeypatch.setenv(TEAM_STORE, KEY)
     Store.requests, Store.written = [], {}
     with served(Store) as address:

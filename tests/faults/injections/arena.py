@@ -108,7 +108,6 @@ class Arena(Bench):
         return self.transcripts / f"{session_of(one.number)}.jsonl"
 
     def finish_transcript(self, one: Wave) -> None:
-        """Write the remaining lines of the transcript."""
         with self.transcript(one).open("ab") as file:
             file.write(self._late_lines)
         self._late_lines = b""

@@ -49,7 +49,6 @@ def mounted(folder: Path, *options: str) -> Iterator[None]:
 
 
 def folders(arena: Arena) -> dict[str, Path]:
-    """Return the folder of each file system."""
     return {
         AOF: arena.home.path, SPOOL: arena.home.path / "spool",
         DATABASE: arena.home.root / "db", ARCHIVE: arena.archive,

@@ -55,7 +55,6 @@ def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs and is no zombie."""
     with suppress(OSError):
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
