@@ -61,32 +61,15 @@ OF_THE_HOME = (
 )  # fmt: skip
 KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
 COMMANDS_TO_RUN = (
-    ["doctor"],
-    ["status"],
-    ["what"],
-    ["init", "--dry-run"],
-    ["uninstall", "--dry-run"],
-    ["migrate", "--dry-run"],
-    ["config"],
-    ["costs"],
-    ["context"],
-    ["archive", "list"],
-    ["archive", "verify"],
-    ["archive", "sweep"],
-    ["drain"],
-    ["logs"],
-    ["memory", "list"],
-    ["disk"],
-    ["import-queue", "queue", "--dry-run"],
-    ["forget", "--matching", "something", "--dry-run"],
-    ["hive", "check"],
-    ["hive", "check", "project-a-1"],
-    ["hive", "transcript", "project-a-1"],
-    ["hive", "learnings"],
-    ["hive", "spawn", "project-a", "Do it."],
-    ["hive", "archive", "project-a-1"],
-    ["backup", "kept.tar.gz"],
-)
+    ["doctor"], ["status"], ["what"], ["init", "--dry-run"], ["uninstall", "--dry-run"],
+    ["migrate", "--dry-run"], ["config"], ["costs"], ["context"], ["archive", "list"],
+    ["archive", "verify"], ["archive", "sweep"], ["drain"], ["logs"], ["memory", "list"],
+    ["disk"], ["import-queue", "queue", "--dry-run"],
+    ["forget", "--matching", "something", "--dry-run"], ["hive", "check"],
+    ["hive", "check", "project-a-1"], ["hive", "transcript", "project-a-1"],
+    ["hive", "learnings"], ["hive", "spawn", "project-a", "Do it."],
+    ["hive", "archive", "project-a-1"], ["backup", "kept.tar.gz"],
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kinds", KINDS)

@@ -126,15 +126,10 @@ CALLS: dict[str, list[list[str]]] = {
 }
 # Output for people at a terminal, with colours and wrapped lines.
 ON_TERMINAL = (
-    ["sessions", "--all"],
-    ["session", "show", SESSION],
-    ["search", "invisible"],
-    ["memory", "search", "invisible"],
-    ["archive", "show", SESSION],
-    ["archive", "show", SESSION, "--lines"],
-    ["redact", "odd.txt"],
-    ["status"],
-)
+    ["sessions", "--all"], ["session", "show", SESSION], ["search", "invisible"],
+    ["memory", "search", "invisible"], ["archive", "show", SESSION],
+    ["archive", "show", SESSION, "--lines"], ["redact", "odd.txt"], ["status"],
+)  # fmt: skip
 
 
 def test_every_call_is_of_a_command() -> None:

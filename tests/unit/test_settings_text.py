@@ -69,15 +69,6 @@ def test_an_empty_list_of_hooks_is_removed_with_our_entries(text: str) -> None:
     assert json.loads(without_entries(ours)) == {}
 
 
-def test_entries_of_others_keep_their_text() -> None:
-    text = FILES["hooks of others"]
-    ours = with_entries(text, our_entries())
-    lines = ours.splitlines()
-    for line in text.splitlines():
-        assert any(found.startswith(line) for found in lines), line  # a comma may have been added
-    assert len(json.loads(ours)["hooks"]["PostToolUse"]) == 2
-
-
 def test_an_edit_made_since_is_kept_with_its_layout() -> None:
     ours = with_entries(FILES["hooks of others"], our_entries())
     edited = ours.replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
