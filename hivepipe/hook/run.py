@@ -14,7 +14,6 @@ from hivepipe.events import claude_code
 from hivepipe.hook import instance as instances
 from hivepipe.hook import intake, stdin
 
-STDIN_SECS = 0.4
 LATE_STDIN_SECS = 10.0  # in the background
 HARD_STOP_SECS = 0.8
 LAST_SECS = 0.2  # time after the hard stop to spool the event and write the log line
@@ -70,19 +69,19 @@ def _read() -> stdin.Input:
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
     # The alarm repeats: the first may come between Python's check for signals and its read.
-    setitimer(ITIMER_REAL, STDIN_SECS, STDIN_SECS / 8)
+    setitimer(ITIMER_REAL, stdin.WAIT_SECS, stdin.WAIT_SECS / 8)
     received = stdin.read_event()
     if _left:
-        began = time.monotonic() - STDIN_SECS
+        began = time.monotonic() - stdin.WAIT_SECS
         sender.outlive_parent(*_left)
     signal(SIGALRM, _stop_hard)
-    ends = began + HARD_STOP_SECS + _gains * STDIN_SECS
+    ends = began + HARD_STOP_SECS + _gains * stdin.WAIT_SECS
     setitimer(ITIMER_REAL, max(ends - time.monotonic(), 0.001))
     return received
 
 
 def _stop_waiting(*_signal: object) -> None:
-    if not (_gains_time(STDIN_SECS, MOST_GAINS - 1) or _wait_in_background()):
+    if not (_gains_time(stdin.WAIT_SECS, MOST_GAINS - 1) or _wait_in_background()):
         stdin.stop_waiting()
 
 
@@ -106,7 +105,7 @@ def _wait_in_background() -> bool:
     nothing = posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(nothing, 1)
     posix.dup2(nothing, 2)
-    setitimer(ITIMER_REAL, LATE_STDIN_SECS, STDIN_SECS / 8)
+    setitimer(ITIMER_REAL, LATE_STDIN_SECS, stdin.WAIT_SECS / 8)
     return True
 
 
@@ -137,7 +136,7 @@ def _stop_hard(*_signal: object) -> None:
 
     The guard does not see an event that is spooled here, and does not count its call.
     """
-    if _gains_time(HARD_STOP_SECS - STDIN_SECS, MOST_GAINS - 1):
+    if _gains_time(HARD_STOP_SECS - stdin.WAIT_SECS, MOST_GAINS - 1):
         return
     signal(SIGALRM, _stop_at_last)
     setitimer(ITIMER_REAL, LAST_SECS)

@@ -10,11 +10,11 @@ before.
 import posix
 import sys
 import time
-from _signal import SIG_DFL, SIGPIPE, signal
+from _signal import ITIMER_REAL, SIG_DFL, SIGALRM, SIGPIPE, setitimer, signal
 
 from hivepipe import home
 from hivepipe.events.claude_code import CAP_PATH, Fields, clean, parse_object, scan_without_json
-from hivepipe.hook.stdin import read_event
+from hivepipe.hook.stdin import WAIT_SECS, read_event, stop_waiting
 
 FILE = "status-line.json"
 LARGEST = 1 << 16
@@ -26,12 +26,21 @@ def run(_event: str = "") -> None:
     """Print the line for the JSON on stdin, and end the process with 0."""
     try:
         scan_without_json()
-        data = read_event().data
+        data = _read_in_time()
         if sys.argv[1:]:  # the other status line first, so that it is shown even if ours fails
             posix.write(1, _before(sys.argv[1], data))
         posix.write(1, line(data).encode("utf-8", "replace"))
     finally:
         posix._exit(0)
+
+
+def _read_in_time() -> bytes:
+    """Return what is on stdin within the time that a hook waits for its event."""
+    signal(SIGALRM, lambda *_: stop_waiting())
+    setitimer(ITIMER_REAL, WAIT_SECS, WAIT_SECS / 8)
+    data = read_event().data
+    setitimer(ITIMER_REAL, 0)
+    return data
 
 
 def line(data: bytes) -> str:

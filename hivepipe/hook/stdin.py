@@ -6,6 +6,7 @@ or when the bytes read are one whole JSON object. Hooks import this module.
 
 import posix
 
+WAIT_SECS = 0.4  # for the event
 LIMIT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 16  # the capacity of a pipe; malloc would map a larger buffer
 _FILE_KIND, _PIPE, _SOCKET = 0o170000, 0o010000, 0o140000

@@ -468,16 +468,27 @@ def test_the_native_status_line_equals_that_of_the_python_hook(hook_home: HookHo
     assert not (hook_home.home.path / "spool").exists()
 
 
-def test_a_status_line_whose_input_stays_open_is_shown(hook_home: HookHome) -> None:
+@pytest.mark.parametrize(
+    ("sent", "wanted"),
+    [
+        (LINES["costs"], b"$1.23 session"),
+        (LINES["not-whole"], b"$9.00 session"),
+        (b"", b"$4.50 today"),
+    ],
+)
+def test_a_status_line_whose_input_stays_open_is_shown(
+    hook_home: HookHome, sent: bytes, wanted: bytes
+) -> None:
+    (hook_home.home.path / "status-line.json").write_text(json.dumps(PREPARED))
     for program in (hook_home.python, hook_home.native):
         with hook_home.start(program, "Statusline") as process:
             assert process.stdin
             assert process.stdout
-            process.stdin.write(LINES["costs"])
+            process.stdin.write(sent)
             process.stdin.flush()
             ready, _, _ = select.select([process.stdout], [], [], 10)
             assert ready, program
-            assert process.stdout.read().startswith(b"$1.23 session")
+            assert process.stdout.read().startswith(wanted)
 
 
 def test_the_status_line_needs_no_python_with_an_intake(hook_home: HookHome) -> None:

@@ -73,7 +73,7 @@ def test_waiting_while_reading_does_not_shorten_the_later_deadline(
 
     monkeypatch.setattr(run.stdin, "read_event", read)
     run._read()
-    assert kernel.timers[-1] == pytest.approx(run.HARD_STOP_SECS + 2 * run.STDIN_SECS, abs=0.3)
+    assert kernel.timers[-1] == pytest.approx(run.HARD_STOP_SECS + 2 * stdin.WAIT_SECS, abs=0.3)
 
 
 class Intake:
