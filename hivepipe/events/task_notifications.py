@@ -6,6 +6,8 @@ this module for prompts with such a notification only.
 
 from hivepipe.events.claude_code import CAP_TEXT, FAILED_OUTCOMES, clean, valid_id
 
+_WAITS = '" is waiting on its own background work'  # the agent will continue (2.1.332)
+
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
     """Return the data of the subagent whose end a prompt reports, or None for other prompts."""
@@ -17,7 +19,7 @@ def finished_agent(prompt: str) -> dict[str, object] | None:
     failed = _element(head, "status").lower() in FAILED_OUTCOMES
     summary = clean(_element(head, "summary")[:CAP_TEXT])
     # Commands in the background and workflows have notifications, too, and a workflow has tokens.
-    is_agents = bool(agent) and summary.startswith('Agent "')
+    is_agents = bool(agent) and summary.startswith('Agent "') and not summary.endswith(_WAITS)
     if not is_agents or (tokens is None and not failed):
         return None
     return {

@@ -328,6 +328,7 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
     ("subagent_tokens>", "total_tokens>", False),  # as 2.1.77 sends it
     ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
     ("ada2d8a5de15185fc", "../../etc", None),
+    ('" finished<', '" is waiting on its own background work<', None),
 ])  # fmt: skip
 def test_only_a_valid_task_notification_finishes_an_agent(
     old: str, new: str, failed: bool | None

@@ -22,6 +22,11 @@
 
 local calls, activity, session, verb, id, pattern, kind, result, failed, at, turn, task, profile,
   waits, batch = unpack(ARGV, 2, 16)
+-- A hook of type agent judges the session's work: its calls are in no transcript.
+local is_hooks = string.find(calls, ':hook-agent-', 1, true)
+local function count(what)
+  if not is_hooks then redis.call('HINCRBY', activity, what, 1) end
+end
 local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
 if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
 -- Notes that were kept on disk arrive late. If the last time is in the future, the clock was set
@@ -31,7 +36,7 @@ local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
   local now = {'last_ms', at, 'task', task, 'profile', profile, 'waits', waits}
   if turn ~= '' then now[#now + 1], now[#now + 2] = 'turn', turn end
-  if verb ~= 'stop' then now[#now + 1], now[#now + 2] = 'work_ms', at end
+  if verb ~= 'stop' and not is_hooks then now[#now + 1], now[#now + 2] = 'work_ms', at end
   redis.call('HSET', activity, unpack(now))
 end
 redis.call('SADD', 'hivepipe:active', session)
@@ -51,7 +56,7 @@ if verb == 'call' or verb == 'result' then
     place = #known + 1
     known[place] = (id == '' and string.rep('0', 16) or id) .. pattern .. kind .. result
     redis.call('RPUSH', calls, known[place])
-    redis.call('HINCRBY', activity, 'calls', 1)
+    count('calls')
   elseif verb == 'result' and #before == 33 then
     local was = string.sub(before, 33)
     if was == OTHER then was = kind end
@@ -59,7 +64,7 @@ if verb == 'call' or verb == 'result' then
     if failed == '1' and was == EDIT then was = OTHER end
     redis.call('LSET', calls, place - 1, string.sub(before, 1, 32) .. was .. result)
   end
-  if failed == '1' and #before <= 33 then redis.call('HINCRBY', activity, 'failed', 1) end
+  if failed == '1' and #before <= 33 then count('failed') end
   if verb == 'call' then
     reply = table.concat(known, ' ', math.max(1, place - WINDOW), place)
   end
@@ -77,7 +82,7 @@ if verb == 'batch' then
       place = #known + 1
       entry = call .. call_pattern .. OTHER .. outcome
       redis.call('RPUSH', calls, entry)
-      redis.call('HINCRBY', activity, 'calls', 1)
+      count('calls')
     elseif place and #known[place] == 33 then
       local was = string.sub(known[place], 33)
       if was == EDIT then was = OTHER end
@@ -86,7 +91,7 @@ if verb == 'batch' then
     end
     if entry then
       known[place], last = entry, place
-      redis.call('HINCRBY', activity, 'failed', 1)
+      count('failed')
     end
   end
   if last then reply = table.concat(known, ' ', math.max(1, last - WINDOW), last) end
