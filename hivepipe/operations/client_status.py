@@ -12,6 +12,7 @@ from hivepipe.install.claude_code import config_folder
 from hivepipe.transcripts.lines import read_object
 
 BUSY, WAITING, IDLE = "busy", "waiting", "idle"
+_SHELL = "shell"  # idle, while a command runs in the background
 MOST_BYTES = 1 << 16
 MOST_WORDS = 100
 LATEST_MS = 253_402_300_800_000  # the year 10000; no stored time can be as late
@@ -38,7 +39,8 @@ def client_status(
         return None
     if fields.get("pid", pid) != pid or str(fields.get("procStart") or started) != started:
         return None
-    status, at_ms = fields.get("status"), fields.get("statusUpdatedAt", fields.get("updatedAt"))
+    status = IDLE if fields.get("status") == _SHELL else fields.get("status")
+    at_ms = fields.get("statusUpdatedAt", fields.get("updatedAt"))
     if not isinstance(at_ms, int | float) or not 0 < at_ms < LATEST_MS:
         return None
     if status not in (BUSY, WAITING, IDLE):

@@ -42,9 +42,9 @@ def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
 
 
 def _has(home: str, start: str) -> bool:
-    entries = archives_of(home).index.entries().values()
     if start == LAST:
-        return any(not entry["agent_id"] for entry in entries)
+        return bool(_entries(home))
+    entries = archives_of(home).index.entries().values()
     ids = [each for entry in entries for each in (entry["session_id"], entry["agent_id"]) if each]
     if any(each.startswith(start) for each in ids):
         return True
@@ -63,19 +63,32 @@ def session_named(home: str, start: str) -> str:
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
-    """Return the session as `session_named` does, but use a store that is already open."""
+    """Return the session as `session_named` does, but use a store that is already open.
+
+    For `last`, a session whose first turn is not archived yet is newer than each archive.
+    """
+    newest = store.sessions(with_ended=True, limit=1) if start == LAST else []
+    known = {entry["session_id"] for entry in _entries(home)}
+    for id in [row["id"] for row in newest if row["id"] not in known]:
+        if store.titles([id])[id]["prompt"]:
+            return str(id)
     return _one(home, store.ids("session", start), start)
 
 
 def _one(home: str, found: list[str], start: str) -> str:
-    archives = archives_of(home)
-    entries = [each for each in archives.index.entries().values() if not each["agent_id"]]
+    entries = _entries(home)
     if start == LAST and entries:
-        return _newest(archives, entries)
+        return _newest(archives_of(home), entries)
     if start == LAST and not found:
         raise StoreError(NO_ARCHIVE)
     archived = {each["session_id"] for each in entries if each["session_id"].startswith(start)}
     return one_of("session", start, sorted({*found, *archived}))
+
+
+def _entries(home: str) -> list[Entry]:
+    """Return the archived sessions, without their subagents."""
+    found = archives_of(home).index.entries().values()
+    return [entry for entry in found if not entry["agent_id"]]
 
 
 def _newest(archives: Archives, entries: Iterable[Entry]) -> str:

@@ -309,6 +309,14 @@ def test_without_an_archive_no_session_is_the_last(
     assert output.startswith("hivepipe: nothing is archived yet: `hivepipe archive sweep` ")
 
 
+def test_a_session_in_its_first_turn_is_the_last(home: Home) -> None:
+    named = {"session_id": "s-2", "prompt": "Begin"}
+    fire("UserPromptSubmit", named, home.env)
+    command(home, "drain")
+    assert json.loads(command(home, "session", "show", "last", "--json"))["id"] == "s-2"
+    assert SESSION in command(home, "transcript", "last")
+
+
 def test_invalid_arguments_are_errors(shared: Home) -> None:
     assert "has the id zzz: see `hivepipe sessions --all`" in command(
         shared, "transcript", "zzz", expect=1
