@@ -316,7 +316,10 @@ def environment_of(home: str) -> dict[bytes, bytes]:
 
 
 def real_path(path: str) -> str:
-    """Resolve links as the kernel does, by changing to the folder; a missing one keeps its name."""
+    """Resolve links as the kernel does; a missing folder keeps its name.
+
+    The process changes to the folder and back, which is the only portable way without `os.path`.
+    """
     with _CHANGES_FOLDER:
         try:
             here = posix.open(".", posix.O_RDONLY | posix.O_CLOEXEC)

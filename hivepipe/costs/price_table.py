@@ -25,7 +25,10 @@ def _packaged(name: str) -> PriceTable:
 
 
 def prices_in_force(home: str) -> PriceTable:
-    """Return the built-in prices, overridden by the user's and the home's, or raise PricesError."""
+    """Return the built-in prices, overridden by the user's file, then by the home's file.
+
+    Raise PricesError with the name of a file that cannot be read.
+    """
     table = built_in()
     for folder in (user_config_folder(), home):
         path = Path(folder, FILE_NAME)

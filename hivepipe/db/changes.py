@@ -124,7 +124,7 @@ def start_capture(db: Database) -> None:
 
 
 def stop_capture(db: Database) -> None:
-    """Drop the triggers and tables of change capture. The home's id stays for a later join."""
+    """Drop the triggers and tables of change capture; the home's id stays, for a later team."""
     with db.transaction():
         for each in CAPTURED:
             for event in ("insert", "update", "delete", "move"):

@@ -21,7 +21,7 @@ def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
 def delete_agents(
     db: Database, job_id: str, trigger: str, time: str, judged: list[tuple[str, Verdict]]
 ) -> None:
-    """Soft-delete the agents that `judged` calls outdated; if there are any, insert the run.
+    """Soft-delete the agents that `judged` calls outdated; record a cleanup if there are any.
 
     Status, outcome and error stay. An agent without an outcome gets the outcome `lost`.
     """

@@ -11,7 +11,7 @@ from hivepipe.errors import StoreError
 
 
 def copy_to(path: Path, target: Path) -> bool:
-    """Copy a database, with mode 0600; False without a database. Raise StoreError on failure."""
+    """Copy a database, with mode 0600; return False if there is none. May raise StoreError."""
     if not path.exists():
         return False
     refuse_tracked(path)

@@ -122,10 +122,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
 
 
 def outdated(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of an older hivepipe, which run files of the package.
-
-    Upgrades replace these files.
-    """
+    """Find hooks of an older hivepipe: they run files of the package, which upgrades replace."""
     for file in facts.with_own_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
@@ -152,7 +149,7 @@ def stale(facts: Facts) -> Iterator[Finding]:
 
 
 def shared(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of an older hivepipe: they run files of the package, which upgrades replace."""
+    """Find hooks that look up the hook program by name although no such program exists."""
     forms = {form_of(entry["hooks"][0]) for file in facts.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:

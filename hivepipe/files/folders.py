@@ -92,7 +92,7 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Yield a file that atomically replaces `name` after the block, unless the block fails."""
+        """Yield a file that is synced and atomically replaces `name` after a successful block."""
         temporary = f".{name.removeprefix('.')}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:

@@ -101,7 +101,7 @@ class Forgetting:
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:
-        """Return the sessions whose latest data is older than a time (UTC), also forgotten ones."""
+        """Return sessions whose data ends before a time (UTC), or was left by a forget."""
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
             entry["session_id"]: str(
@@ -242,7 +242,7 @@ class Forgetting:
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
-        """Remove texts from the memory index; a file is indexed again only after it changes."""
+        """Remove texts from the memory index; the files stay, and are indexed again if changed."""
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return

@@ -3,7 +3,7 @@
     main-session/2025-01/2025-01-10_14-30-00_abc123.jsonl (or .jsonl.gz), .meta.json
     subagent/<type>/2025-01/2025-01-10_14-35-00_task-xyz.jsonl, .meta.json
 
-Entry point for importers: `import_found(context, job, folder)`, which imports exports, too.
+Entry point for importers: `import_found(context, job, folder)`, which imports exports and archives.
 """
 
 import gzip
@@ -55,17 +55,16 @@ def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[R
 
     The folder can be the home's own logs folder or another folder; hivepipe's own archives in it
     are skipped. The originals are only read. A copy is redacted, listed, searched and pruned like
-    any archive of hivepipe; its retention period starts now. Its metadata have the predecessor's
-    keys, and the unchanged originals under `found`. If hivepipe archives the session too, the lines
-    go into one archive without duplicates. The cost of the messages is not recorded.
+    any archive of hivepipe; its retention period starts now. Its metadata have the keys of the
+    predecessor's metadata, whose unchanged copy is under `found`. If hivepipe archives the session
+    too, the lines go into one archive without duplicates. The cost of the messages is not recorded.
 
     Repeated calls import a file once: it is identified by its content and its session or agent.
-    After a kill the next call continues. Two files with equal bytes become two archives. If the two
-    files belong to the same session or agent, they become one archive, and the second row names the
-    first file.
+    After a kill the next call continues. Two files with equal bytes become one archive if they
+    belong to the same session or agent, and the second row names the first file.
 
-    Missing or invalid metadata are reported, and the lines or the file name give the session. After
-    StoreError or StoppedError the import can be repeated later.
+    Missing or invalid metadata are reported; then the lines or the file name give the session.
+    After StoreError or StoppedError the import can be repeated later.
     """
     archives = archives_of(context.home)
     callbacks = callbacks_of(context, job, with_usage=False)

@@ -66,7 +66,7 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Tell whether hivepipe wrote the file and, edited since or not, has not restored it yet."""
+    """Tell whether hivepipe wrote the file, perhaps edited since, and did not restore it yet."""
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 

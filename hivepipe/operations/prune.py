@@ -53,7 +53,7 @@ def _days(home: str) -> dict[str, float]:
 
 
 def _horizon(context: JobContext, otherwise: str) -> str:
-    """Return the time of the oldest job in Redis or the spool, or `otherwise` without any job.
+    """Return the time of the oldest job in Redis or the spool, or `otherwise` if there is none.
 
     Rows of `applied` since that time are kept, so that no waiting job is applied twice.
     """

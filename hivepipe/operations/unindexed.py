@@ -36,7 +36,7 @@ class ChangedFolder:
 
 @dataclass(frozen=True, slots=True)
 class Unindexed:
-    """New summaries, and the archives of changed folders; these archives may have new lines."""
+    """Summaries to index, and archives that may have new lines: those whose folder changed."""
 
     summaries: list[Archived]
     folders: list[ChangedFolder]

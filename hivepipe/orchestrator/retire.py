@@ -145,7 +145,7 @@ def remove_workers(home: str, workers: Iterable[Worker]) -> None:
 
 
 def _remove(worker: Worker) -> None:
-    """Remove a worker's folders, the one in `.hive` last, so that a removal can be repeated."""
+    """Remove a worker's folders, the one in `.hive` last: until then the worker is listed."""
     for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)

@@ -70,7 +70,7 @@ class Run:
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Tell whether Claude Code or, before its start, the runner runs; None if elsewhere."""
+        """Tell whether Claude Code (or, before it, the runner) runs; None on another machine."""
         if self.has_ended:
             return False
         if self.is_started:

@@ -73,8 +73,7 @@ class Redactor:
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return a copy that recognises in every context the secrets found earlier, if it has a
-        key.
+        """Return a copy that, if it has a key, recognises earlier secrets in every context.
 
         `known` has lines from the property `known` of an earlier copy.
         """

@@ -325,7 +325,10 @@ def _file_limit() -> str:
 
 
 def _refuse_special_files(home: Path) -> None:
-    """Raise StackError for links and special files in a home: they redirect or block its logs."""
+    """Raise StackError for links and special files, which a cloned home may contain.
+
+    A link would redirect a log, and a pipe would block its writer.
+    """
     folders = (home / "logs", home / "appendonlydir", *folders_aside(str(home)))
     inside = (*home.glob("logs/*.log*"), *(path for each in folders[1:] for path in each.glob("*")))
     for path in (*folders, home / "appendonly.aof", home / "redis.lock", *inside):

@@ -41,7 +41,7 @@ class ViewQuery:
         return self.filters.get(name, "")
 
     def time(self, name: str, days: int = 0) -> str:
-        """Return filter `name` plus `days` as a time in the store's form, or raise FilterError."""
+        """Return filter `name` plus `days` as a stored time ("" if unset), or raise FilterError."""
         return day_begins(self.filter(name), days, name)
 
     def number(self, name: str, default: int, most: int) -> int:

@@ -66,7 +66,7 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """An archive to index: `size` bytes of plain lines; `lines_from` yields (offset, line)."""
+    """An archive to index: `size` bytes, uncompressed; `lines_from` yields (offset, line)."""
 
     key: str
     session: str

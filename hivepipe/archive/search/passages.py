@@ -34,7 +34,7 @@ class Passage:
 
 
 def passage_of(raw: bytes) -> Passage | None:
-    """Return the text of a line, or None. Raises ValueError if it is no JSON object or too deep."""
+    """Return a line's text or None. Raises ValueError: not a JSON object, or nested too deeply."""
     if not raw.strip():
         return None
     line = read_line(raw)
