@@ -38,7 +38,7 @@ def use(sender: Sender | None) -> None:
 
 
 def outlive_parent(parent: int, stats: dict[int, str]) -> None:
-    """Describe this process by its former parent, which waits for no answer.
+    """Let this detached process count as a child of `parent`, which waits for no answer.
 
     `stats` has the /proc/<pid>/stat of the parent and its ancestors.
     """

@@ -37,7 +37,7 @@ def record_status(db: Database, status: dict[str, Any]) -> int:
     """Insert a status of a worker; the newest one becomes its current status.
 
     Return the time (ns since 1970) by which statuses are compared: the time of the status file, or
-    an earlier time if the file's is in the future or the clock was set back.
+    an earlier time if the file's time is in the future or the clock was set back.
     """
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)

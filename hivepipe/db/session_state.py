@@ -147,6 +147,6 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether an ended session's process ended, too, and did not enter another session."""
+    """Tell whether the process of an ended session has ended, too: it is in no other session."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

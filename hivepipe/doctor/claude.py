@@ -35,7 +35,7 @@ def readable(facts: Facts) -> Iterator[Finding]:
 
 
 def managed(facts: Facts) -> Iterator[Finding]:
-    """Find an administrator's settings, which override all others, that disable the hooks."""
+    """Find settings of an administrator that disable the hooks; they override all others."""
     for file in facts.managed_files:
         if file.trouble and _is_strict(facts):
             text = f"your hooks will not run, because {file.path} {file.trouble}"

@@ -159,7 +159,7 @@ def _moving_aside(database: Path, now: float) -> str:
 def _read_ahead(path: Path) -> None:
     """Let the system read a file in order, as SQLite's check reads its pages one by one.
 
-    Another process does it: to close the file here would end the locks of this process on it.
+    Another process reads the file: if this process closed it, its locks on the file would end.
     """
     run_to_end(["/bin/sh", "-c", 'exec cat <"$1" >/dev/null', "sh", path], READ_SECS)
 

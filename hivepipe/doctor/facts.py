@@ -102,7 +102,7 @@ class Facts:
 
     @property
     def by_precedence(self) -> list[ManagedFile]:
-        """Return all settings files, those of administrators, too, by descending precedence."""
+        """Return all settings files, including administrators', by descending precedence."""
         return [*reversed(self.managed_files), *self.settings_files]
 
     @cached_property

@@ -148,7 +148,7 @@ def reduced(facts: Facts) -> Iterator[Finding]:
 
 
 def current(facts: Facts) -> Iterator[Finding]:
-    """Find a stack that runs, or a record that names, another version than the installed one."""
+    """Find a running stack, or a record, of another version than the installed one."""
     running = supervisor.identity_of(facts.stack)
     if running and running != identity(facts.stack.url):
         yield Finding(

@@ -431,7 +431,7 @@ class Stop(Event):
 
 
 class StopFailure(Stop):
-    """A turn, or a subagent, ended by an API error. The kind of the error is often "unknown"."""
+    """An API error has ended a turn or a subagent. The kind of the error is often "unknown"."""
 
     __slots__ = ()
 

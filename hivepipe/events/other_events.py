@@ -1,7 +1,6 @@
 """Rarer events: batches of calls, questions to a person, model switches.
 
-Hooks import this module for these events only. The field names have the source that `claude_code`
-names.
+Hooks import this module for these events only. `claude_code` says where the field names come from.
 """
 
 from hivepipe.events.claude_code import CAP_ERROR, CAP_NAME, Event, Fields, ToolEvent, clean

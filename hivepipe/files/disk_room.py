@@ -15,8 +15,8 @@ def free_bytes(folder: str | Path) -> int:
 def is_full(folder: str | Path) -> bool:
     """Tell whether no file can be created, for lack of bytes or inodes.
 
-    File systems that report no number of inodes are not full for lack of inodes. Root can also use
-    the reserved blocks and inodes.
+    Inodes are ignored on a file system that does not report their number. Root can also use the
+    reserved blocks and inodes.
     """
     disk = os.statvfs(_existing(folder))
     is_root = os.geteuid() == 0

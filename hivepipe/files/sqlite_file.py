@@ -38,8 +38,8 @@ def _use_plain_letters() -> None:
 def _make_private_file(path: str | os.PathLike[str]) -> None:
     """Create the file with mode 0600, which SQLite also gives to its -wal and -shm files.
 
-    An existing file is not opened. When a process closes a file, POSIX drops the locks of all its
-    connections to that file. Another process could then delete the -wal in use.
+    An existing file is not opened. When a process closes a file, POSIX drops all locks of the
+    process on that file. Another process could then delete the -wal in use.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -18,7 +18,7 @@ class StateCache(Generic[Found]):
         self._lock = Lock()
 
     def get(self, key: Hashable, state: object, find: Callable[[], Found]) -> Found:
-        """Return the cached result for a key and state, or compute it. State None is not cached."""
+        """Return the cached result for a key and state, or compute it; state None is not cached."""
         with self._lock:
             kept = self._kept.get(key)
         if kept and state is not None and kept[0] == state:

@@ -30,7 +30,7 @@ def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
 
 
 def read_or(path: str | Path, kind: type[T], otherwise: D, limit: int = MOST_BYTES) -> T | D:
-    """Return a file's content as `read_typed`, or `otherwise` if it is missing or damaged."""
+    """Return a file's content like `read_typed`, or `otherwise` if it is missing or damaged."""
     try:
         return read_typed(path, kind, limit)
     except (OSError, ValueError):

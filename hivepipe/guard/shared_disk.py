@@ -118,7 +118,7 @@ class SharedDisk:
         return self._resolved(path, start)
 
     def _resolved_folder(self, folder: str) -> str:
-        """Return a resolved working folder; each folder above it is resolved once."""
+        """Return a resolved working folder; keep it and each folder above it for later calls."""
         known, names = folder, []
         while known and known not in self._folders:
             known, _, name = known.rpartition("/")

@@ -42,7 +42,7 @@ Command = tuple[list[Word], list[Word], list[int]]
 
 
 class _Compound:
-    """An open compound command: its last word, and its first command.
+    """A compound command that is not closed yet: the word that will close it, its first command.
 
     `line` and `part` are the numbers of the first command of the current `&&` list and of the
     current part of a pipeline.

@@ -203,7 +203,7 @@ def _command_given(program: str, arguments: list[Word]) -> str:
 
 
 def _parsed(program: str, arguments: list[Word]) -> tuple[Options, list[Word]]:
-    """Return the options of a command, and its other arguments; a wrapper's end at the first."""
+    """Return options and other arguments; after a wrapper's first argument, no options follow."""
     letters = _WRAPPERS.get(program, _WITH_VALUE.get(program, ""))
     with_value, _, in_same_word = letters.partition(":")
     options: Options = {}
@@ -269,7 +269,7 @@ def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word])
 def _add_copies(
     found: Writes, cwd: str, program: str, options: Options, files: list[Word]
 ) -> tuple[list[Word], list[Word]]:
-    """Add the targets of `cp` etc.; return the other paths that change, and those with contents."""
+    """Add targets of `cp` etc.; return other changed paths, and trees that change as a whole."""
     names = options.keys()
     sources, targets = _sources_and_targets(program, options, files)
     if program == "rsync" and "-n" in names:

@@ -132,7 +132,7 @@ def _gains_time(secs: float, most_gains: int) -> bool:
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Spool the event, log a line and end the process. If the disk hangs, too, only end it.
+    """Spool the event, log a line and end the process; if the disk hangs, just end the process.
 
     The guard does not see an event that is spooled here, and does not count its call.
     """

@@ -39,8 +39,8 @@ _KINDS = (
 class OldHome:
     """A home of the predecessor.
 
-    `entries` are the names of the predecessor's files in the folder. If `is_shared`, the folder has
-    files of hivepipe, too, so the entries are moved one by one.
+    `entries` are the names of the predecessor's files in the folder. If `is_shared`, the folder
+    also has files of hivepipe, so the entries are moved one by one.
     """
 
     folder: Path

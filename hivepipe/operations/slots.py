@@ -49,7 +49,7 @@ def record_own_slot(db: Database, job: Origin) -> None:
 
 @contextmanager
 def turn(context: JobContext, job: Origin) -> Iterator[bool]:
-    """Yield whether the block should execute the job's slot: False if it was or is being executed.
+    """Yield whether to execute the job's slot in the block: False if that is done or in progress.
 
     Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
     """

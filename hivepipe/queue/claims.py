@@ -13,7 +13,7 @@ hivepipe:bell        list   a hook pushes to it after an enqueue; the writer blo
 hivepipe:bell:<q>    list   the same for the workers of slow and llm; the writer pushes to it
 hivepipe:held_up:<q> zset   retrying because the environment failed; due when it works again
 hivepipe:clock       hash   first queue of a worker -> Redis' time at a recent claim
-hivepipe:set_aside   list   ids from a queue whose key is not a job hash
+hivepipe:set_aside   list   ids that were in a queue, but whose key is not a job hash
 hivepipe:newer       int    newest envelope version in a queue, if it needs a newer hivepipe
 hivepipe:accepted, :periodic           int   counters of enqueued jobs: of events, of the schedule
 hivepipe:done, :discarded, :retried    int   counters of finished, discarded and retried jobs

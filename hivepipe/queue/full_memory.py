@@ -27,7 +27,7 @@ def has_room(client: redis.Redis) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Ignore the error that the memory of Redis is full: only jobs that finish will free memory."""
+    """Ignore that the memory of Redis is full, because only jobs that go on will free memory."""
     try:
         yield
     except (redis.ResponseError, RefusedError) as error:

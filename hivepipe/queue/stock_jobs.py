@@ -1,6 +1,6 @@
 """Jobs of stock `rq worker`s: count finished jobs and promote retries that are due.
 
-RQ marks a job finished by itself and lets it expire after a minute. So hivepipe adds the job's id
+RQ itself marks a job as finished, and lets it expire after a minute. So hivepipe adds the job's id
 to a set when the job's effect is committed. The job is counted exactly once, after RQ has finished
 or expired the job. The job counts once even if it is executed several times or another worker
 acknowledges it.

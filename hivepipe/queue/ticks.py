@@ -84,8 +84,8 @@ def trigger(connection: Redis, name: str, cause: str) -> None:
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
     """Enqueue the extra runs that were requested.
 
-    If a request arrives during this call, no request is removed, and the next call enqueues all of
-    them again. Otherwise no run might follow the new request.
+    A request that arrives during this call must not be removed before its run. So in that case no
+    request is removed, and the next call enqueues all of them again.
     """
     with connection.pipeline() as watching, suppress(WatchError):
         watching.watch(TRIGGERED_KEY)  # type: ignore[no-untyped-call]

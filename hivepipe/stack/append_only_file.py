@@ -2,9 +2,9 @@
 
 Redis 7 and later, and Valkey, do not use O_APPEND for the file that follows a rewrite. When the
 disk is full, the server cuts off a command that was written only in part. But its next write begins
-at the old end of that part. So the file gets a gap of zeros, and no server loads it. The server
-does not count the gap. So when the disk is full again, the server cuts off too much, and loses the
-end of earlier commands.
+where that part ended. So the file gets a gap of zeros, and no server loads the file. The server
+does not add the gap to its count of bytes. So when the disk is full again, the server cuts off too
+much, and loses the end of earlier commands.
 """
 
 import mmap

@@ -98,7 +98,7 @@ def set_folder_aside(home: str) -> None:
 def folders_aside(home: str) -> list[Path]:
     """Return the folders renamed by `set_folder_aside`; `temporary_redis` later deletes them.
 
-    Links are left out. A user's own copy is left out, too, unless its name ends with 19 digits.
+    Links are left out, and a user's own copy is left out unless its name ends with 19 digits.
     """
     found = Path(home).glob("appendonlydir." + "[0-9]" * 19)  # nanoseconds since 1970
     return sorted(path for path in found if path.is_dir() and not path.is_symlink())

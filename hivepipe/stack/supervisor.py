@@ -113,7 +113,8 @@ def start(stack: Stack) -> None:
 def runs_without(stack: Stack) -> bool:
     """Tell whether the stack's own Redis listens or is starting without a supervisor (Procfile).
 
-    Redis counts as starting if it or the writer is new. Return False if a supervisor socket exists.
+    Redis is starting if it or the writer is younger than READY_SECS. Return False if a supervisor
+    socket exists.
     """
     if stack.url or os.path.lexists(stack.supervisor_socket):  # a killed supervisor leaves it
         return False

@@ -1,7 +1,7 @@
 """Send all unsent rows before a machine ends: `hivepipe drain --uplink`.
 
-The login is in HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else the login of the
-membership.
+The login comes from the variable HIVEPIPE_TEAM (the URL of a machine that CI jobs share), or else
+from the membership.
 """
 
 import time

@@ -88,7 +88,7 @@ def write(membership: Membership) -> None:
 
 
 def keep(membership: Membership, machine: Address, reader: Address | None) -> None:
-    """Store a new membership: the secrets first, because uplinks start when the file exists."""
+    """Store a new membership: first the secrets, because uplinks start once team.json exists."""
     write_credential(TEAM, machine.url)
     write_credential(TEAM_READER, reader.url if reader else None)
     write(membership)

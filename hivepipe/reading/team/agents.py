@@ -68,7 +68,7 @@ def _entry(row: Entry, texts: Entry) -> Entry:
 def team_agents_by_session(
     source: Source, choice: Choice, home: str, *, limit: int, kind: str = "", state: str = ""
 ) -> tuple[list[TeamAgents], bool]:
-    """Return the agents by session, with costs at the prices of `home`; also, if older exist."""
+    """Return the agents by session, costs at the prices of `home`, and whether older ones exist."""
     found = team_agents(source, choice, kind=kind, state=state, limit=limit + 1)
     shown = found[:limit]
     sessions = sorted({(each["home"], each["session_id"] or "") for each in shown})

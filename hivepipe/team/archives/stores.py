@@ -83,7 +83,7 @@ class Bucket:
 
 
 def bucket_of(connection: Connection, place: Place) -> Bucket:
-    """Return a team's bucket; root certificates that verify the team's server verify this, too."""
+    """Return a team's bucket; the team server's root certificates also verify the bucket's TLS."""
     return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
 
 
