@@ -48,7 +48,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _main_file_is_own(path: Path) -> bool:
-    """Tell whether hivepipe made a database, read as immutable: without its -wal and -shm."""
+    """Tell whether hivepipe made a database; read it as immutable, without its -wal and -shm."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:

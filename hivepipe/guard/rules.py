@@ -78,7 +78,7 @@ class Limits:
 
 
 class Verdict:
-    """The result of a rule for a call; repeated warnings about one `subject` are rarer."""
+    """The result of a rule for a call; not every repeated warning about a `subject` is shown."""
 
     __slots__ = ("count", "deny", "rule", "subject")
 

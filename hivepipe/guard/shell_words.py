@@ -29,7 +29,7 @@ class Word:
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """`text` has no quotes, and `$` for a substitution; `inner` lists its commands."""
+        """`text` has no quotes, and `$` for each substitution; `inner` lists their commands."""
         self.text = text
         self.literal = literal
         self.inner = inner

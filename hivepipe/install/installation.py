@@ -124,7 +124,10 @@ def plan(
 
 
 def carry_out(plan: Plan, adopt: bool = False) -> Plan:
-    """Register, install the hook and write the settings; return the plan with the final home."""
+    """Register the project and install the hook, then write the hooks into the settings.
+
+    Return the plan with the resulting home, because a home of 1.0.0 is moved.
+    """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
     home = plan.home if is_in_project(plan.home) else os.path.realpath(plan.home)

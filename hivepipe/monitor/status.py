@@ -34,7 +34,7 @@ _IN_REDIS = ("accepted", *(each.name for each in fields(Figures)))
 
 
 def status_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:
-    """Return a report on processes, Redis, disk and database; several reports share a `table`."""
+    """Return a report on processes, Redis, disk and database; reports can share a `table`."""
     table = table or ProcessTable()
     alive = answers(stack.address)
     processes = _processes(stack)

@@ -43,7 +43,7 @@ class Unindexed:
 
     @property
     def archived(self) -> list[Archived]:
-        """Return the summaries to index, then the archives, by descending time of their start."""
+        """Return the summaries to index, then the archives, most recent first."""
         found = [each for folder in self.folders for each in folder.archived]
         found.sort(key=lambda each: each.began, reverse=True)
         return [*self.summaries, *found]

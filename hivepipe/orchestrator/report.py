@@ -33,7 +33,7 @@ def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> No
 
 
 def _enqueue(place: Place, worker: Worker, status: Status) -> bool:
-    """Enqueue a status (several monitors enqueue one job); tell whether the queue accepted it."""
+    """Enqueue a status, once for several monitors; tell whether the queue accepted it."""
     try:
         if not answers(place.socket):
             return False

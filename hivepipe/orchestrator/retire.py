@@ -105,7 +105,10 @@ def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
 
 
 def drop_archived(hive: Hive, before: str) -> list[Path]:
-    """Delete unchanged folders of hivepipe's workers archived before a UTC time; return them."""
+    """Delete the folders of workers archived before a UTC time; return the deleted folders.
+
+    Only workers that hivepipe started and whose files have not changed since are deleted.
+    """
     archived = [each for each in hive.archived() if each.is_own()]
     if not archived:
         return []
@@ -145,7 +148,7 @@ def remove_workers(home: str, workers: Iterable[Worker]) -> None:
 
 
 def _remove(worker: Worker) -> None:
-    """Remove a worker's folders, the one in `.hive` last: until then the worker is listed."""
+    """Remove a worker's folders, the one in `.hive` last: a retry finds the worker by it."""
     for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)

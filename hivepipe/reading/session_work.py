@@ -73,7 +73,7 @@ def work_of(pieces: Iterable[Piece]) -> Work:
 
 
 class _Reader:
-    """Sorts pieces into lanes; deeper pieces after a piece of kind AGENT go into its lane."""
+    """Sorts pieces into lanes; deeper pieces after an AGENT piece go into that agent's lane."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {"": Lane("", "claude")}

@@ -97,7 +97,10 @@ class Move(NamedTuple):
         self.file.unlink(missing_ok=True)
 
     def _delete(self, tree: str, other: str) -> None:
-        """Delete moved files in `tree` unless `other` has the same path, and then empty folders."""
+        """Delete the moved files in `tree`, and folders that become empty.
+
+        A file stays if its path is the same in `other`, as for a database on a shared file system.
+        """
         paths = sorted({*self._files(tree)} - {*self._files(other)})
         if not self._is_of(other) and any(map(os.path.lexists, paths)):
             raise TreeError(

@@ -42,5 +42,8 @@ def shut_down(stack: Stack) -> bool:
 
 
 def ask_to_shut_down(stack: Stack) -> bool:
-    """Send a constant shutdown request (xmlrpc would cost 4 MB); tell if supervisord accepts it."""
+    """Send a shutdown request to supervisord; return whether supervisord accepted it.
+
+    The request is a constant, because the module xmlrpc would cost a worker 4 MB of memory.
+    """
     return b" 200 " in ask(stack.supervisor_socket, _REQUEST, 64)

@@ -38,9 +38,9 @@ def merged(one: Usage, other: Usage) -> Usage:
 
     Take the record with more output, and the earlier of the two times. If a fork names a session as
     the origin, the message belongs to that session. If one record is a session's and the other a
-    subagent's, the message belongs to the session. The result does not depend on order or
-    repetition. If no origin is named (forks by `-p --fork-session`, and lines that Claude Code 1
-    copied from a resumed session), the message belongs to `one`.
+    subagent's, the message belongs to the session. If no origin is named (forks by `-p
+    --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
+    belongs to `one`. Merging more records in any order, or twice, gives the same result.
     """
     record = max(
         one,

@@ -24,7 +24,10 @@ def signature(databases: Iterable[Path]) -> Signature:
 
 
 def _time(path: Path | str) -> int:
-    """Return a file's last change in ns, or 0 if missing or empty: readers create empty logs."""
+    """Return a file's last change in ns, or 0 if it is missing or empty.
+
+    An empty file does not count, because readers create empty logs.
+    """
     try:
         status = os.stat(path)
     except OSError:

@@ -21,7 +21,7 @@ _REFUSED = "this view is read-only: retry and discard failed jobs in the view Qu
 
 
 def rq_pages(address: str) -> ASGIApp:
-    """Return the application for a Redis; from then on, RQ here deserializes only plain values."""
+    """Return the application for a Redis; RQ in this process then loads only plain values."""
     restrict()
     # The application's /static takes precedence over the blueprint's, and pages request both.
     app = Flask("hivepipe", static_folder=rq_dashboard.blueprint.static_folder)

@@ -32,7 +32,10 @@ class Forwarder(SoleProcess):
         self._wake_up = WakeUp(stack.folder)
 
     def run(self) -> None:
-        """Move spooled events until a stop or upgrade; supervisord then starts the new version."""
+        """Move spooled events until a stop request or an upgrade.
+
+        After an upgrade, supervisord starts the new version.
+        """
         away = 0
         while self._should_continue():
             try:
