@@ -489,9 +489,13 @@ class Process:
             return
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env,
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._env,
                 cwd=self._cwd,
-            )  # fmt: skip
+            )
 
     def _forked(self) -> Forked | None:
         python, script = self.command[:2], Path(*self.command[2:3])

@@ -198,9 +198,13 @@ class Forker:
             number = theirs.fileno()
             self._process = subprocess.Popen(
                 [*self._python, "-I", "-c", PROGRAM.read_text(), str(number), self._kind, ROOT],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={"ROOM": "." * PIPE_BYTES}, cwd="/", pass_fds=[number],
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={"ROOM": "." * PIPE_BYTES},
+                cwd="/",
+                pass_fds=[number],
+            )
 
 
 def _line(connection: socket.socket) -> bytes:

@@ -9,8 +9,10 @@ _ROLLOUT = "rollout-2026-11-22T23-51-16-01a205ab-d103-7783-8da7-0b4ab90fa79e.jso
 _CODEX: Payload = {
     "session_id": "01a205ab-d103-7783-8da7-0b4ab90fa79e",
     "transcript_path": f"/home/ana/.codex/sessions/2026/11/22/{_ROLLOUT}",
-    "cwd": "/home/ana/shop", "model": "gpt-5.5", "permission_mode": "bypassPermissions",
-}  # fmt: skip
+    "cwd": "/home/ana/shop",
+    "model": "gpt-5.5",
+    "permission_mode": "bypassPermissions",
+}
 CODEX_START = {**_CODEX, "hook_event_name": "SessionStart", "source": "startup"}
 _CODEX_TURN = {**_CODEX, "turn_id": "01a205ab-d1bc-7122-a476-e64e88b84fbd"}
 CODEX_PROMPT = {**_CODEX_TURN, "hook_event_name": "UserPromptSubmit", "prompt": "please work"}
@@ -30,9 +32,12 @@ CODEX_PATCH = {
     "tool_use_id": "call_3",
 }
 CODEX_END = {
-    "session_id": CODEX_START["session_id"], "transcript_path": CODEX_START["transcript_path"],
-    "cwd": "/home/ana/shop", "hook_event_name": "SessionEnd", "reason": "other",
-}  # fmt: skip
+    "session_id": CODEX_START["session_id"],
+    "transcript_path": CODEX_START["transcript_path"],
+    "cwd": "/home/ana/shop",
+    "hook_event_name": "SessionEnd",
+    "reason": "other",
+}
 CODEX = [CODEX_START, CODEX_PROMPT, CODEX_CALL, CODEX_PATCH, CODEX_END]
 
 # Copilot CLI 1.0.102.

@@ -195,9 +195,12 @@ class User:
             commands = self.installation.commands_of(self.become)
             return commands.run(said, data, self.env | env, cwd or self.project, SECS)
         return outcome_of(
-            [*self.become, *map(str, words)], self.env | env, cwd or self.project, input=data,
+            [*self.become, *map(str, words)],
+            self.env | env,
+            cwd or self.project,
+            input=data,
             timeout=SECS,
-        )  # fmt: skip
+        )
 
     @property
     def is_forked(self) -> bool:
@@ -264,9 +267,12 @@ class User:
                 else ["sh", "-c", handler["command"]]
             )
             done = self.do(
-                *words, cwd=cwd, data=json.dumps(payload),
-                CLAUDE_PROJECT_DIR=str(cwd or self.project), CLAUDE_CODE_SESSION_ID="s1",
-            )  # fmt: skip
+                *words,
+                cwd=cwd,
+                data=json.dumps(payload),
+                CLAUDE_PROJECT_DIR=str(cwd or self.project),
+                CLAUDE_CODE_SESSION_ID="s1",
+            )
             assert (done.returncode, done.stderr) == (0, ""), done
             said.append(done.stdout)
         return said

@@ -24,9 +24,12 @@ class Secrets(NamedTuple):
 def secrets(seed: object) -> Secrets:
     rng = random.Random(f"secrets {seed}")
     return Secrets(
-        *(expand(f"<A{size}>", rng) for size in (32, 40, 24)), expand("<h64>", rng),
-        expand("<A5>#<A4>$<A5>7x", rng), expand("<A12>", rng) + "-9Qz", expand("<A36>", rng),
-    )  # fmt: skip
+        *(expand(f"<A{size}>", rng) for size in (32, 40, 24)),
+        expand("<h64>", rng),
+        expand("<A5>#<A4>$<A5>7x", rng),
+        expand("<A12>", rng) + "-9Qz",
+        expand("<A36>", rng),
+    )
 
 
 def environment(of: Secrets) -> str:

@@ -102,7 +102,9 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
         "model": handler.body["model"],
         "choices": [
             {
-                "index": 0, "message": message, "finish_reason": "stop",
+                "index": 0,
+                "message": message,
+                "finish_reason": "stop",
                 "native_finish_reason": "stop",
             }
         ],
@@ -111,15 +113,19 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
             "completion_tokens": OUTPUT_TOKENS,
             "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
         },
-    }  # fmt: skip
+    }
 
 
 def stream(handler: Handler, answer: Any) -> bytes:
     """Return an answer as the event stream of the Codex service."""
     call = {
-        "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "write_summary",
-        "arguments": json.dumps(answer), "status": "completed",
-    }  # fmt: skip
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "write_summary",
+        "arguments": json.dumps(answer),
+        "status": "completed",
+    }
     usage = {
         "input_tokens": INPUT_TOKENS,
         "output_tokens": OUTPUT_TOKENS,
@@ -128,22 +134,32 @@ def stream(handler: Handler, answer: Any) -> bytes:
         "output_tokens_details": {"reasoning_tokens": 0},
     }
     whole = {
-        "id": "resp_1", "object": "response", "created_at": 1, "model": handler.body["model"],
-        "status": "completed", "output": [call], "parallel_tool_calls": True,
-        "tool_choice": "auto", "tools": [], "usage": usage,
-    }  # fmt: skip
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": handler.body["model"],
+        "status": "completed",
+        "output": [call],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": usage,
+    }
     begun_call = {**call, "arguments": "", "status": "in_progress"}
     begun = {**whole, "status": "in_progress", "output": []}
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
         {"type": "response.output_item.added", "output_index": 0, "item": begun_call},
         {
-            "type": "response.function_call_arguments.done", "item_id": "fc_1",
-            "output_index": 0, "name": call["name"], "arguments": call["arguments"],
+            "type": "response.function_call_arguments.done",
+            "item_id": "fc_1",
+            "output_index": 0,
+            "name": call["name"],
+            "arguments": call["arguments"],
         },
         {"type": "response.output_item.done", "output_index": 0, "item": call},
         {"type": "response.completed", "response": whole},
-    ]  # fmt: skip
+    ]
     lines = (
         f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
         for number, event in enumerate(events)

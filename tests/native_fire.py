@@ -97,9 +97,11 @@ def _start_intake(home: str, runtime: Path, env: Mapping[str, str]) -> None:
     with (runtime / "intake.log").open("ab") as log:
         _intakes[home] = subprocess.Popen(
             [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")],
-            env={name: env[name] for name in kept if name in env}, stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log,
-        )  # fmt: skip
+            env={name: env[name] for name in kept if name in env},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     end = time.monotonic() + SECS
     while not (runtime / "intake.sock").exists():
         is_alive = _intakes[home].poll() is None and time.monotonic() < end

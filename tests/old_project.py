@@ -55,9 +55,13 @@ _LIBRARY = 'QUEUE=.hive-mind/queue\nqueue_db_write() { mv "$1" "$QUEUE/pending/"
 _BASH = '#!/bin/bash\n. "$(dirname "$0")/queue-lib.sh"\nqueue_db_write "INSERT ..." {name} 5\n'
 _PYTHON = "#!/usr/bin/env python3\nfrom lib.skill_tracker import SkillTracker\n"
 BASH_SCRIPTS = (
-    "task-agent-tracker.sh", "auto-checkpoint.sh", "session-start.sh", "session-checkpoint.sh",
-    "agent-lifecycle-cleanup.sh", "queue-worker.sh",
-)  # fmt: skip
+    "task-agent-tracker.sh",
+    "auto-checkpoint.sh",
+    "session-start.sh",
+    "session-checkpoint.sh",
+    "agent-lifecycle-cleanup.sh",
+    "queue-worker.sh",
+)
 PYTHON_SCRIPTS = ("post-tool-use", "subagent-stop", "stop")
 SHARED_SETTINGS = """{
   "model": "opus",
@@ -199,9 +203,13 @@ class OldProject:
         main = {"session_id": "abc123"}
         self.archive("oldword", f"{logs}/main-session/2025-01/2025-01-10_14-30-00_abc123", main)
         architect = {
-            "task_id": "task-xyz", "agent_type": "architect", "parent_session_id": "abc123",
-            "outcome": "success", "message_count": 12, "duration_seconds": 420,
-        }  # fmt: skip
+            "task_id": "task-xyz",
+            "agent_type": "architect",
+            "parent_session_id": "abc123",
+            "outcome": "success",
+            "message_count": 12,
+            "duration_seconds": 420,
+        }
         agents = f"{logs}/subagent/architect/2025-01"
         self.archive("designword", f"{agents}/2025-01-10_14-35-00_task-xyz", architect)
         at = "2025-01-10T14:30:00Z"

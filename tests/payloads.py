@@ -32,17 +32,22 @@ def encoded(payload: object) -> bytes:
 
 
 _EDIT_INPUT: Payload = {
-    "file_path": "/home/ana/shop/src/checkout.py", "old_string": "def pay(cart):\n    pass\n",
-    "new_string": "def pay(cart):\n    return total(cart)\n", "replace_all": False,
-}  # fmt: skip
+    "file_path": "/home/ana/shop/src/checkout.py",
+    "old_string": "def pay(cart):\n    pass\n",
+    "new_string": "def pay(cart):\n    return total(cart)\n",
+    "replace_all": False,
+}
 _WRITE_INPUT: Payload = {
     "file_path": "/home/ana/shop/src/totals.py",
     "content": "def total(cart):\n    return sum(cart)\n",
 }
 _AGENT_INPUT: Payload = {
-    "description": "Map checkout callers", "prompt": "List every caller of checkout.pay",
-    "subagent_type": "Explore", "model": "haiku", "run_in_background": True,
-}  # fmt: skip
+    "description": "Map checkout callers",
+    "prompt": "List every caller of checkout.pay",
+    "subagent_type": "Explore",
+    "model": "haiku",
+    "run_in_background": True,
+}
 _SKILL_INPUT: Payload = {"skill": "acme:release-notes", "args": "v3.2"}
 _BASH_INPUT: Payload = {"command": "pytest -q", "description": "Run tests"}
 
@@ -55,8 +60,10 @@ _CALLS: dict[str, tuple[Payload, str]] = {
     "Bash": (_BASH_INPUT, "toolu_01Pytest"),
 }
 _TURN: Payload = {
-    "prompt_id": PROMPT, "permission_mode": "acceptEdits", "effort": {"level": "high"},
-}  # fmt: skip
+    "prompt_id": PROMPT,
+    "permission_mode": "acceptEdits",
+    "effort": {"level": "high"},
+}
 
 
 def _event(name: str, **fields: Any) -> Payload:
@@ -90,9 +97,11 @@ POST_EDIT = _tool(
     duration_ms=12,
 )
 POST_WRITE = _tool(
-    "PostToolUse", "Write",
-    tool_response={"filePath": "/home/ana/shop/src/totals.py", "type": "create"}, duration_ms=9,
-)  # fmt: skip
+    "PostToolUse",
+    "Write",
+    tool_response={"filePath": "/home/ana/shop/src/totals.py", "type": "create"},
+    duration_ms=9,
+)
 POST_AGENT_COMPLETED = _tool(
     "PostToolUse",
     "Agent",
@@ -115,26 +124,31 @@ POST_AGENT_ASYNC = _tool(
     "PostToolUse",
     "Agent",
     tool_response={
-        "status": "async_launched", "agentId": AGENT, "description": "Map checkout callers",
+        "status": "async_launched",
+        "agentId": AGENT,
+        "description": "Map checkout callers",
         "prompt": "List every caller of checkout.pay",
         "outputFile": "/tmp/claude-1000/-home-ana-shop/tasks/a41c09be77d2f0e13.output",
-        "resolvedModel": "claude-haiku-5", "isAsync": True,
+        "resolvedModel": "claude-haiku-5",
+        "isAsync": True,
     },
     duration_ms=35,
-)  # fmt: skip
+)
 POST_AGENT_REMOTE = _tool(
     "PostToolUse",
     "Agent",
     tool_input=changed(_AGENT_INPUT, isolation="remote"),
     tool_use_id="toolu_01Remoterun",
     tool_response={
-        "status": "remote_launched", "taskId": "task_01Zx",
+        "status": "remote_launched",
+        "taskId": "task_01Zx",
         "sessionUrl": "https://claude.ai/code/session_01Zx",
-        "description": "Map checkout callers", "prompt": "List every caller of checkout.pay",
+        "description": "Map checkout callers",
+        "prompt": "List every caller of checkout.pay",
         "outputFile": "/tmp/claude-1000/-home-ana-shop/tasks/task_01Zx.output",
     },
     duration_ms=1210,
-)  # fmt: skip
+)
 POST_SKILL = _tool(  # fired inside a subagent
     "PostToolUse",
     "Skill",
@@ -171,36 +185,52 @@ APPENDED, APPENDED_AGAIN = (
         ),
         (
             {
-                "oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2,
+                "oldStart": 1,
+                "oldLines": 1,
+                "newStart": 1,
+                "newLines": 2,
                 "lines": [" same", "+same"],
             },
             {},
         ),
     )
-)  # fmt: skip
+)
 
 FAILED_BASH = _tool(
-    "PostToolUseFailure", "Bash", error="Exit code 1\n2 failed, 40 passed", is_interrupt=False,
+    "PostToolUseFailure",
+    "Bash",
+    error="Exit code 1\n2 failed, 40 passed",
+    is_interrupt=False,
     duration_ms=6120,
-)  # fmt: skip
+)
 FAILED_AGENT = _tool(
-    "PostToolUseFailure", "Agent", error="Agent type 'Explore' not found", is_interrupt=False,
+    "PostToolUseFailure",
+    "Agent",
+    error="Agent type 'Explore' not found",
+    is_interrupt=False,
     duration_ms=3,
-)  # fmt: skip
+)
 FAILED_SKILL = _tool(
     "PostToolUseFailure", "Skill", error="Unknown skill", is_interrupt=False, duration_ms=2
 )
 
 SESSION_START = _event(
-    "SessionStart", scratchpad_dir="/tmp/claude-1000/-home-ana-shop/7b1f0c9e/scratchpad",
-    source="resume", model="claude-opus-5", session_title="cart-refactor",
-    seconds_since_last_response=5400, context_tokens=91230, prompt_cache_likely_expired=True,
+    "SessionStart",
+    scratchpad_dir="/tmp/claude-1000/-home-ana-shop/7b1f0c9e/scratchpad",
+    source="resume",
+    model="claude-opus-5",
+    session_title="cart-refactor",
+    seconds_since_last_response=5400,
+    context_tokens=91230,
+    prompt_cache_likely_expired=True,
     estimated_cache_write_usd=0.57,
-)  # fmt: skip
+)
 USER_PROMPT_SUBMIT = _event(
-    "UserPromptSubmit", prompt_id=PROMPT, permission_mode="acceptEdits",
+    "UserPromptSubmit",
+    prompt_id=PROMPT,
+    permission_mode="acceptEdits",
     prompt="Split checkout.py into smaller modules",
-)  # fmt: skip
+)
 # as 2.1.330 sends it when a background agent has finished
 TASK_NOTIFICATION = _event(
     "UserPromptSubmit",
@@ -219,16 +249,26 @@ TASK_NOTIFICATION = _event(
     ),
 )
 USER_PROMPT_EXPANSION = _event(
-    "UserPromptExpansion", permission_mode="default", expansion_type="slash_command",
-    command_name="acme:release-notes", command_args="v3.2", command_source="plugin",
+    "UserPromptExpansion",
+    permission_mode="default",
+    expansion_type="slash_command",
+    command_name="acme:release-notes",
+    command_args="v3.2",
+    command_source="plugin",
     prompt="/acme:release-notes v3.2",
-)  # fmt: skip
+)
 SUBAGENT_START = _event("SubagentStart", agent_id=AGENT, agent_type="Explore")
 SUBAGENT_STOP = _event(
-    "SubagentStop", permission_mode="acceptEdits", stop_hook_active=False, agent_id=AGENT,
-    agent_type="Explore", agent_transcript_path=AGENT_TRANSCRIPT,
-    last_assistant_message="Found 7 callers.", background_tasks=[], session_crons=[],
-)  # fmt: skip
+    "SubagentStop",
+    permission_mode="acceptEdits",
+    stop_hook_active=False,
+    agent_id=AGENT,
+    agent_type="Explore",
+    agent_transcript_path=AGENT_TRANSCRIPT,
+    last_assistant_message="Found 7 callers.",
+    background_tasks=[],
+    session_crons=[],
+)
 PRE_COMPACT = _event("PreCompact", trigger="auto", custom_instructions=None)
 STOP = _event(
     "Stop",
@@ -237,19 +277,24 @@ STOP = _event(
     last_assistant_message="checkout.py is split into three modules; tests pass.",
     background_tasks=[
         {
-            "id": "b2", "type": "shell", "status": "running", "description": "dev server",
+            "id": "b2",
+            "type": "shell",
+            "status": "running",
+            "description": "dev server",
             "command": "npm run dev",
         }
     ],
     session_crons=[],
-)  # fmt: skip
+)
 NOT_READ = "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>"
 POST_BATCH = _event(
     "PostToolBatch",
     **_TURN,
     tool_calls=[
         {
-            "tool_name": "Edit", "tool_input": _EDIT_INPUT, "tool_use_id": "toolu_01Refused",
+            "tool_name": "Edit",
+            "tool_input": _EDIT_INPUT,
+            "tool_use_id": "toolu_01Refused",
             "tool_response": NOT_READ,
         },
         {
@@ -259,7 +304,7 @@ POST_BATCH = _event(
             "tool_response": "/home/ana/shop",
         },
     ],
-)  # fmt: skip
+)
 PERMISSION_REQUEST = _event(
     "PermissionRequest",
     prompt_id=PROMPT,
@@ -277,34 +322,58 @@ PERMISSION_REQUEST = _event(
     ],
 )
 PERMISSION_DENIED = _tool(
-    "PermissionDenied", "Bash",
+    "PermissionDenied",
+    "Bash",
     tool_input={"command": "rm -rf /home/ana/nothing-here", "description": "Tidy up"},
-    tool_use_id="toolu_01Denied", permission_mode="auto", reason="Classifier unavailable",
-)  # fmt: skip
+    tool_use_id="toolu_01Denied",
+    permission_mode="auto",
+    reason="Classifier unavailable",
+)
 NOTIFICATION = _event(
-    "Notification", prompt_id=PROMPT, message="Claude needs your permission",
+    "Notification",
+    prompt_id=PROMPT,
+    message="Claude needs your permission",
     notification_type="permission_prompt",
-)  # fmt: skip
+)
 MODEL_SWITCH = _event(
-    "PostModelSwitch", from_model="claude-opus-5", to_model="claude-haiku-4-5",
-    requested_model="haiku", source="command", context_tokens=1200,
-)  # fmt: skip
+    "PostModelSwitch",
+    from_model="claude-opus-5",
+    to_model="claude-haiku-4-5",
+    requested_model="haiku",
+    source="command",
+    context_tokens=1200,
+)
 STOP_FAILURE = _event(
-    "StopFailure", error="overloaded", error_details="529 overloaded_error",
+    "StopFailure",
+    error="overloaded",
+    error_details="529 overloaded_error",
     last_assistant_message="API Error: Overloaded",
-)  # fmt: skip
+)
 SESSION_END = _event("SessionEnd", reason="prompt_input_exit")
 
 # one example of each event, in the order of a session
 EVENTS: dict[str, Payload] = {
     payload["hook_event_name"]: payload
     for payload in (
-        SESSION_START, USER_PROMPT_SUBMIT, USER_PROMPT_EXPANSION, PRE_AGENT, POST_SKILL,
-        FAILED_BASH, POST_BATCH, PERMISSION_REQUEST, PERMISSION_DENIED, NOTIFICATION,
-        MODEL_SWITCH, SUBAGENT_START, SUBAGENT_STOP, PRE_COMPACT, STOP, STOP_FAILURE,
+        SESSION_START,
+        USER_PROMPT_SUBMIT,
+        USER_PROMPT_EXPANSION,
+        PRE_AGENT,
+        POST_SKILL,
+        FAILED_BASH,
+        POST_BATCH,
+        PERMISSION_REQUEST,
+        PERMISSION_DENIED,
+        NOTIFICATION,
+        MODEL_SWITCH,
+        SUBAGENT_START,
+        SUBAGENT_STOP,
+        PRE_COMPACT,
+        STOP,
+        STOP_FAILURE,
         SESSION_END,
     )
-}  # fmt: skip
+}
 
 # every example, by a name for test ids
 ALL: dict[str, Payload] = {

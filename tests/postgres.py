@@ -131,9 +131,11 @@ class Server:
 
     def _run(self, program: str, *words: object, check: bool = True) -> int:
         done = subprocess.run(
-            [self.programs / program, *map(str, words)], capture_output=True, check=False,
+            [self.programs / program, *map(str, words)],
+            capture_output=True,
+            check=False,
             **self.as_user(),
-        )  # fmt: skip
+        )
         assert not check or done.returncode == 0, done.stderr.decode()
         return done.returncode
 

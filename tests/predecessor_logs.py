@@ -11,13 +11,17 @@ SKILL = "systematic-debugging"
 TOKEN = "sk-ant-api03-" + "Ab3" * 20
 USED = "2025-01-10T14:30:00Z"
 FIRST_USE = {
-    "timestamp": USED, "session_id": "abc123", "context": f"Fix auth bug {TOKEN}",
+    "timestamp": USED,
+    "session_id": "abc123",
+    "context": f"Fix auth bug {TOKEN}",
     "success": True,
-}  # fmt: skip
+}
 SECOND_USE = {
-    "timestamp": "2025-01-10T14:31:00Z", "session_id": "def456", "context": "again",
+    "timestamp": "2025-01-10T14:31:00Z",
+    "session_id": "def456",
+    "context": "again",
     "success": False,
-}  # fmt: skip
+}
 COUNTED = {
     "count": 42,
     "last_used": USED,
@@ -27,10 +31,14 @@ COUNTED = {
 }
 USAGE = {"skills": {SKILL: COUNTED, "brainstorming": {"count": 3}}}
 SUBAGENT_META = {
-    "task_id": "task-xyz", "agent_type": "architect", "parent_session_id": "abc123",
-    "outcome": "success", "message_count": 12, "duration_seconds": 420,
+    "task_id": "task-xyz",
+    "agent_type": "architect",
+    "parent_session_id": "abc123",
+    "outcome": "success",
+    "message_count": 12,
+    "duration_seconds": 420,
     "deliverables": ["api.md"],
-}  # fmt: skip
+}
 MAIN = "main-session/2025-01/2025-01-10_14-30-00_abc123"
 SUBAGENT = "subagent/architect/2025-01/2025-01-10_14-35-00_task-xyz"
 

@@ -124,9 +124,13 @@ def in_diff(name: str, secret: str, chance: random.Random) -> str:
 
 Wrapping = Callable[[str, str, random.Random], str]
 WRAPPINGS: dict[str, Wrapping] = {
-    "JSON in a string": in_json, "cat -n": in_cat_n, "shell": in_shell, "YAML": in_yaml,
-    "URL": in_url, "diff": in_diff,
-}  # fmt: skip
+    "JSON in a string": in_json,
+    "cat -n": in_cat_n,
+    "shell": in_shell,
+    "YAML": in_yaml,
+    "URL": in_url,
+    "diff": in_diff,
+}
 
 
 # ---- lines

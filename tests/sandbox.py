@@ -58,9 +58,14 @@ class Sandbox:
 
     def start(self, *arguments: str, **env: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [*CLI, *arguments], cwd=self.project, env=self.env | env, umask=0, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [*CLI, *arguments],
+            cwd=self.project,
+            env=self.env | env,
+            umask=0,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def run(self, *arguments: str, expect: int = 0, **env: str) -> str:
         done = self.done(*arguments, **env)

@@ -42,15 +42,23 @@ from pathlib import Path
 
 FLAGS = ("-p", "--print", "--verbose", "--dangerously-skip-permissions")
 WITH_VALUE = (
-    "--session-id", "--resume", "--output-format", "--settings", "--permission-mode", "--model",
+    "--session-id",
+    "--resume",
+    "--output-format",
+    "--settings",
+    "--permission-mode",
+    "--model",
     "--max-turns",
-)  # fmt: skip
+)
 WITH_VALUES = ("--add-dir", "--allowedTools", "--disallowedTools")
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions", "dontAsk")
 MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 RUN_COUNTS = (
-    "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
-)  # fmt: skip
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 HOME = Path(os.environ.get("HOME", "/nonexistent"))
 
 

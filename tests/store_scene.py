@@ -43,10 +43,16 @@ def job_of(
 ) -> Envelope:
     """Return a job of a session; `caller` is the agent in which its event was fired."""
     return Envelope(
-        id=f"{operation}-{instance}-{at_ns}-{payload.get('agent_id', '')}", operation=operation,
-        priority=1, payload={"swarm": "swarm-1", **payload}, session=session, instance=instance,
-        project="/shop", agent=caller, event_time_ns=at_ns,
-    )  # fmt: skip
+        id=f"{operation}-{instance}-{at_ns}-{payload.get('agent_id', '')}",
+        operation=operation,
+        priority=1,
+        payload={"swarm": "swarm-1", **payload},
+        session=session,
+        instance=instance,
+        project="/shop",
+        agent=caller,
+        event_time_ns=at_ns,
+    )
 
 
 def apply(db: Database, operation: str, at_ns: int = AT_NS, **fields: str | object) -> None:

@@ -46,17 +46,26 @@ def write_session(home: HomeOfTeam, name: str) -> None:
                reason="", harness="", summary=f"The cart of {name} is mended.", files="[]",
                key_learnings="[]", open_ends="[]", requests=0, **of)  # fmt: skip
         for number, (skill, kind, success) in enumerate(
-            (("run-tests", "tool", 1), ("run-tests", "typed", 1), ("lint", "typed", 0),
-             ("shop:pay", "typed", 1), ("run-tests", "tool", 0), ("deep:notes", "own_command", 1))
-        ):  # fmt: skip
+            (
+                ("run-tests", "tool", 1),
+                ("run-tests", "typed", 1),
+                ("lint", "typed", 0),
+                ("shop:pay", "typed", 1),
+                ("run-tests", "tool", 0),
+                ("deep:notes", "own_command", 1),
+            )
+        ):
             insert(db, "skill_uses", skill=skill, kind=kind, success=success, arguments="-k pay",
                    created_at=at(number * 20 + 3), prompt_id="p", job_id=f"{name}{number}",
                    **of)  # fmt: skip
         tokens = {"cache_read": 30, "cache_write_5m": 4, "cache_write_1h": 5, "web_searches": 1}
         for message, request, aside, second, output in (
-            ("m1", "r1", 0, 10, 10), ("m1", "r2", 1, 20, 99), ("m2", "r1", 1, 30, 5),
-            ("m2", "r2", 1, 40, 5), ("m3", "r1", 0, 2000, 8),
-        ):  # fmt: skip
+            ("m1", "r1", 0, 10, 10),
+            ("m1", "r2", 1, 20, 99),
+            ("m2", "r1", 1, 30, 5),
+            ("m2", "r2", 1, 40, 5),
+            ("m3", "r1", 0, 2000, 8),
+        ):
             insert(db, "usage", message_id=f"{name}-{message}", request_id=request,
                    agent_id=f"{name}-a", is_sidechain=aside, is_replay=0, created_at=at(second),
                    model="claude-opus-4-5", speed="", region="", input=150_000, output=output,

@@ -70,9 +70,13 @@ def served_page(project: Path) -> Iterator[str]:
 def page_process(home: Home, *words: str, **env: str) -> Iterator["subprocess.Popen[str]"]:
     """Run `hivepipe web` on a free port while the context lasts; its first line is the address."""
     process = subprocess.Popen(
-        [*CLI, "web", "--port", "0", *words], env=home.env | env, cwd=home.project,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*CLI, "web", "--port", "0", *words],
+        env=home.env | env,
+        cwd=home.project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield process
     finally:

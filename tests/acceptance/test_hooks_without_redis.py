@@ -90,9 +90,13 @@ class Machine:
         if shell:
             command = ["sh", "-c", shell, "sh", *command]
         return subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**self.environment, **environment}, cwd=self.project,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environment, **environment},
+            cwd=self.project,
+        )
 
     def fire(self, event: str, data: object, shell: str = "", **environment: str) -> Answer:
         """Run one hook to its end; a dict is sent as JSON."""
@@ -239,10 +243,13 @@ NO_EVENTS = {
 }
 
 
-@pytest.mark.parametrize(("event", "data"), [
-    *(pytest.param(event, b"this is not JSON", id=event) for event in payloads.EVENTS),
-    *(pytest.param("Stop", data, id=name) for name, data in NO_EVENTS.items()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "data"),
+    [
+        *(pytest.param(event, b"this is not JSON", id=event) for event in payloads.EVENTS),
+        *(pytest.param("Stop", data, id=name) for name, data in NO_EVENTS.items()),
+    ],
+)
 def test_an_invalid_event_leaves_one_line_in_the_log(
     machine: Machine, event: str, data: bytes
 ) -> None:
@@ -402,8 +409,12 @@ def test_hooks_write_private_files_whatever_the_umask(machine: Machine, umask: s
         machine.fire(event, payload, f'umask {umask}; exec "$@"').must_be_neutral()
     made = list((machine.folder / "state").rglob("*"))
     assert {path.parent.name for path in made if path.is_file()} == {
-        "spool", "instances", "sessions", "logs", "default",
-    }  # fmt: skip
+        "spool",
+        "instances",
+        "sessions",
+        "logs",
+        "default",
+    }
     for path in made:
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode == (0o700 if path.is_dir() else 0o600), path

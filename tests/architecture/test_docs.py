@@ -47,12 +47,19 @@ OURS = {name_of(page): page.read_text() for page in PAGES if page.name not in HI
 USERS_PAGES = (
     *("README", "agents", "commands", "forgetting", "glossary", "guard", "hive", "hosts"),
     *(
-        "importing", "mcp", "moving", "operations", "plugin", "python", "redaction", "redis",
+        "importing",
+        "mcp",
+        "moving",
+        "operations",
+        "plugin",
+        "python",
+        "redaction",
+        "redis",
         "running",
     ),
     *("security", "settings", "statusline", "summaries", "team", "troubleshooting"),
     *("watching", "web"),
-)  # fmt: skip
+)
 EXAMPLES = {"docs/first-change.md": {"models"}}  # the page adds this command
 GENERAL = (  # explained once, above the lists
     *("--json", "--utc", "--yes", "--dry-run", "--limit"),
@@ -155,9 +162,12 @@ def test_wrong_usage_exits_with_64_as_the_reference_says() -> None:
 
 def test_the_readme_shows_and_installs_before_it_explains() -> None:
     parts = (
-        "```\n$ hivepipe", "    make demo", "    make test", "hivepipe init",
+        "```\n$ hivepipe",
+        "    make demo",
+        "    make test",
+        "hivepipe init",
         "| What is recorded?",
-    )  # fmt: skip
+    )
     places = [README.index(part) for part in parts]
     assert places == sorted(places)
 

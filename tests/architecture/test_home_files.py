@@ -63,11 +63,14 @@ def test_any_other_file_is_the_users(tmp_path: Path, name: str) -> None:
     assert why_not_ours(str(tmp_path), name)
 
 
-@pytest.mark.parametrize(("sql", "reason"), [
-    ("", ""),
-    ("CREATE TABLE schema_migrations (id)", ""),
-    ("CREATE TABLE notes (text)", "it is not hivepipe's database"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("", ""),
+        ("CREATE TABLE schema_migrations (id)", ""),
+        ("CREATE TABLE notes (text)", "it is not hivepipe's database"),
+    ],
+)
 def test_an_empty_database_may_be_removed(tmp_path: Path, sql: str, reason: str) -> None:
     with closing(sqlite3.connect(tmp_path / "hive.db")) as db:
         db.execute("PRAGMA journal_mode = WAL")

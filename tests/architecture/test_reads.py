@@ -8,9 +8,14 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hivepipe"
 FILES = sorted(PACKAGE.rglob("*.py"))
 # the module itself, files of the package, and files that the user names on the command line
 OTHERS = {
-    "files/regular_file.py", "costs/price_table.py", "stack/hook_bundle.py",
-    "stack/hook_copy.py", "install/known_entries.py", "cli/redact.py", "cli/guard.py",
-}  # fmt: skip
+    "files/regular_file.py",
+    "costs/price_table.py",
+    "stack/hook_bundle.py",
+    "stack/hook_copy.py",
+    "install/known_entries.py",
+    "cli/redact.py",
+    "cli/guard.py",
+}
 CALL = re.compile(r"\b(open|read_text|read_bytes)\(")  # only files with one are parsed
 
 

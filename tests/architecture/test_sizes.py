@@ -14,9 +14,11 @@ MOST_FUNCTION_LINES = 50
 MEDIAN_FUNCTION_LINES = 8
 # Each module of the hook path costs every tool call 0.1 ms.
 LONGER = {
-    "hivepipe/events/job_plan.py": 620, "hivepipe/events/claude_code.py": 570,
-    "hivepipe/home.py": 420, "hivepipe/hook/intake.py": 460,
-}  # fmt: skip
+    "hivepipe/events/job_plan.py": 620,
+    "hivepipe/events/claude_code.py": 570,
+    "hivepipe/home.py": 420,
+    "hivepipe/hook/intake.py": 460,
+}
 
 
 @cache

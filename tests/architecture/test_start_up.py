@@ -36,15 +36,26 @@ SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
 # entries of sys.modules in place of `json`, so that the C scanner does not import it
 STAND_INS = {"json", "json.decoder"}
 PACKAGES = {
-    "hivepipe", "hivepipe.events", "hivepipe.files", "hivepipe.guard", "hivepipe.hook",
-    "hivepipe.queue", "hivepipe.text",
-}  # fmt: skip
+    "hivepipe",
+    "hivepipe.events",
+    "hivepipe.files",
+    "hivepipe.guard",
+    "hivepipe.hook",
+    "hivepipe.queue",
+    "hivepipe.text",
+}
 FEWEST = {"hivepipe", "hivepipe.events", "hivepipe.hook"}
 ALWAYS = {
-    "hivepipe.events.claude_code", "hivepipe.home", "hivepipe.hook.intake", "hivepipe.hook.run",
-    "hivepipe.hook.instance", "hivepipe.hook.stdin", "hivepipe.events.job_plan",
-    "hivepipe.sender", "hivepipe.settings",
-}  # fmt: skip
+    "hivepipe.events.claude_code",
+    "hivepipe.home",
+    "hivepipe.hook.intake",
+    "hivepipe.hook.run",
+    "hivepipe.hook.instance",
+    "hivepipe.hook.stdin",
+    "hivepipe.events.job_plan",
+    "hivepipe.sender",
+    "hivepipe.settings",
+}
 COUNTING = {"hivepipe.hook.throttle"}
 CONNECTING = {"hivepipe.queue.client"}
 HANDING_OVER = {"hivepipe.hook.hand_over"}
@@ -65,8 +76,10 @@ PLUGGED_IN = {"hivepipe.hook.plugin"}  # as Claude Code's plugin
 BESIDE = {"hivepipe.events.other_events", "hivepipe.events.notices"}
 PROBING = {"hivepipe.hook.probe_event"}  # `hivepipe doctor --probe`
 SHARING = {
-    "hivepipe.guard.shared_disk", "hivepipe.guard.shell_words", "hivepipe.guard.shell_writes",
-}  # fmt: skip
+    "hivepipe.guard.shared_disk",
+    "hivepipe.guard.shell_words",
+    "hivepipe.guard.shell_writes",
+}
 IN_TROUBLE = {"hivepipe.files.hook_log"}  # after an error that is logged
 RARE = SPEAKING | BY_KEYWORD | SETTING | RECALLING | PLUGGED_IN | PROBING | SHARING | ELSEWHERE
 RARE |= STARTING | IN_TROUBLE
@@ -140,9 +153,11 @@ class Installation:
             "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
         )
         said = subprocess.check_output(
-            [python, "-I", "-c", code], env={"XDG_STATE_HOME": str(self.folder / "state")},
-            text=True, timeout=GUARD_SECS,
-        )  # fmt: skip
+            [python, "-I", "-c", code],
+            env={"XDG_STATE_HOME": str(self.folder / "state")},
+            text=True,
+            timeout=GUARD_SECS,
+        )
         self.copy = Path(said.strip()).parent
 
     def hook(self, event: str, state: Path) -> list[str]:
@@ -194,9 +209,11 @@ class Loaded:
         }
         hook = where.hook(event, tmp_path / "state")
         done = outcome_of(
-            [where.python, "-I", "-S", "-c", WATCH, *hook, *words], environment, input=data,
+            [where.python, "-I", "-S", "-c", WATCH, *hook, *words],
+            environment,
+            input=data,
             text=False,
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
         self.answer = done.stdout.decode()
         may_speak = words or "HIVEPIPE_TASK_ID" in more
@@ -358,8 +375,11 @@ def test_an_event_with_odd_characters_loads_no_codec(run: Run, label: str) -> No
 
 
 SILENT = [
-    "PreToolUse-Bash", "PreToolUse-Edit", "PostToolUse-Bash", "PostToolUseFailure",
-]  # fmt: skip
+    "PreToolUse-Bash",
+    "PreToolUse-Edit",
+    "PostToolUse-Bash",
+    "PostToolUseFailure",
+]
 
 
 @pytest.mark.parametrize("label", SILENT)

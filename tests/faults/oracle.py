@@ -103,11 +103,15 @@ def mix(seed: int, size: int) -> Mix:
     kinds = [
         kind
         for kind, share in (
-            ("agent", 0.4), ("skill", 0.2), ("edit", 0.2), ("prompt", 0.1), ("stop", 0.05),
+            ("agent", 0.4),
+            ("skill", 0.2),
+            ("edit", 0.2),
+            ("prompt", 0.1),
+            ("stop", 0.05),
             ("subagent", 0.05),
         )
         for _ in range(max(1, round(rest * share)))
-    ]  # fmt: skip
+    ]
     launched: list[tuple[str, str, str]] = []
     bulk: list[Fired] = []
     for number, kind in enumerate(kinds):
@@ -134,9 +138,11 @@ def prompt(number: int, session: str, instance: str) -> Fired:
 def edit(number: int, session: str, instance: str) -> Fired:
     path = f"/home/ana/shop/src/file{number}.py"
     payload = changed(
-        POST_EDIT, session_id=session, tool_use_id=f"toolu_edit{number}",
+        POST_EDIT,
+        session_id=session,
+        tool_use_id=f"toolu_edit{number}",
         tool_input={**POST_EDIT["tool_input"], "file_path": path},
-    )  # fmt: skip
+    )
     return Fired(payload, instance)
 
 
@@ -150,9 +156,12 @@ def edit_without_session(number: int, instance: str) -> Fired:
 
 def agent(number: int, session: str, instance: str, kind: str = "completed") -> Fired:
     base = {
-        "completed": POST_AGENT_COMPLETED, "async": POST_AGENT_ASYNC,
-        "remote": POST_AGENT_REMOTE, "failed": FAILED_AGENT, "bare": POST_AGENT_REMOTE,
-    }[kind]  # fmt: skip
+        "completed": POST_AGENT_COMPLETED,
+        "async": POST_AGENT_ASYNC,
+        "remote": POST_AGENT_REMOTE,
+        "failed": FAILED_AGENT,
+        "bare": POST_AGENT_REMOTE,
+    }[kind]
     wanted = {**base["tool_input"], "description": f"Task {number} " + "x" * 120}
     if kind == "bare":  # without these, the defaults apply
         del wanted["model"], wanted["subagent_type"]
@@ -190,10 +199,12 @@ def skill(rng: random.Random, number: int, session: str, instance: str) -> Fired
     base = rng.choice((POST_SKILL, POST_SKILL, FAILED_SKILL))
     interrupted = {"is_interrupt": True} if base is FAILED_SKILL and rng.random() < 0.5 else {}
     payload = changed(
-        base, session_id=session, tool_use_id=f"toolu_skill{number}",
+        base,
+        session_id=session,
+        tool_use_id=f"toolu_skill{number}",
         tool_input={"skill": rng.choice(("acme:notes", "lint")), "args": f"args-{number}"},
         **interrupted,
-    )  # fmt: skip
+    )
     return Fired(payload, instance)
 
 
@@ -369,12 +380,24 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
         times = {"created_at": time, "updated_at": time, "deleted_at": None}
         rows["swarms"].setdefault(swarm, new | times)
         rows["sessions"][event.session] = {
-            "id": event.session, "swarm_id": swarm, "swarm_name": name, "objective": None,
-            "status": "active", "checkpoint_data": None, "child_pids": None, "created_at": time,
-            "updated_at": time, "project": project, "transcript_path": None, "model": None,
-            "source": None, "client": None, "effort": None, "state_time_ns": event.time_ns,
+            "id": event.session,
+            "swarm_id": swarm,
+            "swarm_name": name,
+            "objective": None,
+            "status": "active",
+            "checkpoint_data": None,
+            "child_pids": None,
+            "created_at": time,
+            "updated_at": time,
+            "project": project,
+            "transcript_path": None,
+            "model": None,
+            "source": None,
+            "client": None,
+            "effort": None,
+            "state_time_ns": event.time_ns,
             "end": None,
-        }  # fmt: skip
+        }
     rows["swarms"][swarm]["updated_at"] = time
     session = rows["sessions"][event.session]
     _state(session, event, "active")
@@ -390,9 +413,14 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
             row["status"] = "detached"
     key = f"{event.instance}:{event.session}"
     assigned = {
-        "id": key, "session_id": event.session, "instance_id": event.instance, "tty": None,
-        "started_at": time, "checkpoint_count": 0, "operation_count": 0,
-    }  # fmt: skip
+        "id": key,
+        "session_id": event.session,
+        "instance_id": event.instance,
+        "tty": None,
+        "started_at": time,
+        "checkpoint_count": 0,
+        "operation_count": 0,
+    }
     rows["instance_sessions"].setdefault(key, assigned)["status"] = "active"
 
 
@@ -446,10 +474,12 @@ def _apply(  # noqa: C901  a table
                 _state(session, event, "active")
             session["updated_at"] = time
             session["checkpoint_data"] = {
-                "timestamp": time, "savedBy": event.instance, "operationCount": None,
+                "timestamp": time,
+                "savedBy": event.instance,
+                "operationCount": None,
                 "checkpointType": "auto" if is_auto else "final",
                 "trigger": p["tool_name"] if is_auto else event.name,
-            }  # fmt: skip
+            }
         case "insert_log":
             tool = p["tool_name"]
             path = p["tool_input"].get("file_path", "")
@@ -475,9 +505,12 @@ def _apply(  # noqa: C901  a table
 
 def _log(event: Fired, level: str, message: str, data: dict[str, Any]) -> dict[str, Any]:
     return {
-        "session_id": event.session, "log_level": level, "message": message, "data": data,
+        "session_id": event.session,
+        "log_level": level,
+        "message": message,
+        "data": data,
         "created_at": event.time,
-    }  # fmt: skip
+    }
 
 
 def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
@@ -537,8 +570,11 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
         "source": "claude-code-task",
         "sessionId": event.session,
         "lifecycle": {
-            "type": "ephemeral", "ttl": 3600, "expires_at": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
-            "cleanup_trigger": "task_complete", "protected": False,
+            "type": "ephemeral",
+            "ttl": 3600,
+            "expires_at": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
+            "cleanup_trigger": "task_complete",
+            "protected": False,
         },
         "spawn_context": {
             "spawned_by": "claude-code-task",
@@ -546,7 +582,7 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
             "instance_id": event.instance,
         },
         "usage": usage,
-    }  # fmt: skip
+    }
 
 
 # ---- comparing
@@ -585,9 +621,15 @@ def comparable(rows: Rows) -> Rows:
 
 
 TABLES = (
-    "swarms", "sessions", "instances", "instance_sessions", "agents", "session_logs", "prompts",
+    "swarms",
+    "sessions",
+    "instances",
+    "instance_sessions",
+    "agents",
+    "session_logs",
+    "prompts",
     "skill_uses",
-)  # fmt: skip
+)
 
 
 def without_times(value: Any, name: str = "") -> Any:
@@ -636,11 +678,18 @@ def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any
         totals[key] += due
         known = totals[key] or None
         context = job_plan.Context(
-            event_time_ns=event.time_ns, session=event.session, own_session=event.session,
-            instance=event.instance, enters_session=enters_session, project=project,
-            cwd=project, swarm=swarm, pid=4711, pid_started="1",
+            event_time_ns=event.time_ns,
+            session=event.session,
+            own_session=event.session,
+            instance=event.instance,
+            enters_session=enters_session,
+            project=project,
+            cwd=project,
+            swarm=swarm,
+            pid=4711,
+            pid_started="1",
             count=job_plan.Count(due, known, known),
-        )  # fmt: skip
+        )
         sent = job_plan.encode(job_plan.plan(parsed, context), parsed, context)
         found += [sent] * event.times
     return found

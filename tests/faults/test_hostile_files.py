@@ -164,10 +164,16 @@ def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
     assert writer.end() == 0
 
 
-@pytest.mark.parametrize("what", [
-    "logs", "logs/writer.log", "appendonly.aof", "appendonlydir",
-    "appendonlydir/appendonly.aof.1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "what",
+    [
+        "logs",
+        "logs/writer.log",
+        "appendonly.aof",
+        "appendonlydir",
+        "appendonlydir/appendonly.aof.1",
+    ],
+)
 def test_up_refuses_a_home_with_a_link_or_a_special_file(private_home: Home, what: str) -> None:
     """An adopted home from a clone: the first files that a process opens are checked."""
     path = private_home.path / what

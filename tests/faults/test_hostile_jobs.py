@@ -137,9 +137,13 @@ def plant(
     """Push a job as RQ does, with these fields; None leaves a field out."""
     usual = {
         "created_at": "2026-11-21T01:00:00.000000Z",
-        "enqueued_at": "2026-11-21T01:00:00.000000Z", "origin": queue, "status": "queued",
-        "description": "hostile", "timeout": "60", "hp": "1",
-    }  # fmt: skip
+        "enqueued_at": "2026-11-21T01:00:00.000000Z",
+        "origin": queue,
+        "status": "queued",
+        "description": "hostile",
+        "timeout": "60",
+        "hp": "1",
+    }
     kept = {key: value for key, value in {**usual, **fields}.items() if value is not None}
     name = job_id if isinstance(job_id, bytes) else job_id.encode()
     connection.hset(b"rq:job:" + name, mapping=kept)
@@ -267,9 +271,12 @@ def show_all(bench: Bench, ids: list[str]) -> None:
             main(["failed", "show", job_id], standalone_mode=False)
     """
     said = outcome_of(
-        [sys.executable, "-I", "-c", code, *ids], bench.home.env, bench.home.project,
-        timeout=120, check=True,
-    )  # fmt: skip
+        [sys.executable, "-I", "-c", code, *ids],
+        bench.home.env,
+        bench.home.project,
+        timeout=120,
+        check=True,
+    )
     assert said.stdout.count("`hivepipe failed retry ") == len(ids)
 
 

@@ -142,9 +142,13 @@ class Session:
         self.handed_back: list[tuple[Origin, list[Job]]] = []
         self.context = JobContext(folders.home, "", lambda *said: self.handed_back.append(said))
         self.start = Origin(
-            id="j1", operation="sync_profile", session="s1", instance="i1", project="/p",
+            id="j1",
+            operation="sync_profile",
+            session="s1",
+            instance="i1",
+            project="/p",
             event_time_ns=2 * 10**18,
-        )  # fmt: skip
+        )
         self.folder = str(folders.file.parent)
         self.end = changed(self.start, id="j2", operation="finish_process")
 

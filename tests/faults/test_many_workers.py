@@ -146,8 +146,10 @@ def test_a_restarted_monitor_reports_what_it_missed(scene: Scene) -> None:
     task = script(['status {"status": "working", "progress": "1"}', f"wait {gate}", DONE])
     monitor = Process(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", "hive", "monitor"],
-        scene.home.root / "monitor.log", scene.env, scene.home.project,
-    )  # fmt: skip
+        scene.home.root / "monitor.log",
+        scene.env,
+        scene.home.project,
+    )
     monitor.start()
     try:
         worker = scene.spawn(task)
@@ -175,11 +177,14 @@ def test_parallel_spawns_of_one_session_start_one_worker(scene: Scene) -> None:
     arguments = ["project-a", script(["hang"]), "--session", session]
     started = [
         subprocess.Popen(
-            [*command, *arguments], env=scene.env, cwd=scene.home.project,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*command, *arguments],
+            env=scene.env,
+            cwd=scene.home.project,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         for _ in range(4)
-    ]  # fmt: skip
+    ]
     for each in started:
         each.communicate(timeout=60)
     assert len(scene.played()) <= 1

@@ -84,10 +84,14 @@ def fill(home: str) -> None:
 
 COPY = "hive-before-0050-42.db"
 FILES = {
-    "appendonly.aof": "redis\n", "config.toml": "# mine\n", "prices.toml": "# mine, too\n",
-    "spool/00000000000000000001_1.json": "{}", "instances/17": "id=x\n", "call-notes": "[1]\n",
+    "appendonly.aof": "redis\n",
+    "config.toml": "# mine\n",
+    "prices.toml": "# mine, too\n",
+    "spool/00000000000000000001_1.json": "{}",
+    "instances/17": "id=x\n",
+    "call-notes": "[1]\n",
     "context/goal-s1.txt": "goal",
-}  # fmt: skip
+}
 
 
 def copy_of_the_database(home: str) -> Path:

@@ -129,9 +129,15 @@ def test_a_move_syncs_copies_and_record_before_the_deletions_and_these_before_th
     file = record.parent / f".{record.name}.tmp"
     token = project / ".hive-mind" / "moving"
     wanted = [
-        home / "moving", home, token, token.parent, copy / "a.jsonl.moving", copy, file,
+        home / "moving",
+        home,
+        token,
+        token.parent,
+        copy / "a.jsonl.moving",
+        copy,
+        file,
         record.parent,
-    ]  # fmt: skip
+    ]
     assert [path for path in map(str, wanted) if path not in before] == []
     deleted = [done.index(f"deleted {path}") for path in (old, token, home / "moving")]
     assert deleted == sorted(deleted)

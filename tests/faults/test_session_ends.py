@@ -133,10 +133,16 @@ class Product:
         assert event
         marked, has_ended = self.marks.get(instance, ("", False))
         context = job_plan.Context(
-            event_time_ns=self.time_ns, session=session, own_session=session, instance=instance,
+            event_time_ns=self.time_ns,
+            session=session,
+            own_session=session,
+            instance=instance,
             enters_session=marked != session or (has_ended and name != "SessionEnd"),
-            project=CWD, cwd=CWD, swarm="swarm-1", pid=1,
-        )  # fmt: skip
+            project=CWD,
+            cwd=CWD,
+            swarm="swarm-1",
+            pid=1,
+        )
         self.marks[instance] = (session, name == "SessionEnd")
         return job_plan.encode(job_plan.plan(event, context), event, context)
 

@@ -41,9 +41,11 @@ class Crew:
     def _worker(self, name: str) -> Process:
         home = self.bench.home
         made = Process(
-            self.command(str(ROOT / "workers" / f"{name}.py")), home.root / f"{name}.log",
-            home.env, home.root,
-        )  # fmt: skip
+            self.command(str(ROOT / "workers" / f"{name}.py")),
+            home.root / f"{name}.log",
+            home.env,
+            home.root,
+        )
         self.bench.writers.append(made)
         return made
 
@@ -269,8 +271,10 @@ def test_a_stock_worker_executes_slow_work_too(crew: Crew) -> None:
     crew.bench.send([crew.message("stock", "ok")])
     outcome_of(
         crew.command("rq", "rq.cli", "worker", "--burst", "-u", crew.bench.server.url, "low"),
-        crew.bench.home.env, crew.bench.home.root, check=True,
-    )  # fmt: skip
+        crew.bench.home.env,
+        crew.bench.home.root,
+        check=True,
+    )
     assert crew.noted() == ["stock"]
 
 

@@ -77,13 +77,23 @@ class Scene:
         A later change of the policy sends all rows again, so it would hide a lost row.
         """
         actions = {
-            self.work: 10, self.ship: 6, self.kill_an_uplink: 4, self.crash_the_server: 1,
-            self.kill_a_connection: 2, self.fill_the_disk: 1 if self.disk else 0,
-            self.cut_the_connection: 4, self.slow_the_connection: 1, self.delete_rows: 2,
-            self.forget: 1, self.set_a_clock_ahead: 1, self.restore_a_home: 2,
-            self.restore_the_server: 1, self.revoke_a_machine: 2, self.change_the_policy: 2,
+            self.work: 10,
+            self.ship: 6,
+            self.kill_an_uplink: 4,
+            self.crash_the_server: 1,
+            self.kill_a_connection: 2,
+            self.fill_the_disk: 1 if self.disk else 0,
+            self.cut_the_connection: 4,
+            self.slow_the_connection: 1,
+            self.delete_rows: 2,
+            self.forget: 1,
+            self.set_a_clock_ahead: 1,
+            self.restore_a_home: 2,
+            self.restore_the_server: 1,
+            self.revoke_a_machine: 2,
+            self.change_the_policy: 2,
             self.rewrite: 2,
-        }  # fmt: skip
+        }
         once = [act for act, weight in actions.items() if weight]
         more = self.dice.choices([*actions], [*actions.values()], k=STEPS - len(once))
         for number, act in enumerate((*self.dice.sample(once, len(once)), *more)):

@@ -19,9 +19,12 @@ CORPUS = Path(__file__).with_name("corpus")
 FEW = 60
 
 fuzzed = settings(
-    max_examples=ASKED_ROUNDS or FEW, derandomize=not ASKED_ROUNDS, database=None,
-    deadline=None, suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+    max_examples=ASKED_ROUNDS or FEW,
+    derandomize=not ASKED_ROUNDS,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def replayed(reader: str) -> pytest.MarkDecorator:

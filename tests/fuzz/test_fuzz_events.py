@@ -30,10 +30,16 @@ def check_event(name: str, data: bytes) -> None:
     if event is None:
         return
     context = job_plan.Context(
-        event_time_ns=FIRST_NS, session=event.session_id, own_session=event.session_id,
-        instance="inst-a", enters_session=bool(event.session_id), project="/home/ana/shop",
-        cwd=event.cwd, swarm="swarm-a", count=job_plan.Count(True, 1, 1),
-    )  # fmt: skip
+        event_time_ns=FIRST_NS,
+        session=event.session_id,
+        own_session=event.session_id,
+        instance="inst-a",
+        enters_session=bool(event.session_id),
+        project="/home/ana/shop",
+        cwd=event.cwd,
+        swarm="swarm-a",
+        count=job_plan.Count(True, 1, 1),
+    )
     planned = job_plan.plan(event, context)
     assert len(planned) <= MOST_JOBS
     sent = job_plan.encode(planned, event, context)

@@ -209,10 +209,14 @@ def some_round(chosen: random.Random, hook_home: HookHome) -> Round:
     if chosen.random() < 0.1:
         words = [some_text(chosen) for _ in range(chosen.choice((1, 2, 20)))]
     made = Round(
-        words=words, data=data, env=some_environment(chosen, hook_home),
-        record=some_record(chosen, hook_home), delivery=chosen.choice(DELIVERIES),
-        reply=some_answer(chosen), clutter=chosen.sample(CLUTTER, chosen.choice((0, 0, 1, 2))),
-    )  # fmt: skip
+        words=words,
+        data=data,
+        env=some_environment(chosen, hook_home),
+        record=some_record(chosen, hook_home),
+        delivery=chosen.choice(DELIVERIES),
+        reply=some_answer(chosen),
+        clutter=chosen.sample(CLUTTER, chosen.choice((0, 0, 1, 2))),
+    )
     if chosen.random() < 0.4:
         made.clutter.append("no-socket")
     if chosen.random() < 0.03:

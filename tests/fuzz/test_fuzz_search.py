@@ -46,16 +46,26 @@ PLACES: tuple[Any, ...] = (
 )
 MESSAGE = b'{"type":"user","message":{"content":%s}}'
 ODD_LINES = [
-    MESSAGE % b'"cut \\ud83d"', MESSAGE % b'"cut \xed\xa0\xbd"',
-    MESSAGE % b'[{"type":"text","text":"cut \\ude00"}]', MESSAGE % b'"a\\u0000b"',
-    MESSAGE % b'"a\0b"', MESSAGE % b'"\xff\xfe\x80"', MESSAGE % b"NaN", MESSAGE % b"1e400",
+    MESSAGE % b'"cut \\ud83d"',
+    MESSAGE % b'"cut \xed\xa0\xbd"',
+    MESSAGE % b'[{"type":"text","text":"cut \\ude00"}]',
+    MESSAGE % b'"a\\u0000b"',
+    MESSAGE % b'"a\0b"',
+    MESSAGE % b'"\xff\xfe\x80"',
+    MESSAGE % b"NaN",
+    MESSAGE % b"1e400",
     MESSAGE % b'"a","content":7',
     b'{"type":"user","type":7,"message":{"content":"x"},"message":"y"}',
     b"\xef\xbb\xbf" + MESSAGE % b'"behind a mark"',
-    MESSAGE % '"a\u2028b\u2029c\u0085d"'.encode(), MESSAGE % json.dumps(nested(300)).encode(),
-    MESSAGE % b"[" * 3000 + b"]" * 3000, MESSAGE % (b'"' + b"x" * 20_000_000 + b'"'),
-    MESSAGE % b'"half a li', b"\0", b"\r", b"7",
-]  # fmt: skip
+    MESSAGE % '"a\u2028b\u2029c\u0085d"'.encode(),
+    MESSAGE % json.dumps(nested(300)).encode(),
+    MESSAGE % b"[" * 3000 + b"]" * 3000,
+    MESSAGE % (b'"' + b"x" * 20_000_000 + b'"'),
+    MESSAGE % b'"half a li',
+    b"\0",
+    b"\r",
+    b"7",
+]
 UNREADABLE = (b"\0", b"7")
 
 

@@ -179,9 +179,15 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
     def job(operation: str, at: int, **payload: Any) -> Envelope:
         time_ns = first_ns + at * 10**9
         return Envelope(
-            id=f"{operation}", operation=operation, priority=1, payload=payload,
-            session=SESSION, instance="i-1", project="/shop", event_time_ns=time_ns,
-        )  # fmt: skip
+            id=f"{operation}",
+            operation=operation,
+            priority=1,
+            payload=payload,
+            session=SESSION,
+            instance="i-1",
+            project="/shop",
+            event_time_ns=time_ns,
+        )
 
     with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
         execute(db, job("start_session", 0, swarm="s", source="startup"))
@@ -193,9 +199,11 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
             else:
                 at = stored_time(first_ns + worked_at * 10**9)
                 state = {
-                    "open_calls": 0, "turn_is_open": True, "last_work_at": at,
+                    "open_calls": 0,
+                    "turn_is_open": True,
+                    "last_work_at": at,
                     "last_active_at": at,
-                }  # fmt: skip
+                }
                 totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
                 record_activity(db, SESSION, 1, totals, state)
                 note_work(db, SESSION)
@@ -304,19 +312,22 @@ def ago(**time_ago: int) -> str:
     return (datetime.now(UTC) - timedelta(**time_ago)).isoformat(timespec="milliseconds")
 
 
-@pytest.mark.parametrize(("status", "silent", "waits", "alive", "expected"), [
-    ("active", {"minutes": 14}, False, True, "active"),
-    ("active", {"minutes": 16}, False, True, "stalled"),
-    ("active", {"minutes": 16}, False, None, "stalled"),
-    ("active", {"minutes": 31}, False, None, "lost"),
-    ("active", {"hours": 9}, False, True, "stalled"),
-    ("active", {"hours": 9}, True, True, "active"),
-    ("active", {"seconds": 1}, False, False, "lost"),
-    ("active", {"seconds": 1}, True, False, "lost"),
-    ("paused", {"hours": 9}, False, True, "paused"),
-    ("paused", {"hours": 9}, False, False, "lost"),
-    ("ended", {"hours": 9}, False, False, "ended"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "silent", "waits", "alive", "expected"),
+    [
+        ("active", {"minutes": 14}, False, True, "active"),
+        ("active", {"minutes": 16}, False, True, "stalled"),
+        ("active", {"minutes": 16}, False, None, "stalled"),
+        ("active", {"minutes": 31}, False, None, "lost"),
+        ("active", {"hours": 9}, False, True, "stalled"),
+        ("active", {"hours": 9}, True, True, "active"),
+        ("active", {"seconds": 1}, False, False, "lost"),
+        ("active", {"seconds": 1}, True, False, "lost"),
+        ("paused", {"hours": 9}, False, True, "paused"),
+        ("paused", {"hours": 9}, False, False, "lost"),
+        ("ended", {"hours": 9}, False, False, "ended"),
+    ],
+)
 def test_conditions(
     status: str, silent: dict[str, int], waits: bool, alive: bool | None, expected: str
 ) -> None:
@@ -326,26 +337,34 @@ def test_conditions(
 LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
 
 
-@pytest.mark.parametrize(("client", "asks", "turn_is_open", "expected"), [
-    (None, True, True, "waiting"),
-    (ClientStatus("waiting", NOW_NS, "approve Bash"), False, True, "waiting"),
-    (ClientStatus("busy", NOW_NS), True, True, "active"),
-    (ClientStatus("busy", 0), True, True, "waiting"),
-    (ClientStatus("idle", NOW_NS), True, True, "paused"),
-    (ClientStatus("idle", NOW_NS), False, True, "paused"),
-    (ClientStatus("idle", 0), False, True, "active"),
-    # the notification came after the end of the turn
-    (ClientStatus("idle", 0), True, True, "paused"),
-    (ClientStatus("idle", NOW_NS), False, False, "active"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("client", "asks", "turn_is_open", "expected"),
+    [
+        (None, True, True, "waiting"),
+        (ClientStatus("waiting", NOW_NS, "approve Bash"), False, True, "waiting"),
+        (ClientStatus("busy", NOW_NS), True, True, "active"),
+        (ClientStatus("busy", 0), True, True, "waiting"),
+        (ClientStatus("idle", NOW_NS), True, True, "paused"),
+        (ClientStatus("idle", NOW_NS), False, True, "paused"),
+        (ClientStatus("idle", 0), False, True, "active"),
+        # the notification came after the end of the turn
+        (ClientStatus("idle", 0), True, True, "paused"),
+        (ClientStatus("idle", NOW_NS), False, False, "active"),
+    ],
+)
 def test_the_clients_own_status_counts_if_it_is_newer(
     client: ClientStatus | None, asks: bool, turn_is_open: bool, expected: str
 ) -> None:
     def now(status: str, *, alive: bool, turn_is_open: bool = True) -> str:
         return condition(
-            status, LONG_AGO, waits=True, alive=alive, asks=asks, turn_is_open=turn_is_open,
+            status,
+            LONG_AGO,
+            waits=True,
+            alive=alive,
+            asks=asks,
+            turn_is_open=turn_is_open,
             client=client,
-        )  # fmt: skip
+        )
 
     assert now("active", alive=True, turn_is_open=turn_is_open) == expected
     assert now("active", alive=False) == "lost"

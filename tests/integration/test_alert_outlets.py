@@ -48,13 +48,16 @@ def test_the_children_of_a_command_end_with_it(
     until(lambda: not _is_running(int(pid_file.read_text())), "its child still runs")
 
 
-@pytest.mark.parametrize(("command", "outcome"), [
-    ("/no/such/program --token hunter2secret", "the command cannot be run: No such file"),
-    ("echo 'hunter2secret", "the command cannot be read: No closing quotation"),
-    (" ", "the command is empty"),
-    ("sh -c 'echo password=hunter2secret >&2; exit 4'", "exit code 4: password=***REDACTED***"),
-    ("true", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [
+        ("/no/such/program --token hunter2secret", "the command cannot be run: No such file"),
+        ("echo 'hunter2secret", "the command cannot be read: No closing quotation"),
+        (" ", "the command is empty"),
+        ("sh -c 'echo password=hunter2secret >&2; exit 4'", "exit code 4: password=***REDACTED***"),
+        ("true", ""),
+    ],
+)
 def test_a_failed_command_is_reported_without_its_secrets(command: str, outcome: str) -> None:
     output = notify.run(command, ALERT)
     assert output.startswith(outcome)

@@ -267,9 +267,11 @@ def test_hostile_paths_write_nothing_outside(scene: Scene) -> None:
     own.write_bytes(lines(1))
     before = outside(scene)
     refused = (
-        f"{root}/outside.jsonl", f"{root}/.claude/projects/-shop/../../../outside.jsonl",
-        "/etc/passwd", f"{root}/.claude/projects/-shop/link.jsonl",
-    )  # fmt: skip
+        f"{root}/outside.jsonl",
+        f"{root}/.claude/projects/-shop/../../../outside.jsonl",
+        "/etc/passwd",
+        f"{root}/.claude/projects/-shop/link.jsonl",
+    )
     for number, path in enumerate(refused):
         ids = {"session_id": "../../up", "agent_id": f"a{number + 1}", "agent_type": "Explore"}
         fire("SubagentStop", changed(SUBAGENT_STOP, agent_transcript_path=path, **ids), scene.env)
@@ -315,9 +317,11 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
     for handler in user.hooks()["Stop"]:
         payload = {**stop, "cwd": str(user.project), "hook_event_name": "Stop"}
         user.do(
-            handler["command"], *handler["args"], data=json.dumps(payload),
+            handler["command"],
+            *handler["args"],
+            data=json.dumps(payload),
             HIVEPIPE_USE_QUEUE="false",
-        )  # fmt: skip
+        )
     assert "Permission denied" in user.hivepipe("drain", expect=1)
     path.chmod(0o600)
     user.hivepipe("drain")

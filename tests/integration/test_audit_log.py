@@ -95,9 +95,11 @@ def test_every_day_has_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         set_day(monkeypatch, day)
         audit_log.append(str(folder), day)
     assert sorted(path.name for path in folder.iterdir()) == [
-        "security-audit.log", "security-audit.log.2026-08-22", "security-audit.log.2026-08-23",
+        "security-audit.log",
+        "security-audit.log.2026-08-22",
+        "security-audit.log.2026-08-23",
         "security-audit.log.2026-11-20",
-    ]  # fmt: skip
+    ]
     assert lines(folder) == ["2026-11-21"]
     assert lines(folder, "security-audit.log.2026-11-20") == ["2026-11-20"]
 

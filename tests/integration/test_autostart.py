@@ -179,9 +179,11 @@ def test_the_starter_inherits_no_file_descriptor(unstarted: UnstartedStack) -> N
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", hook_path("SessionStart")],
         env=unstarted.sandbox.env | {"CLAUDE_PROJECT_DIR": str(unstarted.sandbox.project)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         pass_fds=(write_end,),
-    )  # fmt: skip
+    )
     os.close(write_end)
     out, err = process.communicate(b'{"session_id": "s-1", "source": "startup"}', timeout=30)
     assert (out, err) == (NEUTRAL.encode(), b"")

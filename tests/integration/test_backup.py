@@ -310,12 +310,15 @@ def test_a_file_system_without_hard_links_takes_a_backup(
 
 
 @pytest.mark.parametrize("late", [True, False])
-@pytest.mark.parametrize(("before", "after"), [
-    (["one.jsonl"], "one.jsonl.gz"),
-    (["one.jsonl.gz"], "one.jsonl"),
-    (["one.jsonl", "one.jsonl.gz"], "one.jsonl"),
-    (["one.jsonl", "one.jsonl.gz"], "one.jsonl.gz"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["one.jsonl"], "one.jsonl.gz"),
+        (["one.jsonl.gz"], "one.jsonl"),
+        (["one.jsonl", "one.jsonl.gz"], "one.jsonl"),
+        (["one.jsonl", "one.jsonl.gz"], "one.jsonl.gz"),
+    ],
+)
 def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_in_the_backup(
     saved: tuple[Home, Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -459,9 +462,12 @@ def test_tail_shows_the_stored_part_of_each_event(full: Home) -> None:
 
 def test_tail_continues(full: Home) -> None:
     process = subprocess.Popen(
-        [*CLI, "tail", "--lines", "0", "--json"], env=full.env, cwd=full.project,
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*CLI, "tail", "--lines", "0", "--json"],
+        env=full.env,
+        cwd=full.project,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stdout
         for number in range(50):  # it may not have read the store yet when the first are stored

@@ -196,9 +196,12 @@ def test_shell_commands_get_the_ids_and_a_nested_claude_keeps_its_own(
         assert done.stdout.decode() == own.get("CLAUDE_CODE_SESSION_ID", SESSION)
     exported["HIVEPIPE_SESSION_ID"] = SESSION
     assert exported == {
-        "HIVEPIPE_SESSION_ID": SESSION, "HIVEPIPE_INSTANCE_ID": "inst-a",
-        "HIVEPIPE_AGENT_ID": "ana", "HIVEPIPE_TASK_ID": "t-1", "HIVEPIPE_EXPORTED": "1",
-    }  # fmt: skip
+        "HIVEPIPE_SESSION_ID": SESSION,
+        "HIVEPIPE_INSTANCE_ID": "inst-a",
+        "HIVEPIPE_AGENT_ID": "ana",
+        "HIVEPIPE_TASK_ID": "t-1",
+        "HIVEPIPE_EXPORTED": "1",
+    }
     nested = changed(payloads.USER_PROMPT_SUBMIT, session_id="nested")
     fire("UserPromptSubmit", nested, {**private_home.env, **exported})
     event = json.loads(private_home.spool[-1].read_bytes())

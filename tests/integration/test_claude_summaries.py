@@ -122,10 +122,15 @@ def test_the_call_of_claude_and_its_environment(scene: Scene, claude: Claude) ->
     # the model is dearer than claude-haiku-5-5
     assert 0.03 < float(given.pop("--max-budget-usd")) < 0.5
     assert given == {
-        "-p": True, "--model": "claude-haiku-5-5", "--output-format": "json",
-        "--no-session-persistence": True, "--setting-sources": "",
-        "--settings": '{"disableAllHooks": true}', "--strict-mcp-config": True, "--tools": "",
-    }  # fmt: skip
+        "-p": True,
+        "--model": "claude-haiku-5-5",
+        "--output-format": "json",
+        "--no-session-persistence": True,
+        "--setting-sources": "",
+        "--settings": '{"disableAllHooks": true}',
+        "--strict-mcp-config": True,
+        "--tools": "",
+    }
     assert (env["HIVEPIPE_NESTED"], env["CLAUDE_CODE_OAUTH_TOKEN"]) == ("1", CANARY)
     assert not [name for name in env if name.startswith("CLAUDE") and "OAUTH" not in name]
     assert not {"PYTHONPATH", "VIRTUAL_ENV"} & set(env)

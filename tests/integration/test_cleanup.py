@@ -44,9 +44,12 @@ def ago(**span: float) -> str:
 
 def metadata(kind: str = "ephemeral", protected: object = False, expired: bool = True) -> str:
     lifecycle = {
-        "type": kind, "ttl": 3600, "expires_at": ago(hours=1) if expired else ago(hours=-1),
-        "cleanup_trigger": "task_complete", "protected": protected,
-    }  # fmt: skip
+        "type": kind,
+        "ttl": 3600,
+        "expires_at": ago(hours=1) if expired else ago(hours=-1),
+        "cleanup_trigger": "task_complete",
+        "protected": protected,
+    }
     # written on several lines, which the predecessor read as several agents
     return json.dumps({"model": "default", "lifecycle": lifecycle}, indent=2)
 
@@ -118,9 +121,12 @@ class Swarm:
 
 
 DELETED = {
-    "expired": "expired", "done": "completed", "failed": "completed", "lost": "orphaned",
+    "expired": "expired",
+    "done": "completed",
+    "failed": "completed",
+    "lost": "orphaned",
     "homeless": "orphaned",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -48,10 +48,12 @@ def test_the_services_differ_only_in_their_command_and_limits() -> None:
     ]
     assert all(each == common[0] for each in common)
     assert common[0]["environment"] == {
-        "HIVEPIPE_HOME": "/data/home", "XDG_STATE_HOME": "/data/state",
-        "XDG_DATA_HOME": "/data/share", "XDG_RUNTIME_DIR": "/run/hivepipe",
+        "HIVEPIPE_HOME": "/data/home",
+        "XDG_STATE_HOME": "/data/state",
+        "XDG_DATA_HOME": "/data/share",
+        "XDG_RUNTIME_DIR": "/run/hivepipe",
         "REDIS_URL": "redis://:${HIVEPIPE_REDIS_PASSWORD:?set it in .env}@redis:6379/0",
-    }  # fmt: skip
+    }
     assert [name for name in SERVICES if "build" in SERVICES[name]] == ["writer"]
 
 
@@ -93,9 +95,11 @@ def test_the_password_is_never_in_the_arguments(tmp_path: Path) -> None:
         port = probe.getsockname()[1]
     command = script.replace("redis-server ", f"{server} --port {port} ")
     running = Process(
-        ["sh", "-c", command], tmp_path / "log", {"REDISCLI_AUTH": PASSWORD, "PATH": "/bin"},
+        ["sh", "-c", command],
+        tmp_path / "log",
+        {"REDISCLI_AUTH": PASSWORD, "PATH": "/bin"},
         tmp_path,
-    )  # fmt: skip
+    )
     running.start()
     try:
         client = redis.Redis(port=port, password=PASSWORD)
@@ -180,10 +184,13 @@ def test_the_processes_register_the_home_and_run_its_jobs(
     assert codes == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("words", "reason"), [
-    (["redis"], "no process of a stack in containers is called 'redis'"),
-    (["writer"], "a container needs REDIS_URL and HIVEPIPE_HOME"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["redis"], "no process of a stack in containers is called 'redis'"),
+        (["writer"], "a container needs REDIS_URL and HIVEPIPE_HOME"),
+    ],
+)
 def test_a_missing_setting_is_reported_in_one_line(
     private_home: Home, words: list[str], reason: str
 ) -> None:

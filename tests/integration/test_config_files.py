@@ -23,9 +23,12 @@ def checkpoints_of_two_edits(user: User) -> int:
     user.fire("SessionStart", source="startup")
     for number in range(2):
         user.fire(
-            "PostToolUse", tool_name="Edit", tool_use_id=f"t{number}",
-            tool_input={"file_path": "/a"}, tool_response={},
-        )  # fmt: skip
+            "PostToolUse",
+            tool_name="Edit",
+            tool_use_id=f"t{number}",
+            tool_input={"file_path": "/a"},
+            tool_response={},
+        )
     spooled = (user.recorded / "spool").glob("*.json")
     return sum(path.read_text().count('"update_checkpoint"') for path in spooled)
 

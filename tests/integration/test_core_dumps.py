@@ -76,9 +76,13 @@ def is_busy(pid: int) -> bool:
 def test_the_memory_of_a_process_with_a_key_is_unreadable(module: str, user: User) -> None:
     python = user.installation.bin / "python"
     process = subprocess.Popen(
-        [*AS_USER, python, "-I", "-m", module], env=user.env, cwd="/", stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [*AS_USER, python, "-I", "-m", module],
+        env=user.env,
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         until(lambda: core_limit(process.pid) == "0/0", "it may leave a core")
         # The kernel makes root the owner of /proc files of a process that is not dumpable.

@@ -113,14 +113,17 @@ def test_a_fork_does_not_restore_rows_of_a_forgotten_session(tmp_path: Path) -> 
     assert {row["session_id"] for row in found} == {FORK, BACKGROUND, COMPACTION}
 
 
-@pytest.mark.parametrize("payload", [
-    {},
-    {"messages": {}},
-    {"messages": [1]},
-    {"messages": [{}]},
-    {"messages": [{"tokens": 1}]},
-    {"messages": [{"message": "m", "time": 1, "tokens": []}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"messages": {}},
+        {"messages": [1]},
+        {"messages": [{}]},
+        {"messages": [{"tokens": 1}]},
+        {"messages": [{"message": "m", "time": 1, "tokens": []}]},
+    ],
+)
 def test_an_invalid_payload_is_refused(tmp_path: Path, payload: dict[str, Any]) -> None:
     metadata = {"session": "s", "instance": "i", "project": "/p"}
     content = {"v": 1, "id": "1", "operation": "record_usage", "priority": 8, "payload": payload}
@@ -161,16 +164,22 @@ def test_each_message_is_paid_for_once(home: Home) -> None:
 
 def test_by_session_the_history_of_a_fork_counts_for_its_parent(home: Home) -> None:
     assert costs(home, "session") == {
-        PARENT: 0.02626, FORK: 0.006476, BACKGROUND: 0.01955, COMPACTION: 0.303875,
-    }  # fmt: skip
+        PARENT: 0.02626,
+        FORK: 0.006476,
+        BACKGROUND: 0.01955,
+        COMPACTION: 0.303875,
+    }
 
 
 def test_by_model_a_model_without_price_has_tokens(home: Home) -> None:
     assert costs(home, "model") == {
-        "claude-opus-5-5": 0.02626, "claude-haiku-5-5": 0.006476, "claude-sonnet-5-5": 0.01672,
-        "claude-haiku-4-5-20251001": 0.00283, "claude-opus-5": 0.303875,
+        "claude-opus-5-5": 0.02626,
+        "claude-haiku-5-5": 0.006476,
+        "claude-sonnet-5-5": 0.01672,
+        "claude-haiku-4-5-20251001": 0.00283,
+        "claude-opus-5": 0.303875,
         "claude-tomorrow-1": None,
-    }  # fmt: skip
+    }
     shown = command(home, "--by", "model")
     assert "No price is known for: claude-tomorrow-1" in shown
     assert "no price" in shown
@@ -181,18 +190,24 @@ def test_by_agent_the_main_conversation_has_no_agent(home: Home) -> None:
     content = json.loads(command(home, "--by", "agent", "--json"))
     found = {(entry["agent"], entry["session"]): entry["cost_usd"] for entry in content["costs"]}
     assert found == {
-        ("", PARENT): 0.02626, ("", FORK): 0.006476, ("", BACKGROUND): 0.01616,
-        ("", COMPACTION): 0.271875, ("a41c09be77d2f0e13", BACKGROUND): 0.00283,
+        ("", PARENT): 0.02626,
+        ("", FORK): 0.006476,
+        ("", BACKGROUND): 0.01616,
+        ("", COMPACTION): 0.271875,
+        ("a41c09be77d2f0e13", BACKGROUND): 0.00283,
         ("aside_question-c5e5c961a7749e08", BACKGROUND): 0.00056,
         ("acompact-767ece576f2b74e8", COMPACTION): 0.032,
-    }  # fmt: skip
+    }
 
 
-@pytest.mark.parametrize(("zone", "arguments", "first", "second"), [
-    ("UTC", [], 0.050561, 0.3056),
-    ("Asia/Kathmandu", ["--utc"], 0.050561, 0.3056),
-    ("Asia/Kathmandu", [], 0.032736, 0.323425),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("zone", "arguments", "first", "second"),
+    [
+        ("UTC", [], 0.050561, 0.3056),
+        ("Asia/Kathmandu", ["--utc"], 0.050561, 0.3056),
+        ("Asia/Kathmandu", [], 0.032736, 0.323425),
+    ],
+)
 def test_days_are_local(
     home: Home, zone: str, arguments: list[str], first: float, second: float
 ) -> None:

@@ -134,9 +134,14 @@ def test_a_closed_pipe_or_a_full_disk_gives_no_traceback(home: Home) -> None:
     }
     for command_line, end in ends.items():
         done = subprocess.run(
-            f"'{sys.executable}' -I -m hivepipe.cli.main {command_line}", shell=True,
-            cwd=home.project, env=home.env, stderr=subprocess.PIPE, text=True, timeout=60,
-        )  # fmt: skip
+            f"'{sys.executable}' -I -m hivepipe.cli.main {command_line}",
+            shell=True,
+            cwd=home.project,
+            env=home.env,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
         assert (done.returncode, done.stderr) == end, command_line
 
 

@@ -390,12 +390,15 @@ RUNNING: dict[str, tuple[str, Cause, str, bool]] = {
     ),
     "a failed job": ("failed-jobs", fail_a_job, "1 failed job", False),
     "a foreign job": (
-        "foreign-jobs", push_a_foreign_job, "1 waiting jobs are not hivepipe's", False,
+        "foreign-jobs",
+        push_a_foreign_job,
+        "1 waiting jobs are not hivepipe's",
+        False,
     ),
     "the store's trouble": ("store", report_trouble, "disk is full", False),
     # last, because Redis refuses writes afterwards
     "a full Redis": ("redis-memory", fill_redis, "Redis is full", False),
-}  # fmt: skip
+}
 
 
 def caused(user: User, check: str, cause: Cause) -> Finding | None:

@@ -56,10 +56,14 @@ def test_all_files_are_imported_once_and_stay_unchanged(
     before = old.make(folder)
     rows = import_folder(home, folder)
     assert outcomes(rows) == {
-        "skill-usage.json": TAKEN, "skill-usage-index.json": LEFT, "archive-index.json": LEFT,
-        "2025-01-10_14-30-00_abc123.jsonl": TAKEN, "2025-01-10_14-35-00_task-xyz.jsonl": TAKEN,
-        "2025-02-01_08-00-00_fresh1.jsonl": TAKEN, "2024-12-24_20-00-00_xmas.jsonl.gz": TAKEN,
-    }  # fmt: skip
+        "skill-usage.json": TAKEN,
+        "skill-usage-index.json": LEFT,
+        "archive-index.json": LEFT,
+        "2025-01-10_14-30-00_abc123.jsonl": TAKEN,
+        "2025-01-10_14-35-00_task-xyz.jsonl": TAKEN,
+        "2025-02-01_08-00-00_fresh1.jsonl": TAKEN,
+        "2024-12-24_20-00-00_xmas.jsonl.gz": TAKEN,
+    }
     after = old.state(folder)
     for name, wanted in before.items():
         assert after.get(f"{name}.before-hivepipe", after.get(name)) == wanted
@@ -268,14 +272,17 @@ def test_an_export_without_a_manifest_is_overwritten(home: Home) -> None:
     assert not list(logs(home).glob("skill-usage.json.*"))
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    (b"", "skills"),
-    (b"[]", "skills"),
-    (b'{"skills": 7}', "skills"),
-    (b'{"skills": {"x": 7}}', "not an object"),
-    (b'{"skills": {"x": {"count": -1}}}', "count"),
-    (b'{"skills": {"x": {"count": 1e400}}}', ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"", "skills"),
+        (b"[]", "skills"),
+        (b'{"skills": 7}', "skills"),
+        (b'{"skills": {"x": 7}}', "not an object"),
+        (b'{"skills": {"x": {"count": -1}}}', "count"),
+        (b'{"skills": {"x": {"count": 1e400}}}', ""),
+    ],
+)
 def test_an_invalid_export_is_refused(home: Home, text: bytes, reason: str) -> None:
     old.write(logs(home) / "skill-usage.json", text, 10)
     rows = import_exports(str(home.path), str(logs(home)))

@@ -210,12 +210,15 @@ def test_a_call_refused_after_its_event_is_closed(scene: Scene) -> None:
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
-@pytest.mark.parametrize(("last", "failed", "is_named"), [
-    (payloads.PRE_BASH, 1, True),
-    (payloads.POST_BASH, 0, True),
-    (payloads.FAILED_BASH, 1, True),
-    (payloads.POST_BASH, 0, False),  # hooks that older versions registered pass no event name
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("last", "failed", "is_named"),
+    [
+        (payloads.PRE_BASH, 1, True),
+        (payloads.POST_BASH, 0, True),
+        (payloads.FAILED_BASH, 1, True),
+        (payloads.POST_BASH, 0, False),  # hooks that older versions registered pass no event name
+    ],
+)
 def test_a_batch_is_counted_after_spooled_calls(
     scene: Scene, last: dict[str, Any], failed: int, is_named: bool
 ) -> None:
@@ -234,9 +237,13 @@ def test_a_batch_is_counted_after_spooled_calls(
     else:
         code = "from hivepipe.hook.run import run; run('')"
         subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, input=json.dumps(batched).encode(),
-            env=scene.home.env, check=True, timeout=60,
-        )  # fmt: skip
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            input=json.dumps(batched).encode(),
+            env=scene.home.env,
+            check=True,
+            timeout=60,
+        )
     with scene.server.client() as client:
         replay_notes(client, str(scene.home.path))
     activity = scene.taken()
@@ -303,8 +310,12 @@ def test_try_shows_the_decisions_of_the_guard(
     assert (code, found["schema"], found["calls"]) == (0, 1, 16)
     assert (found["denied"], found["warned"]) == (2, 1)
     assert found["findings"][-1] == {
-        "line": 16, "tool": "Bash", "denied": True, "rule": "loop", "count": 16,
-    }  # fmt: skip
+        "line": 16,
+        "tool": "Bash",
+        "denied": True,
+        "rule": "loop",
+        "count": 16,
+    }
     assert "16 calls, 2 denied, 1 warned" in command("try", str(file))[1]
 
 

@@ -96,9 +96,11 @@ def note_call(db: Database, session: str, at: datetime) -> None:
     totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
     with db.transaction():
         state = {
-            "open_calls": 0, "turn_is_open": True, "last_work_at": None,
+            "open_calls": 0,
+            "turn_is_open": True,
+            "last_work_at": None,
             "last_active_at": f"{utc(since_ms * 1_000_000)[:-4]}Z",
-        }  # fmt: skip
+        }
         record_activity(db, session, since_ms, totals, state)
 
 
@@ -151,9 +153,14 @@ def test_a_worker_that_never_answers_is_given_up_parked_and_respawned_once(scene
     until(lambda: scene.is_recorded(worker, 3), "not parked")
     ticks_until(scene, worker, ("respawn", 3), POLICY="respawn")
     assert steps(scene, worker) == [
-        ("stop", 1), ("kill", 1), ("ask", 1), ("stop", 2), ("give up", 2), ("park", 2),
+        ("stop", 1),
+        ("kill", 1),
+        ("ask", 1),
+        ("stop", 2),
+        ("give up", 2),
+        ("park", 2),
         ("respawn", 3),
-    ]  # fmt: skip
+    ]
     found = scene.row(worker)
     assert (found["state"], found["fields"]["by"]) == ("error", "hivepipe")
     (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]

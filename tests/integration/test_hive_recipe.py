@@ -69,9 +69,12 @@ def run_recipe(scene: Scene, recipe: str, **variables: str) -> str:
     # a pipe would stay open as long as the recipe's background processes
     with output.open("w") as file:
         subprocess.run(
-            ["bash", "-c", recipe], cwd=scene.home.project, env=scene.env | variables,
-            stdout=file, check=True,
-        )  # fmt: skip
+            ["bash", "-c", recipe],
+            cwd=scene.home.project,
+            env=scene.env | variables,
+            stdout=file,
+            check=True,
+        )
     return output.read_text()
 
 

@@ -103,10 +103,14 @@ def answered_on_terminal(scene: Scene, answer: str, *arguments: str) -> str:
     """Run a command on a new terminal, type the answer, and return the output."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments], stdin=terminal,
-        stdout=terminal, stderr=terminal, env=scene.env, cwd=scene.home.project,
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=scene.env,
+        cwd=scene.home.project,
         start_new_session=True,
-    )  # fmt: skip
+    )
     os.close(terminal)
     os.write(controller, answer.encode())
     shown, deadline = b"", time.monotonic() + 60

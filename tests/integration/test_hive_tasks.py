@@ -61,9 +61,13 @@ def forget(scene: Scene, worker: str) -> None:
 
 
 ENDS = {
-    archive: "archived", delete: "deleted", move: "archived", remove: "deleted",
-    remove_all: "deleted", forget: "deleted",
-}  # fmt: skip
+    archive: "archived",
+    delete: "deleted",
+    move: "archived",
+    remove: "deleted",
+    remove_all: "deleted",
+    forget: "deleted",
+}
 
 
 def test_removing_a_worker_cancels_its_task_unless_it_is_done(scene: Scene) -> None:

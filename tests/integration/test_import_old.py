@@ -159,8 +159,12 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
 
     output = run(private_home, "import-queue", str(queue.queue), expect=1)
     assert output["totals"] == {
-        "taken": 3, "double": 1, "no such row": 1, "broken": 2, "refused": 12,
-    }  # fmt: skip
+        "taken": 3,
+        "double": 1,
+        "no such row": 1,
+        "broken": 2,
+        "refused": 12,
+    }
     assert not witness.exists()
     assert sorted(path.name for path in private_home.path.iterdir()) == before
     (agent,) = private_home.rows("SELECT * FROM agents WHERE id = 't-1'")
@@ -372,9 +376,13 @@ def imported_agents(home: Home, column: str, values: Iterable[str]) -> list[Any]
 
 
 METADATA = {
-    '{"sessionId": "old-1"}': "old-1", '{"spawn_context": {"session_id": "old-1"}}': "old-1",
-    "{torn": None, "[1]": None, '{"sessionId": 5}': None, '{"sessionId": "../x"}': None,
-}  # fmt: skip
+    '{"sessionId": "old-1"}': "old-1",
+    '{"spawn_context": {"session_id": "old-1"}}': "old-1",
+    "{torn": None,
+    "[1]": None,
+    '{"sessionId": 5}': None,
+    '{"sessionId": "../x"}': None,
+}
 
 
 def test_the_session_of_an_agent_is_read_from_its_metadata(private_home: Home) -> None:
@@ -416,12 +424,15 @@ def test_names_of_tables_and_columns_are_case_insensitive(private_home: Home) ->
 
 
 TIMES = {
-    "1736500000": "2025-01-10T09:06:40.000Z", "1736500000.25": "2025-01-10T09:06:40.250Z",
+    "1736500000": "2025-01-10T09:06:40.000Z",
+    "1736500000.25": "2025-01-10T09:06:40.250Z",
     "1736500000250": "2025-01-10T09:06:40.250Z",
     "1736500000250000000": "2025-01-10T09:06:40.250Z",
-    "'1736500000'": "2025-01-10T09:06:40.000Z", "7": "7", "'some day'": "some day",
+    "'1736500000'": "2025-01-10T09:06:40.000Z",
+    "7": "7",
+    "'some day'": "some day",
     "'0001-01-01 00:00:00+10:00'": "0001-01-01 00:00:00+10:00",
-}  # fmt: skip
+}
 
 
 def test_numeric_times_are_converted(private_home: Home) -> None:
@@ -504,9 +515,15 @@ def test_invalid_values_of_one_row_do_not_affect_other_rows(private_home: Home) 
 
 def test_an_imported_agent_without_times_gets_those_of_its_next_event() -> None:
     job = Envelope(
-        id="1" * 32, operation="finish_agent", priority=5, payload={}, session="old-1",
-        instance="i", project="/shop", event_time_ns=1_763_690_400 * 10**9,
-    )  # fmt: skip
+        id="1" * 32,
+        operation="finish_agent",
+        priority=5,
+        payload={},
+        session="old-1",
+        instance="i",
+        project="/shop",
+        event_time_ns=1_763_690_400 * 10**9,
+    )
     names = (
         "name type model tool_use_id created_at last_active completed_at began_at metadata error"
     )

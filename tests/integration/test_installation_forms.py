@@ -73,9 +73,11 @@ class Account:
             words = [handler["command"], *handler["args"]]
         payload = {"session_id": "s1", "cwd": str(self.project), "hook_event_name": event, **fields}
         return outcome_of(
-            words, {**self.env, "CLAUDE_PROJECT_DIR": str(self.project)}, self.project,
+            words,
+            {**self.env, "CLAUDE_PROJECT_DIR": str(self.project)},
+            self.project,
             input=json.dumps(payload),
-        )  # fmt: skip
+        )
 
     def recorded(self) -> list[dict[str, Any]]:
         self.hivepipe("drain")

@@ -62,8 +62,12 @@ def test_each_entry_and_listing_is_one_object(day: Home, tmp_path: Path) -> None
     assert printed(day, "archive", "verify") == {"checked": 0, "archives": []}
     assert printed(day, "archive", "follow", str(tmp_path))["folders"] == [str(tmp_path)]
     assert printed(day, "drain") == {
-        "applied": 0, "failed": [], "set_aside": [], "operations_failed": [], "sent": None,
-    }  # fmt: skip
+        "applied": 0,
+        "failed": [],
+        "set_aside": [],
+        "operations_failed": [],
+        "sent": None,
+    }
 
 
 def test_a_summary_and_a_forgotten_session_are_one_object(day: Home, tmp_path: Path) -> None:

@@ -91,9 +91,11 @@ def test_only_data_is_in_the_tree(user: User) -> None:
         if path.is_file()
     }
     assert {name for name in found if name.startswith(".hive-mind")} <= {
-        ".hive-mind/.gitignore", ".hive-mind/hive.db", ".hive-mind/hive.db-wal",
+        ".hive-mind/.gitignore",
+        ".hive-mind/hive.db",
+        ".hive-mind/hive.db-wal",
         ".hive-mind/hive.db-shm",
-    }  # fmt: skip
+    }
     assert ".hive-mind/hive.db" in found
     until((user.project / ".claude-state" / "session.yaml").exists, "no session.yaml")
     assert redis_files(user.recorded)
@@ -282,8 +284,11 @@ def test_a_home_of_1_0_is_converted_by_the_first_start(user: User) -> None:
     prompt(user, "spooled")
     until(lambda: "spooled" in recorded_sessions(user), "an event was lost")
     assert {path.name for path in old.iterdir()} <= {
-        ".gitignore", "hive.db", "hive.db-wal", "hive.db-shm",
-    }  # fmt: skip
+        ".gitignore",
+        "hive.db",
+        "hive.db-wal",
+        "hive.db-shm",
+    }
     assert user.hivepipe("home").strip() == str(user.recorded)
     user.hivepipe("move-home")
     assert {path.name for path in user.project.iterdir()} == {".claude"}

@@ -94,9 +94,13 @@ def scenes(
     # The slow worker reads this too: with summaries off it would serve the queue llm until the
     # llm worker runs.
     made["openai"].configure(
-        summaries=True, openai_url=f"{llm.url}/v1", anthropic_url=llm.url, llm_daily_calls=100,
-        llm_daily_tokens=10_000_000, llm_daily_usd=10,
-    )  # fmt: skip
+        summaries=True,
+        openai_url=f"{llm.url}/v1",
+        anthropic_url=llm.url,
+        llm_daily_calls=100,
+        llm_daily_tokens=10_000_000,
+        llm_daily_usd=10,
+    )
     yield made
     for scene in made.values():
         scene.close()

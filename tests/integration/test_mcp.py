@@ -180,9 +180,13 @@ def test_the_page_serves_mcp_over_http(
 
 def answers_to(home: Home, *lines: bytes) -> list[Any]:
     done = outcome_of(
-        [*CLI, "mcp"], home.env, home.project, input=b"".join(line + b"\n" for line in lines),
-        check=True, text=False,
-    )  # fmt: skip
+        [*CLI, "mcp"],
+        home.env,
+        home.project,
+        input=b"".join(line + b"\n" for line in lines),
+        check=True,
+        text=False,
+    )
     assert done.stderr == b""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -332,12 +336,17 @@ def test_without_the_package_every_request_is_answered(home: Home) -> None:
     lines = [
         b'{"method":"tools/list","params":{"_meta":{"id":"x"}},"jsonrpc":"2.0","id":7}',
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
-        b'{"jsonrpc":"2.0","id":"a-1","method":"ping"}', b'{"id":$(reboot)}', b"no JSON",
-    ]  # fmt: skip
+        b'{"jsonrpc":"2.0","id":"a-1","method":"ping"}',
+        b'{"id":$(reboot)}',
+        b"no JSON",
+    ]
     done = outcome_of(
-        script, home.env | {"PATH": "/usr/bin:/bin"}, input=b"\n".join([*lines, b""]),
-        check=True, text=False,
-    )  # fmt: skip
+        script,
+        home.env | {"PATH": "/usr/bin:/bin"},
+        input=b"\n".join([*lines, b""]),
+        check=True,
+        text=False,
+    )
     refused, pong = [json.loads(line) for line in done.stdout.splitlines()]
     assert (refused["id"], refused["error"]["code"]) == (7, -32601)
     assert pong == {"jsonrpc": "2.0", "id": "a-1", "result": {}}

@@ -404,8 +404,10 @@ def test_a_search_is_limited_to_the_swarm_and_the_profile(scene: Scene) -> None:
             index.remember_folder(Folder(str(folders[name]), AGENT, name))
     assert sorted(scene.found("tea")) == ["ada.md", "bob.md", "memory.md", "users.md"]
     assert sorted(scene.found("tea", HIVEPIPE_AGENT_ID="ada")) == [
-        "ada.md", "memory.md", "users.md",
-    ]  # fmt: skip
+        "ada.md",
+        "memory.md",
+        "users.md",
+    ]
     every = ["ada.md", "bank.md", "bob.md", "memory.md", "users.md"]
     assert sorted(scene.found("tea", "--all")) == every
     assert sorted(scene.found("tea", "--all", "--scope", "agent")) == ["ada.md", "bob.md"]

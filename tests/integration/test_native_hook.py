@@ -150,9 +150,11 @@ def test_an_intake_ends_with_its_supervisor(hook_home: HookHome) -> None:
     words = [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")]
     env = {**hook_home.env, "HIVEPIPE_HOME": str(hook_home.home.path)}
     supervisor = subprocess.Popen(
-        ["sh", "-c", '"$@" & echo $!; wait', "sh", *words], env=env, stdout=subprocess.PIPE,
+        ["sh", "-c", '"$@" & echo $!; wait', "sh", *words],
+        env=env,
+        stdout=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     assert supervisor.stdout
     with supervisor.stdout:
         intake = Path("/proc", supervisor.stdout.readline().strip())
@@ -429,10 +431,12 @@ LINES: dict[str, bytes] = {
     "costs": b'{"session_id":"s1","cost":{"total_cost_usd":1.234}}\n',
     "context": b'{"session_id":"s2","context_window":{"used_percentage":41.6}}',
     "another-folder": b'{"session_id":"s1","workspace":{"project_dir":"/nowhere"}}',
-    "empty": b"", "not-json": b"{]}", "not-whole": b'{"session_id":"s1"',
+    "empty": b"",
+    "not-json": b"{]}",
+    "not-whole": b'{"session_id":"s1"',
     "odd": b'{"session_id":"\xff","cwd":7}',
     "large": b'{"session_id":"s1","x":"' + b"y" * 1_200_000 + b'"}',
-}  # fmt: skip
+}
 PREPARED = {
     "v": 1,
     "day": time.strftime("%Y-%m-%d"),

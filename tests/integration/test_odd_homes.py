@@ -14,10 +14,15 @@ from tests.installed import AS_USER, User
 from tests.integration.test_doctor import findings_of
 
 HOMES = {
-    "none": None, "empty": "", "relative": "relative", "missing": "/nonexistent/ana",
-    "not writable": "{closed}", "below one that is not writable": "{closed}/ana",
-    "a file": "/etc/passwd", "not readable": "{dark}",
-}  # fmt: skip
+    "none": None,
+    "empty": "",
+    "relative": "relative",
+    "missing": "/nonexistent/ana",
+    "not writable": "{closed}",
+    "below one that is not writable": "{closed}/ana",
+    "a file": "/etc/passwd",
+    "not readable": "{dark}",
+}
 
 
 def set_home(user: User, home: str | None) -> None:

@@ -21,9 +21,11 @@ def on_terminal(user: User, command: str, columns: int) -> list[str]:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         [*AS_USER, user.installation.bin / "hivepipe", *command.split()],
-        env=user.env | {"TERM": "xterm", "CI": "1"}, cwd=user.project, stdout=terminal,
+        env=user.env | {"TERM": "xterm", "CI": "1"},
+        cwd=user.project,
+        stdout=terminal,
         stderr=terminal,
-    )  # fmt: skip
+    )
     os.close(terminal)
     printed = b""
     with suppress(OSError):  # the other end is closed

@@ -121,9 +121,12 @@ def test_a_purge_keeps_files_that_a_user_added_or_changed(user: User) -> None:
     home, month = user.recorded, logs(user) / "main-session" / "2025-01"
     (copy,) = month.glob("*abc123_*.jsonl")
     dropped = [
-        home / "mine.txt", home / "spool" / "mine.json", home / "instances" / "mine",
-        month / "mine.jsonl", home / "logs" / "mine.log.1",
-    ]  # fmt: skip
+        home / "mine.txt",
+        home / "spool" / "mine.json",
+        home / "instances" / "mine",
+        month / "mine.jsonl",
+        home / "logs" / "mine.log.1",
+    ]
     for path in dropped:
         path.parent.mkdir(exist_ok=True)
         path.write_text("mine\n")

@@ -50,10 +50,15 @@ class Plugin:
         (handler,) = group["hooks"]
         payload = {"session_id": "s1", "cwd": str(self.user.project), "hook_event_name": event}
         done = self.user.do(
-            "env", f"PATH={path or self.path}", "/bin/sh", "-c", handler["command"],
-            data=json.dumps(payload | fields), CLAUDE_PLUGIN_ROOT=str(self.root),
+            "env",
+            f"PATH={path or self.path}",
+            "/bin/sh",
+            "-c",
+            handler["command"],
+            data=json.dumps(payload | fields),
+            CLAUDE_PLUGIN_ROOT=str(self.root),
             CLAUDE_PROJECT_DIR=str(self.user.project),
-        )  # fmt: skip
+        )
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout
 

@@ -296,8 +296,12 @@ def test_only_tunnels_of_ended_sessions_are_removed(
     scene.end("s-1", folder)
     lines = log.read_text().splitlines()
     assert [line for line in lines if line != "jlist"] == [
-        "delete 3", "save", "delete 1", "delete 3", "save",
-    ]  # fmt: skip
+        "delete 3",
+        "save",
+        "delete 1",
+        "delete 3",
+        "save",
+    ]
 
 
 def test_a_version_is_shown_only_for_its_file(scene: Scene) -> None:

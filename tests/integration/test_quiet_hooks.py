@@ -16,9 +16,11 @@ def fire(user: User, event: str, *as_user: str, **env: str) -> str:
     hook = user.installation.folder / "hooks" / f"{event}.py"
     done = outcome_of(
         [*as_user, user.installation.bin / "python", "-I", "-S", hook],
-        user.env | {"CLAUDE_PROJECT_DIR": str(user.project)} | env, user.project,
-        input=json.dumps({"session_id": "s1", "cwd": str(user.project)}), timeout=SECS,
-    )  # fmt: skip
+        user.env | {"CLAUDE_PROJECT_DIR": str(user.project)} | env,
+        user.project,
+        input=json.dumps({"session_id": "s1", "cwd": str(user.project)}),
+        timeout=SECS,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

@@ -57,11 +57,15 @@ ANSWERS = {
 }
 EXITS = {"hivepipe summaries enable": "1"}
 OUTPUTS = {
-    "hivepipe init": " added to ", "hivepipe sessions": "s1",
-    "hivepipe credentials set": "OPENROUTER_API_KEY", "hivepipe summaries enable": "openrouter",
-    "hivepipe summaries run": "Ship the lighthouse", "hivepipe rq -- info": "queues",
-    "hivepipe uninstall --purge": "deleted", "hivepipe uninstall --user": "nothing to do",
-}  # fmt: skip
+    "hivepipe init": " added to ",
+    "hivepipe sessions": "s1",
+    "hivepipe credentials set": "OPENROUTER_API_KEY",
+    "hivepipe summaries enable": "openrouter",
+    "hivepipe summaries run": "Ship the lighthouse",
+    "hivepipe rq -- info": "queues",
+    "hivepipe uninstall --purge": "deleted",
+    "hivepipe uninstall --user": "nothing to do",
+}
 
 
 def steps(page: Path) -> list[str]:
@@ -123,9 +127,12 @@ class Newcomer(User):
         if line.startswith("export "):
             self.profile.append(line)
         shell = outcome_of(
-            [*AS_USER, "sh", "-ec", "\n".join([*self.profile, line])], self.env, self.cwd,
-            input=entry_of(ANSWERS, step), timeout=INSTALL_SECS,
-        )  # fmt: skip
+            [*AS_USER, "sh", "-ec", "\n".join([*self.profile, line])],
+            self.env,
+            self.cwd,
+            input=entry_of(ANSWERS, step),
+            timeout=INSTALL_SECS,
+        )
         output = shell.stdout + shell.stderr
         assert shell.returncode == int(entry_of(EXITS, step) or 0), f"{step}\n{output}"
         assert entry_of(OUTPUTS, step) in output, f"{step}\n{output}"

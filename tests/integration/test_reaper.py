@@ -43,9 +43,13 @@ class ClaudeProcess:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-c", CLAUDE], env=home.env, cwd=home.project,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-I", "-c", CLAUDE],
+            env=home.env,
+            cwd=home.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def fire(self, name: str, session: str, **fields: Any) -> None:
         event = self.home.root / f"event-{self.process.pid}.json"
@@ -315,9 +319,12 @@ def test_processes_that_cannot_be_checked_are_not_dead(stack: Stack) -> None:
     stack.reap()
     reasons = {name: stack.session(name)["end_reason"] for name in others}
     assert reasons == {
-        "machine": None, "container": None, "restarted": "machine restarted", "launcher": None,
+        "machine": None,
+        "container": None,
+        "restarted": "machine restarted",
+        "launcher": None,
         "silent": "silent for a week",
-    }  # fmt: skip
+    }
     assert stack.session("here")["status"] == "active"
 
 
@@ -372,9 +379,12 @@ def test_old_instance_files_of_hooks_are_deleted(tmp_path: Path) -> None:
         "a-launchers": marker.replace("instance-1-0000002a", "a-launchers"),
     }
     others = {
-        "1984": "notes on a book", "notes.txt": "id=notes\n", ".instance_pts_9": "instance-9\n",
-        "todo.checkpoint": "mine", "empty": "",
-    }  # fmt: skip
+        "1984": "notes on a book",
+        "notes.txt": "id=notes\n",
+        ".instance_pts_9": "instance-9\n",
+        "todo.checkpoint": "mine",
+        "empty": "",
+    }
     for name, text in (ours | others).items():
         (folder / name).write_text(text)
     for name in (*ours, *others):

@@ -39,9 +39,13 @@ def rq(request: pytest.FixtureRequest, private_home: Home) -> Rq:
 
     def run_oldest(*arguments: str) -> str:
         return subprocess.check_output(
-            [sys.executable, "-I", "-c", code, "rq", *arguments], stderr=subprocess.STDOUT,
-            env=private_home.env, cwd=private_home.project, text=True, timeout=PATIENCE_SECS,
-        )  # fmt: skip
+            [sys.executable, "-I", "-c", code, "rq", *arguments],
+            stderr=subprocess.STDOUT,
+            env=private_home.env,
+            cwd=private_home.project,
+            text=True,
+            timeout=PATIENCE_SECS,
+        )
 
     return run_oldest if request.param == "oldest" else partial(private_home.command, "rq")
 

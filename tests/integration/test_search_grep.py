@@ -100,11 +100,22 @@ def test_whole_words_are_found_as_often_as_by_grep_w(text_file: Path, index: Sea
     assert wrong == []
 
 
-@pytest.mark.parametrize(("text", "lines"), [
-    ("更新", 2), ("語", 1), ("profile", 1), ("toolu_01Ab", 1), ('"{:ok,"', 1),
-    ("\N{ROCKET}", 1), ("검색", 1), ("live_view mix.exs", 1), ("live_view 更新", 0),
-    ("transcr* message", 2), ("script* message", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("更新", 2),
+        ("語", 1),
+        ("profile", 1),
+        ("toolu_01Ab", 1),
+        ('"{:ok,"', 1),
+        ("\N{ROCKET}", 1),
+        ("검색", 1),
+        ("live_view mix.exs", 1),
+        ("live_view 更新", 0),
+        ("transcr* message", 2),
+        ("script* message", 0),
+    ],
+)
 def test_typical_queries_find_their_lines(index: SearchIndex, text: str, lines: int) -> None:
     terms = terms_of(text)
     assert index.count(terms, Filters()) == lines

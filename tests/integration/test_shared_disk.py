@@ -67,11 +67,15 @@ FOREIGN = [
     "{project}/../shared/thoughts/bob/a.md",
 ]  # fmt: skip
 OWN = [
-    "{root}/thoughts/ana/a.md", "{root}/thoughts/ana/new/deep/a.md",
-    "{root}/new-category/ana/a.md", "{root}/thoughts/bob/../ana/a.md",
-    "{root}/thoughts/bob/to-ana/a.md", "{root}/../alias/misc/ana/a.md", "{project}/a.md",
+    "{root}/thoughts/ana/a.md",
+    "{root}/thoughts/ana/new/deep/a.md",
+    "{root}/new-category/ana/a.md",
+    "{root}/thoughts/bob/../ana/a.md",
+    "{root}/thoughts/bob/to-ana/a.md",
+    "{root}/../alias/misc/ana/a.md",
+    "{project}/a.md",
     "{root}2/thoughts/bob/a.md",
-]  # fmt: skip
+]
 
 
 def disk(root: Path) -> SharedDisk:

@@ -45,8 +45,10 @@ def test_a_typed_command_counts_as_a_skill_if_claude_calls_one_of_its_name(
         private_home, ("deploy", "tool", "s2", "", False), ("deploy", "command", "s3", "", True)
     )
     assert found(private_home) == [
-        ("deploy", True, True), ("deploy", False, True), ("deploy", True, True),
-    ]  # fmt: skip
+        ("deploy", True, True),
+        ("deploy", False, True),
+        ("deploy", True, True),
+    ]
 
 
 def test_a_plugins_command_is_a_skill(private_home: Home) -> None:
@@ -62,14 +64,21 @@ def test_a_command_in_a_folder_of_the_project_is_no_skill(private_home: Home) ->
 def test_a_command_and_a_call_in_one_prompt_count_once(private_home: Home) -> None:
     """The outcome is that of the call. Without the prompt's id both entries count."""
     add_uses(
-        private_home, ("x", "command", "s1", "p1", True), ("x", "tool", "s1", "p1", False),
-        ("x", "command", "s1", "p2", True), ("x", "tool", "s2", "p2", True),
-        ("y", "command", "s1", "", True), ("y", "tool", "s1", "", True),
-    )  # fmt: skip
+        private_home,
+        ("x", "command", "s1", "p1", True),
+        ("x", "tool", "s1", "p1", False),
+        ("x", "command", "s1", "p2", True),
+        ("x", "tool", "s2", "p2", True),
+        ("y", "command", "s1", "", True),
+        ("y", "tool", "s1", "", True),
+    )
     assert found(private_home) == [
-        ("x", False, True), ("x", True, True), ("x", True, True), ("y", True, True),
+        ("x", False, True),
+        ("x", True, True),
+        ("x", True, True),
         ("y", True, True),
-    ]  # fmt: skip
+        ("y", True, True),
+    ]
 
 
 def command(home: Home, *arguments: str, expect: int = 0) -> str:
@@ -85,10 +94,13 @@ def listed(home: Home, kind: str, *arguments: str) -> list[dict[str, Any]]:
 @pytest.fixture
 def used(private_home: Home) -> Home:
     add_uses(
-        private_home, ("once", "tool", "s1", "", True), ("often", "tool", "s1", "", True),
-        ("often", "tool", "s2", "", False), ("often", "tool", "s2", "", True),
+        private_home,
+        ("once", "tool", "s1", "", True),
+        ("often", "tool", "s1", "", True),
+        ("often", "tool", "s2", "", False),
+        ("often", "tool", "s2", "", True),
         ("plan", "command", "s1", "", True),
-    )  # fmt: skip
+    )
     return private_home
 
 

@@ -43,10 +43,14 @@ def endless(path: Path) -> None:
 KINDS = {"blocking": (device, pipe, listening_socket), "endless": (endless,)}
 # Files below the home folder and below the project that a clone, a worker or a program may create.
 OF_THE_USER = (
-    ".claude.json", ".claude/settings.json", ".config/hivepipe/prices.toml",
-    ".claude/projects/-shop/memory/one.md", ".codex/auth.json", "profile/SOUL.md",
+    ".claude.json",
+    ".claude/settings.json",
+    ".config/hivepipe/prices.toml",
+    ".claude/projects/-shop/memory/one.md",
+    ".codex/auth.json",
+    "profile/SOUL.md",
     "profile/CLAUDE.md",
-)  # fmt: skip
+)
 OF_THE_PROJECT = (
     ".claude/settings.json", ".claude/settings.local.json", ".claude-state/preferences.md",
     ".claude-state/progress.md", ".hive-mind/hive.db", ".hive/projects.json",
@@ -56,20 +60,40 @@ OF_THE_PROJECT = (
     ".hive/workers/project-a-1/transcript.jsonl", "queue/1-1.json",
 )  # fmt: skip
 OF_THE_HOME = (
-    "logs/writer.log", "lost-events", "logs/deletions.jsonl",
-    "spool/00000000000000000001_7.json", "config.toml",
-)  # fmt: skip
+    "logs/writer.log",
+    "lost-events",
+    "logs/deletions.jsonl",
+    "spool/00000000000000000001_7.json",
+    "config.toml",
+)
 KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
 COMMANDS_TO_RUN = (
-    ["doctor"], ["status"], ["what"], ["init", "--dry-run"], ["uninstall", "--dry-run"],
-    ["migrate", "--dry-run"], ["config"], ["costs"], ["context"], ["archive", "list"],
-    ["archive", "verify"], ["archive", "sweep"], ["drain"], ["logs"], ["memory", "list"],
-    ["disk"], ["import-queue", "queue", "--dry-run"],
-    ["forget", "--matching", "something", "--dry-run"], ["hive", "check"],
-    ["hive", "check", "project-a-1"], ["hive", "transcript", "project-a-1"],
-    ["hive", "learnings"], ["hive", "spawn", "project-a", "Do it."],
-    ["hive", "archive", "project-a-1"], ["backup", "kept.tar.gz"],
-)  # fmt: skip
+    ["doctor"],
+    ["status"],
+    ["what"],
+    ["init", "--dry-run"],
+    ["uninstall", "--dry-run"],
+    ["migrate", "--dry-run"],
+    ["config"],
+    ["costs"],
+    ["context"],
+    ["archive", "list"],
+    ["archive", "verify"],
+    ["archive", "sweep"],
+    ["drain"],
+    ["logs"],
+    ["memory", "list"],
+    ["disk"],
+    ["import-queue", "queue", "--dry-run"],
+    ["forget", "--matching", "something", "--dry-run"],
+    ["hive", "check"],
+    ["hive", "check", "project-a-1"],
+    ["hive", "transcript", "project-a-1"],
+    ["hive", "learnings"],
+    ["hive", "spawn", "project-a", "Do it."],
+    ["hive", "archive", "project-a-1"],
+    ["backup", "kept.tar.gz"],
+)
 
 
 @pytest.mark.parametrize("kinds", KINDS)

@@ -323,11 +323,16 @@ def test_parallel_commands_lose_no_task(command: Command, private_home: Home) ->
 
 CHANGES = st.permutations(
     [
-        ("add", "Split it", 1), ("state", "done", 2), ("state", "open", 3),
-        ("state", "cancelled", 4), ("progress", "half", 2), ("progress", "all", 5),
-        ("assign", "s1", 2), ("assign", "s2", 6),
+        ("add", "Split it", 1),
+        ("state", "done", 2),
+        ("state", "open", 3),
+        ("state", "cancelled", 4),
+        ("progress", "half", 2),
+        ("progress", "all", 5),
+        ("assign", "s1", 2),
+        ("assign", "s2", 6),
     ]
-)  # fmt: skip
+)
 
 
 @settings(

@@ -125,8 +125,10 @@ def test_the_stricter_level_applies(team: Team, ann: HomeOfTeam) -> None:
 
 ASKED = {
     "permission: mcp__db__drop": "permission: mcp__db__drop",
-    f"permission: may {TEXT} be deleted?": "an answer", TEXT: "an answer", "": "",
-}  # fmt: skip
+    f"permission: may {TEXT} be deleted?": "an answer",
+    TEXT: "an answer",
+    "": "",
+}
 
 
 def test_a_question_of_a_session_is_not_shared(team: Team, ann: HomeOfTeam) -> None:
@@ -390,8 +392,10 @@ def test_rows_of_a_session_moved_to_a_secret_project_are_removed(
 
 def test_the_longest_pattern_applies() -> None:
     policies = {
-        "*": "metadata", "github.com/acme/*": "everything", "github.com/acme/pay": "nothing",
-    }  # fmt: skip
+        "*": "metadata",
+        "github.com/acme/*": "everything",
+        "github.com/acme/pay": "nothing",
+    }
     assert level_of("blue", policies) == "metadata"
     assert level_of("github.com/acme/web", policies) == "everything"
     assert level_of("github.com/acme/pay", policies) == "nothing"

@@ -25,10 +25,14 @@ __all__ = ["made_members", "members", "own_members"]
 # columns that only a team's listing has
 TEAM_COLUMNS = {"person", "machine", "home", "project", "agents_at_work"}
 LISTS = (
-    ("sessions", "--all"), ("agents",), ("costs", "--by", "session"),
-    ("costs", "--by", "agent"), ("costs", "--by", "model"), ("skills",),
+    ("sessions", "--all"),
+    ("agents",),
+    ("costs", "--by", "session"),
+    ("costs", "--by", "agent"),
+    ("costs", "--by", "model"),
+    ("skills",),
     ("skills", "--commands"),
-)  # fmt: skip
+)
 
 
 class _RolledBackError(Exception):
@@ -45,8 +49,12 @@ def rows_of(found: Any) -> list[dict[str, Any]]:
 
 
 def test_a_team_lists_the_rows_of_its_homes(members: Members) -> None:
-    for words in (("sessions", "--all"), ("agents",), ("costs", "--by", "session"),
-                  ("costs", "--by", "agent")):  # fmt: skip
+    for words in (
+        ("sessions", "--all"),
+        ("agents",),
+        ("costs", "--by", "session"),
+        ("costs", "--by", "agent"),
+    ):
         own = [row for who in members.homes for row in rows_of(members.output(who, *words))]
         of_team = rows_of(members.output("eve/desk", *words, "--team"))
         assert len(own) >= 4, words
@@ -244,8 +252,10 @@ def test_hostile_rows_do_not_affect_others(own_members: Members) -> None:
         assert not {"\x1b", "\u202e"} & {*done.output}, words
     own_members.output("eve/desk", "session", "show", HOSTILE, "--team")
     assert own_members.output("eve/desk", "costs", "--team", "--person", "ann")["total"] == before
-    for words in (("costs", "--person", "'; DROP TABLE x; --"),
-                  ("sessions", "--machine", "\x00\udcff")):  # fmt: skip
+    for words in (
+        ("costs", "--person", "'; DROP TABLE x; --"),
+        ("sessions", "--machine", "\x00\udcff"),
+    ):
         assert own_members.output("eve/desk", *words, "--team")[words[0]] == []
 
 
@@ -315,10 +325,15 @@ def test_a_search_is_limited_to_visible_rows_and_audited(members: Members) -> No
     searched = ["bob", "", "*", "search: cart "]
     assert sorted(members.audit()) == sorted([*reads, searched])
     for words, number in (
-        (["mend", "cart"], 4), (["mend the cart"], 4), (["cart mend"], 0), (["mend*"], 8),
-        (["cart", "--person", "ann", "--machine", "laptop"], 2), (["cart", "--session", "bob"], 2),
-        (["cart", "--since", "2026-11-25"], 0), (["'; \\ | & ! <-> :* (\x00"], 0),
-    ):  # fmt: skip
+        (["mend", "cart"], 4),
+        (["mend the cart"], 4),
+        (["cart mend"], 0),
+        (["mend*"], 8),
+        (["cart", "--person", "ann", "--machine", "laptop"], 2),
+        (["cart", "--session", "bob"], 2),
+        (["cart", "--since", "2026-11-25"], 0),
+        (["'; \\ | & ! <-> :* (\x00"], 0),
+    ):
         assert members.output("bob/desk", "search", *words, "--team")["total"] == number, words
     assert members.output("ann/desk", "search", "cart", "--team")["total"] == 6
     assert "--team takes words" in members.error(

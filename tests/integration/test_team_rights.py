@@ -284,9 +284,11 @@ def seen(login: Address, table: str) -> set[str]:
 def test_readers_see_their_own_rows_their_teams_or_all(shared: People) -> None:
     _, people = shared
     expected = {
-        "ann": {"ann"}, "bob": {"ann", "bob"}, "eve": {"eve"},
+        "ann": {"ann"},
+        "bob": {"ann", "bob"},
+        "eve": {"eve"},
         "tom": {"ann", "bob", "eve", "tom"},
-    }  # fmt: skip
+    }
     for name, others in expected.items():
         for table in ("sessions", "usage"):
             assert seen(people[name].reads, table) == others

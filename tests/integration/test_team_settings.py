@@ -15,10 +15,14 @@ from tests.postgres import debians_folder, serving
 from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team, same_rows
 
 UNUSUAL = {
-    "datestyle": "German, DMY", "timezone": "America/New_York", "client_encoding": "LATIN1",
-    "bytea_output": "escape", "intervalstyle": "sql_standard",
-    "default_transaction_isolation": "serializable", "standard_conforming_strings": "off",
-}  # fmt: skip
+    "datestyle": "German, DMY",
+    "timezone": "America/New_York",
+    "client_encoding": "LATIN1",
+    "bytea_output": "escape",
+    "intervalstyle": "sql_standard",
+    "default_transaction_isolation": "serializable",
+    "standard_conforming_strings": "off",
+}
 
 TEXT = 'fox 🦊 and "ä\\ NULL {a,b}'
 
@@ -85,10 +89,13 @@ def test_no_variable_of_the_shell_changes_host_dates_or_texts(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variables = {
-        "PGHOSTADDR": "192.0.2.1", "PGCLIENTENCODING": "LATIN1", "PGDATESTYLE": "German",
-        "PGTZ": "America/New_York", "PGREQUIREPEER": "nobody-of-this-name",
+        "PGHOSTADDR": "192.0.2.1",
+        "PGCLIENTENCODING": "LATIN1",
+        "PGDATESTYLE": "German",
+        "PGTZ": "America/New_York",
+        "PGREQUIREPEER": "nobody-of-this-name",
         "PGSSLNEGOTIATION": "direct",
-    }  # fmt: skip
+    }
     with monkeypatch.context() as shell:
         for name, value in variables.items():
             shell.setenv(name, value)

@@ -311,13 +311,16 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
         assert not provider.refused
 
 
-@pytest.mark.parametrize(("end", "link"), [
-    ("https://id.example/end", "https://id.example/end?client_id=the-page"),
-    ("https://id.example/end?of=a", "https://id.example/end?of=a&amp;client_id=the-page"),
-    ("http://id.example/end", ""),
-    ("javascript:alert(1)", ""),
-    (7, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("end", "link"),
+    [
+        ("https://id.example/end", "https://id.example/end?client_id=the-page"),
+        ("https://id.example/end?of=a", "https://id.example/end?of=a&amp;client_id=the-page"),
+        ("http://id.example/end", ""),
+        ("javascript:alert(1)", ""),
+        (7, ""),
+    ],
+)
 def test_who_signs_out_can_end_the_providers_session(
     provider: Provider, end: object, link: str
 ) -> None:

@@ -29,9 +29,14 @@ HOSTILE_NAME = HOSTILE.replace("/", "")[:120]  # part of a file name
 TIMES = ("_at", "time", "day", "since", "until")
 # Columns with fixed words that hivepipe writes and reads; every other text column is hostile.
 FIXED_COLUMNS = {
-    ("sessions", "status"), ("agents", "status"), ("tasks", "status"), ("summaries", "kind"),
-    ("summaries", "key_learnings"), ("summaries", "files"), ("summaries", "open_ends"),
-}  # fmt: skip
+    ("sessions", "status"),
+    ("agents", "status"),
+    ("tasks", "status"),
+    ("summaries", "kind"),
+    ("summaries", "key_learnings"),
+    ("summaries", "files"),
+    ("summaries", "open_ends"),
+}
 LISTED: list[list[str]] = [[], ["--json"]]
 # Arguments of commands, several if a command prints several forms; of others they are LISTED.
 CALLS: dict[str, list[list[str]]] = {
@@ -126,10 +131,15 @@ CALLS: dict[str, list[list[str]]] = {
 }
 # Output for people at a terminal, with colours and wrapped lines.
 ON_TERMINAL = (
-    ["sessions", "--all"], ["session", "show", SESSION], ["search", "invisible"],
-    ["memory", "search", "invisible"], ["archive", "show", SESSION],
-    ["archive", "show", SESSION, "--lines"], ["redact", "odd.txt"], ["status"],
-)  # fmt: skip
+    ["sessions", "--all"],
+    ["session", "show", SESSION],
+    ["search", "invisible"],
+    ["memory", "search", "invisible"],
+    ["archive", "show", SESSION],
+    ["archive", "show", SESSION, "--lines"],
+    ["redact", "odd.txt"],
+    ["status"],
+)
 
 
 def test_every_call_is_of_a_command() -> None:
@@ -180,9 +190,15 @@ def hostile(
     make_rows_hostile(home.database)
     make_files_hostile(scene, worker)
     add_failed_job(
-        redis_server, "evil", b"\xff", description=HOSTILE, origin=HOSTILE,
-        hp_operation=HOSTILE, hp_session=HOSTILE, exc_info=HOSTILE,
-    )  # fmt: skip
+        redis_server,
+        "evil",
+        b"\xff",
+        description=HOSTILE,
+        origin=HOSTILE,
+        hp_operation=HOSTILE,
+        hp_session=HOSTILE,
+        exc_info=HOSTILE,
+    )
     with redis_server.client() as client:
         client.zadd("rq:failed:high", {f"odd {HOSTILE}": -1})
         client.sadd("rq:queues", f"rq:queue:{HOSTILE}")
@@ -343,9 +359,13 @@ def output_on_terminal(scene: Scene, *words: str) -> str:
     """Run a command on a new terminal and return its output."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        [*CLI, *words], stdin=terminal, stdout=terminal, stderr=terminal,
-        env={**scene.env, "TERM": "xterm-256color", "COLUMNS": "80"}, cwd=scene.home.project,
-    )  # fmt: skip
+        [*CLI, *words],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**scene.env, "TERM": "xterm-256color", "COLUMNS": "80"},
+        cwd=scene.home.project,
+    )
     os.close(terminal)
     output = b""
     while True:

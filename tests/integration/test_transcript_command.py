@@ -80,7 +80,9 @@ def prepared(home: Home) -> Home:
     (folder / f"{SESSION}.jsonl").write_bytes(
         each(1, "user", text(f"Mend the cart; the key is {TOKEN}"))
         + each(
-            2, "assistant", text("I edit it."),
+            2,
+            "assistant",
+            text("I edit it."),
             call("t1", "Edit", file_path="src/cart.py", old_string="x = 1", new_string="x = 2"),
         )
         + each(3, "user", answer("t1", "The file\nhas been\nupdated"))
@@ -89,7 +91,7 @@ def prepared(home: Home) -> Home:
         + each(6, "assistant", call("t3", "Task", subagent_type="Explore", description="look"))
         + each(7, "user", answer("t3", "found it"), toolUseResult={"agentId": AGENT})
         + each(8, "assistant", text(HOSTILE))
-    )  # fmt: skip
+    )
     (beside / f"agent-{AGENT}.jsonl").write_bytes(
         each(9, "assistant", text("In the attic."), agentId=AGENT)
     )
@@ -103,15 +105,24 @@ def test_a_transcript_is_shown_as_a_conversation(shared: Home) -> None:
     assert f"session  {SESSION}" in head
     assert f"folder   {shared.project}" in head
     assert [turn.splitlines()[0].strip() for turn in turns] == [
-        "2026-01-10 00:01:00Z user", "2026-01-10 00:02:00Z claude",
-        f"2026-01-10 00:07:00Z agent Explore {AGENT}", "2026-01-10 00:09:00Z claude",
+        "2026-01-10 00:01:00Z user",
+        "2026-01-10 00:02:00Z claude",
+        f"2026-01-10 00:07:00Z agent Explore {AGENT}",
+        "2026-01-10 00:09:00Z claude",
         "2026-01-10 00:08:00Z claude",
-    ]  # fmt: skip
+    ]
     assert turns[1].splitlines()[1:] == [
-        "| I edit it.", "| * Edit src/cart.py", "|     - x = 1", "|     + x = 2",
-        "|   The file (3 lines)", "| * Bash make test", "|   ! exit code 1",
-        "|   ! assert x == 3", "| * Task Explore look", "|   found it",
-    ]  # fmt: skip
+        "| I edit it.",
+        "| * Edit src/cart.py",
+        "|     - x = 1",
+        "|     + x = 2",
+        "|   The file (3 lines)",
+        "| * Bash make test",
+        "|   ! exit code 1",
+        "|   ! assert x == 3",
+        "| * Task Explore look",
+        "|   found it",
+    ]
     assert turns[3].splitlines()[1] == "    | In the attic."
     assert TOKEN not in shown
     assert "\x1b" not in shown
@@ -261,8 +272,12 @@ def test_markdown_escapes_every_text(shared: Home) -> None:
     shown = command(shared, "transcript", SESSION, "--markdown", "--utc")
     headings = [each for each in shown.splitlines() if re.match(r"[> ]*#", each)]
     assert [each.split("(")[0].strip() for each in headings] == [
-        "### user", "### claude", f"> ### agent Explore {AGENT}", "> ### claude", "### claude",
-    ]  # fmt: skip
+        "### user",
+        "### claude",
+        f"> ### agent Explore {AGENT}",
+        "> ### claude",
+        "### claude",
+    ]
     assert "  ```diff\n  - x = 1\n  + x = 2\n  ```" in shown
     assert "&lt;script>" in shown
     assert "<script" not in shown
@@ -291,15 +306,23 @@ def test_json_has_one_piece_per_line(shared: Home) -> None:
     pieces = [json.loads(each) for each in shown.split("\n")[:-1]]
     assert {piece["schema"] for piece in pieces} == {1}
     assert [(piece["kind"], piece["depth"]) for piece in pieces][-3:] == [
-        ("agent", 1), ("claude", 1), ("claude", 0),
-    ]  # fmt: skip
+        ("agent", 1),
+        ("claude", 1),
+        ("claude", 0),
+    ]
     assert pieces[2]["diff"] == ["- x = 1", "+ x = 2"]
 
 
-@pytest.mark.parametrize("words", [
-    ("transcript",), ("session", "show"), ("session", "log"),
-    ("tail", "--once", "--session"), ("agents", "--session"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("transcript",),
+        ("session", "show"),
+        ("session", "log"),
+        ("tail", "--once", "--session"),
+        ("agents", "--session"),
+    ],
+)
 def test_without_an_archive_no_session_is_the_last(
     private_home: Home, words: tuple[str, ...]
 ) -> None:

@@ -52,8 +52,14 @@ ENDED, WAITING = "e0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-800
 STATES = {"active": "works", "waiting": "waits for you", "ended": "ended"}
 RUN_TIMES = {"processes", "workers"}  # run times, which grow
 STATUS_FIELDS = {
-    "accounts", "operations", "queues", "latencies", "hook_times", "alerts", "condition",
-}  # fmt: skip
+    "accounts",
+    "operations",
+    "queues",
+    "latencies",
+    "hook_times",
+    "alerts",
+    "condition",
+}
 # The page with the findings of doctor and the disk use of the moment
 PAGE = """
 from hivepipe.web import background_cache
@@ -360,8 +366,11 @@ def test_numbers_of_queues(day: Day) -> None:
         assert page["failed_in_all"] == client.zcard("rq:failed:medium")
         assert page["queues"] == {name: client.llen(f"rq:queue:{name}") for name in page["queues"]}
     done = {name: latency["jobs"] for name, latency in page["latencies"]["operations"].items()}
-    for operation, table in {"start_session": "sessions", "record_prompt": "prompts",
-                             "record_skill": "skill_uses"}.items():  # fmt: skip
+    for operation, table in {
+        "start_session": "sessions",
+        "record_prompt": "prompts",
+        "record_skill": "skill_uses",
+    }.items():
         assert day.rows(f"SELECT count(*) FROM {table}") == [(done[operation],)]
     assert sum(done.values()) == sum(bar["jobs"] for bar in page["bars"])
 

@@ -155,8 +155,10 @@ def test_each_job_enters_its_own_queue_in_order(redis_server: Server) -> None:
         assert redis.lrange("rq:queue:low", 0, -1) == [b"a" * 32, b"c" * 32]
         assert redis.lrange("rq:queue:high", 0, -1) == [b"b" * 32]
         assert redis.smembers("rq:queues") == {
-            b"rq:queue:low", b"rq:queue:high", b"rq:queue:medium",
-        }  # fmt: skip
+            b"rq:queue:low",
+            b"rq:queue:high",
+            b"rq:queue:medium",
+        }
         assert redis.hget("rq:job:" + "d" * 32, "origin") == b"medium"
 
 

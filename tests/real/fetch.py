@@ -108,8 +108,12 @@ def _package() -> str:
 def _npm(*words: str, secs: float = NPM_SECS) -> str:
     try:
         done = subprocess.run(
-            ["npm", *words], capture_output=True, text=True, check=False, timeout=secs,
-        )  # fmt: skip
+            ["npm", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=secs,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotFetchedError(f"npm: {error}") from error
     if done.returncode:

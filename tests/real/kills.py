@@ -46,12 +46,23 @@ class Kill:
 
 
 KINDS = (
-    Kill(ANY_TIME), Kill(CALL), Kill(STREAM), Kill(HOOK), Kill(AGENT),
-    Kill(CALL, signal.SIGTERM), Kill(CALL, process="writer"), Kill(STREAM, signal.SIGTERM),
-    Kill(AGENT, signal.SIGINT), Kill(HOOK, process="redis"), Kill(HOOK, signal.SIGTERM),
-    Kill(ANY_TIME, signal.SIGINT), Kill(AGENT, process=SUPERVISOR),
-    Kill(ANY_TIME, process="slow"), Kill(CALL, signal.SIGINT), Kill(HOOK, process=ALL),
-)  # fmt: skip
+    Kill(ANY_TIME),
+    Kill(CALL),
+    Kill(STREAM),
+    Kill(HOOK),
+    Kill(AGENT),
+    Kill(CALL, signal.SIGTERM),
+    Kill(CALL, process="writer"),
+    Kill(STREAM, signal.SIGTERM),
+    Kill(AGENT, signal.SIGINT),
+    Kill(HOOK, process="redis"),
+    Kill(HOOK, signal.SIGTERM),
+    Kill(ANY_TIME, signal.SIGINT),
+    Kill(AGENT, process=SUPERVISOR),
+    Kill(ANY_TIME, process="slow"),
+    Kill(CALL, signal.SIGINT),
+    Kill(HOOK, process=ALL),
+)
 
 
 def run_and_kill(person: Person, stored: HookPayloads, kill: Kill, random: Random) -> int:

@@ -97,6 +97,8 @@ class Person:
             words, self.env, self.project, stdin=subprocess.DEVNULL, timeout=SESSION_SECS
         )
         assert expect in (None, done.returncode), (
-            words[:3], done.stdout[-2000:], done.stderr[-2000:],
-        )  # fmt: skip
+            words[:3],
+            done.stdout[-2000:],
+            done.stderr[-2000:],
+        )
         return done

@@ -272,8 +272,11 @@ def test_compacted_or_cleared_sessions_are_briefed_again(ann: Person) -> None:
         assert cleared == "The task of this session is ship:\n> Ship the numbat"
         assert [count_in(each, cleared) for each in conversation(ann)] == [1, 1, 0, 1]
         assert [count_in(each, "Before the compaction") for each in conversation(ann)] == [
-            0, 0, 1, 0,
-        ]  # fmt: skip
+            0,
+            0,
+            1,
+            0,
+        ]
 
 
 def conversation(person: Person) -> list[Request]:

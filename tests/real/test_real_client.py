@@ -35,10 +35,13 @@ def play(person: Person, scenario: Scenario) -> list[dict[str, Any]]:
         expected = 1 if scenario.fails else 0
         reports.append(
             person.ask(
-                script.prompt("Please work"), *resumed, *scenario.options, tools=scenario.tools,
+                script.prompt("Please work"),
+                *resumed,
+                *scenario.options,
+                tools=scenario.tools,
                 expect=expected,
             )
-        )  # fmt: skip
+        )
     return reports
 
 

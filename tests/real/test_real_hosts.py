@@ -51,10 +51,16 @@ trust_level = "trusted"
 def run(person: Person, *words: str, **env: str) -> str:
     """Run a program in the project and return its output, including errors."""
     done = subprocess.run(
-        words, cwd=person.project, env={**person.env, **env}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SESSION_SECS,
+        words,
+        cwd=person.project,
+        env={**person.env, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SESSION_SECS,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout[-2000:]
     return done.stdout
 

@@ -34,10 +34,13 @@ MESSAGE = {"to": AGENT_ID, "summary": "go on", "message": MORE.prompt("Go on")}
 WRITES = Script(
     "writes",
     [
-        [agent(SUB)], [bash(WAIT)], [Call("SendMessage", MESSAGE)], [bash(WAIT)],
+        [agent(SUB)],
+        [bash(WAIT)],
+        [Call("SendMessage", MESSAGE)],
+        [bash(WAIT)],
         [Say("It is over.")],
     ],
-)  # fmt: skip
+)
 FORKS = Script(
     "forks",
     [[Call("Skill", {"skill": "forked", "args": SUB.prompt("the moon")})], [Say("It is back.")]],
@@ -272,8 +275,10 @@ def running(person: Person, script: Script) -> Iterator["subprocess.Popen[bytes]
     """Start the client; kill it at the end of the context."""
     words = [str(person.claude), "-p", script.prompt("Please work"), "--allowedTools", TOOLS]
     quiet = {
-        "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
-    }  # fmt: skip
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     client = subprocess.Popen(words, cwd=person.project, env=person.env, **quiet)
     try:
         yield client

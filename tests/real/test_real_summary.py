@@ -28,9 +28,11 @@ def arguments(question: Question) -> list[str]:
 
 def asked(person: Person, words: list[str], question: Question) -> dict[str, object]:
     done = outcome_of(
-        [str(person.claude), *words], person.env, "/",
+        [str(person.claude), *words],
+        person.env,
+        "/",
         input=f"{question.instructions}\n{question.text}",
-    )  # fmt: skip
+    )
     assert done.stdout, done.stderr
     report: dict[str, object] = json.loads(done.stdout)
     return report

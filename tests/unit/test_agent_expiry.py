@@ -36,46 +36,52 @@ def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("row", "reason"), [
-    (agent(), "expired"),
-    (agent(session_status="paused"), "expired"),
-    (agent(status="completed"), "completed"),
-    (agent(status="failed"), "completed"),
-    (agent(session_status="ended"), "orphaned"),
-    (agent(session_status=None), "orphaned"),
-    (agent(session_status="ended", status="running", began_at=ago(hours=2)), "orphaned"),
-    (agent(status="completed", metadata=None), "completed"),
-    (agent(created_at=ago(minutes=5), status="completed"), "completed"),
-    (agent({"expires_at": "2026-11-21T12:00:00+00:00"}), "expired"),
-    (agent({"expires_at": "2026-11-21T13:59:59+02:00"}), "expired"),  # 11:59:59 UTC
-    (agent({"expires_at": "2026-11-21 11:00:00"}), "expired"),
-    *((agent({"protected": word}), "expired") for word in (0, "", "0", "False", "no", None)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (agent(), "expired"),
+        (agent(session_status="paused"), "expired"),
+        (agent(status="completed"), "completed"),
+        (agent(status="failed"), "completed"),
+        (agent(session_status="ended"), "orphaned"),
+        (agent(session_status=None), "orphaned"),
+        (agent(session_status="ended", status="running", began_at=ago(hours=2)), "orphaned"),
+        (agent(status="completed", metadata=None), "completed"),
+        (agent(created_at=ago(minutes=5), status="completed"), "completed"),
+        (agent({"expires_at": "2026-11-21T12:00:00+00:00"}), "expired"),
+        (agent({"expires_at": "2026-11-21T13:59:59+02:00"}), "expired"),  # 11:59:59 UTC
+        (agent({"expires_at": "2026-11-21 11:00:00"}), "expired"),
+        *((agent({"protected": word}), "expired") for word in (0, "", "0", "False", "no", None)),
+    ],
+)
 def test_a_row_is_removed(row: dict[str, Any], reason: str) -> None:
     assert judge(row, NOW) == (True, reason)
 
 
-@pytest.mark.parametrize(("row", "reason"), [
-    (agent({"type": "permanent"}, status="completed"), "permanent"),
-    (agent("permanent", session_status=None), "permanent"),
-    (agent({"protected": True}, session_status="ended"), "protected"),
-    (agent({"protected": 1}, status="failed"), "protected"),
-    *((agent({"protected": word}), "protected") for word in ("true", "TRUE", "on", "y", 2)),
-    (agent(metadata='{"protected": 1, "lifecycle": {"type": "x"}}'), "protected"),
-    (agent(created_at=ago(seconds=1), status="completed"), "fresh"),
-    (agent(created_at=ago(seconds=299), session_status=None), "fresh"),
-    (agent(created_at=None, status="completed"), "fresh"),
-    (agent(created_at="yesterday", status="completed"), "fresh"),
-    (agent(metadata="{", status="completed"), "unreadable"),
-    (agent(metadata="[1]", session_status=None), "unreadable"),
-    (agent({"expires_at": "2026-11-21T12:00:01Z"}), "at work"),
-    (agent({"expires_at": "2026-11-21T11:30:00-01:00"}), "at work"),  # 12:30 UTC
-    (agent({"expires_at": "soon"}), "at work"),
-    (agent({"expires_at": None}), "at work"),
-    (agent(began_at=ago(hours=2)), "at work"),  # in the background, for hours
-    (agent(status="running"), "at work"),
-    (agent(session_id=None, session_status=None, metadata=None), "at work"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (agent({"type": "permanent"}, status="completed"), "permanent"),
+        (agent("permanent", session_status=None), "permanent"),
+        (agent({"protected": True}, session_status="ended"), "protected"),
+        (agent({"protected": 1}, status="failed"), "protected"),
+        *((agent({"protected": word}), "protected") for word in ("true", "TRUE", "on", "y", 2)),
+        (agent(metadata='{"protected": 1, "lifecycle": {"type": "x"}}'), "protected"),
+        (agent(created_at=ago(seconds=1), status="completed"), "fresh"),
+        (agent(created_at=ago(seconds=299), session_status=None), "fresh"),
+        (agent(created_at=None, status="completed"), "fresh"),
+        (agent(created_at="yesterday", status="completed"), "fresh"),
+        (agent(metadata="{", status="completed"), "unreadable"),
+        (agent(metadata="[1]", session_status=None), "unreadable"),
+        (agent({"expires_at": "2026-11-21T12:00:01Z"}), "at work"),
+        (agent({"expires_at": "2026-11-21T11:30:00-01:00"}), "at work"),  # 12:30 UTC
+        (agent({"expires_at": "soon"}), "at work"),
+        (agent({"expires_at": None}), "at work"),
+        (agent(began_at=ago(hours=2)), "at work"),  # in the background, for hours
+        (agent(status="running"), "at work"),
+        (agent(session_id=None, session_status=None, metadata=None), "at work"),
+    ],
+)
 def test_a_row_is_kept(row: dict[str, Any], reason: str) -> None:
     assert judge(row, NOW) == (False, reason)
 

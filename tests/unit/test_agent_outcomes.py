@@ -52,13 +52,16 @@ def clean_up(db: Database, at_ns: int = AT_NS + HOUR_NS) -> None:
         clean(db, f"cleanup-{at_ns}", "manual", at_ns)
 
 
-@pytest.mark.parametrize(("events", "status", "outcome"), [
-    (("call",), "spawned", None),
-    (("call", "start"), "running", None),
-    (("call", "start", "stop", "notice"), "completed", "completed"),
-    (("start", "fail"), "failed", "failed"),
-    (("call", "start", "fail", "stop"), "failed", "failed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("events", "status", "outcome"),
+    [
+        (("call",), "spawned", None),
+        (("call", "start"), "running", None),
+        (("call", "start", "stop", "notice"), "completed", "completed"),
+        (("start", "fail"), "failed", "failed"),
+        (("call", "start", "fail", "stop"), "failed", "failed"),
+    ],
+)
 def test_the_status_is_the_same_in_every_order_of_the_events(
     db: Database, events: tuple[str, ...], status: str, outcome: str | None
 ) -> None:

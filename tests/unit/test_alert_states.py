@@ -84,13 +84,16 @@ def reports_over(checks: str) -> list[str]:
     return reports
 
 
-@pytest.mark.parametrize(("checks", "reports"), [
-    ("!!!!!", ["0 raised check 0"]),
-    ("!....", ["0 raised check 0", f"{CHECKS_TO_RESOLVE} over"]),
-    ("!.!.!..!.!", ["0 raised check 0"]),
-    ("..!...!", ["2 raised check 2", "5 over", "6 raised check 6"]),
-    ("......", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("checks", "reports"),
+    [
+        ("!!!!!", ["0 raised check 0"]),
+        ("!....", ["0 raised check 0", f"{CHECKS_TO_RESOLVE} over"]),
+        ("!.!.!..!.!", ["0 raised check 0"]),
+        ("..!...!", ["2 raised check 2", "5 over", "6 raised check 6"]),
+        ("......", []),
+    ],
+)
 def test_a_passing_problem_is_reported_once(checks: str, reports: list[str]) -> None:
     assert reports_over(checks) == reports
 

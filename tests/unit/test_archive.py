@@ -52,9 +52,13 @@ def test_the_name_is_the_time_of_the_first_line(scene: Scene) -> None:
     name = f"main-session/2026-01/2026-01-10_01-01-00_{SESSION}.jsonl"
     assert (scene.kept / name).is_file()
     assert scene.index()[SESSION] == {
-        "kind": "main-session", "session_id": SESSION, "agent_id": "", "agent_type": "",
-        "started_at": "2026-01-10T01:01:00Z", "path": name,
-    }  # fmt: skip
+        "kind": "main-session",
+        "session_id": SESSION,
+        "agent_id": "",
+        "agent_type": "",
+        "started_at": "2026-01-10T01:01:00Z",
+        "path": name,
+    }
 
 
 def test_a_transcript_without_a_time_is_archived_once_it_has_settled(scene: Scene) -> None:

@@ -32,14 +32,20 @@ def test_a_tilde_another_and_a_linked_claude_folder_are_accepted(
     assert scene.extend() == 1
 
 
-@pytest.mark.parametrize("path", [
-    "/etc/passwd", "{root}/secret.jsonl", "{root}/.claude/history.jsonl",
-    "{root}/.claude/projects/../../secret.jsonl", "{root}/.claude/projects-of-mine/x.jsonl",
-    "{root}/.claude/projects/-home-ana-shop/notes.txt",
-    "{root}/.claude/projects/-home-ana-shop/a b.jsonl",
-    "{root}/.claude/projects/-home-ana-shop/....jsonl",
-    "{root}/.claude/projects/-home-ana-shop/deep/er/abc.jsonl",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "{root}/secret.jsonl",
+        "{root}/.claude/history.jsonl",
+        "{root}/.claude/projects/../../secret.jsonl",
+        "{root}/.claude/projects-of-mine/x.jsonl",
+        "{root}/.claude/projects/-home-ana-shop/notes.txt",
+        "{root}/.claude/projects/-home-ana-shop/a b.jsonl",
+        "{root}/.claude/projects/-home-ana-shop/....jsonl",
+        "{root}/.claude/projects/-home-ana-shop/deep/er/abc.jsonl",
+    ],
+)
 def test_other_files_are_refused(scene: Scene, path: str) -> None:
     for name in ("secret.jsonl", ".claude/history.jsonl"):
         (scene.root / name).write_bytes(lines(1))
@@ -96,16 +102,19 @@ def test_the_session_of_an_old_subagent_is_read_from_its_lines(scene: Scene) -> 
     assert "abc/2c3d" in scene.index()
 
 
-@pytest.mark.parametrize(("agent_type", "name"), [
-    ("Explore", "Explore"),
-    ("my-plugin:reviewer", "my-plugin%3Areviewer"),
-    ("../../../../evil", "..%2F..%2F..%2F..%2Fevil"),
-    ("..", "%2E%2E"),
-    (".", "%2E"),
-    ("a/b\\c\0d", "a%2Fb%5Cc%00d"),
-    ("schöner Typ", "sch%C3%B6ner%20Typ"),
-    ("", "%"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("agent_type", "name"),
+    [
+        ("Explore", "Explore"),
+        ("my-plugin:reviewer", "my-plugin%3Areviewer"),
+        ("../../../../evil", "..%2F..%2F..%2F..%2Fevil"),
+        ("..", "%2E%2E"),
+        (".", "%2E"),
+        ("a/b\\c\0d", "a%2Fb%5Cc%00d"),
+        ("schöner Typ", "sch%C3%B6ner%20Typ"),
+        ("", "%"),
+    ],
+)
 def test_a_type_becomes_one_folder(agent_type: str, name: str) -> None:
     assert folder_name(agent_type) == name
     made = ArchiveName.made(SESSION, AGENT, agent_type, "2026-01-10T01:02:03.000Z")

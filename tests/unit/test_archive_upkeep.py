@@ -80,13 +80,16 @@ def test_a_malformed_journal_line_is_skipped(scene: Scene) -> None:
     assert set(scene.index()) == {SESSION}
 
 
-@pytest.mark.parametrize(("key", "session", "path"), [
-    ("", "", "main-session/2026-01/x.jsonl"),  # its lock would be that of the index
-    ("other", "x", "main-session/2026-01/x.jsonl"),
-    ("x", "x", "main-session/2026-01/\0.jsonl"),
-    ("x", "x", "main-session/2026-01/\n.jsonl"),
-    ("x", "x", "subagent/../2026-01/x.jsonl"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "session", "path"),
+    [
+        ("", "", "main-session/2026-01/x.jsonl"),  # its lock would be that of the index
+        ("other", "x", "main-session/2026-01/x.jsonl"),
+        ("x", "x", "main-session/2026-01/\0.jsonl"),
+        ("x", "x", "main-session/2026-01/\n.jsonl"),
+        ("x", "x", "subagent/../2026-01/x.jsonl"),
+    ],
+)
 def test_an_invalid_index_entry_is_ignored(scene: Scene, key: str, session: str, path: str) -> None:
     filled(scene)
     entry = {**scene.index()[SESSION], "session_id": session, "path": path}

@@ -19,15 +19,18 @@ def test_missing_null_and_unknown_fields_give_defaults() -> None:
     assert hashed.agent_id.startswith("id-"), "it looks like a token"
 
 
-@pytest.mark.parametrize(("payload", "words"), [
-    ({}, "agent_id is missing"),
-    ({"agent_id": ""}, "agent_id is not a valid id"),
-    ({"agent_id": "../up"}, "agent_id is not a valid id"),
-    ({"agent_id": 7}, "agent_id is of the wrong type: int"),
-    ({"agent_id": "a-1", "tokens": True}, "tokens is of the wrong type: bool"),
-    ({"agent_id": "a-1", "tokens": 1.5}, "tokens is of the wrong type: float"),
-    ({"agent_id": "a-1", "type": ["x"]}, "type is of the wrong type: list"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        ({}, "agent_id is missing"),
+        ({"agent_id": ""}, "agent_id is not a valid id"),
+        ({"agent_id": "../up"}, "agent_id is not a valid id"),
+        ({"agent_id": 7}, "agent_id is of the wrong type: int"),
+        ({"agent_id": "a-1", "tokens": True}, "tokens is of the wrong type: bool"),
+        ({"agent_id": "a-1", "tokens": 1.5}, "tokens is of the wrong type: float"),
+        ({"agent_id": "a-1", "type": ["x"]}, "type is of the wrong type: list"),
+    ],
+)
 def test_a_wrong_payload_is_refused(payload: dict[str, Any], words: str) -> None:
     with pytest.raises(BadEnvelopeError, match=words):
         InsertAgent.read(payload)

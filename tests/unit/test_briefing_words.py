@@ -53,11 +53,14 @@ def test_a_long_paste_does_not_hide_the_words_after_it() -> None:
     assert words.goal_part(None, prompt).endswith("> Fix the numbat")
 
 
-@pytest.mark.parametrize(("type", "name", "expected"), [
-    ("Explore", None, "- Explore (running)"),
-    ("Explore", "Map", "- Explore (running)\n  > Map"),
-    (None, None, "- agent (running)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type", "name", "expected"),
+    [
+        ("Explore", None, "- Explore (running)"),
+        ("Explore", "Map", "- Explore (running)\n  > Map"),
+        (None, None, "- agent (running)"),
+    ],
+)
 def test_a_lead_briefing_shows_the_type_and_name_of_an_agent(
     type: str | None, name: str | None, expected: str
 ) -> None:

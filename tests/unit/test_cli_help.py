@@ -147,10 +147,15 @@ def test_a_group_without_a_command_prints_its_help() -> None:
 
 
 SUGGESTIONS = {
-    "sesions": "'sessions'", "session shw": "'show'", "hive projects ad": "'add'",
-    "status --jsno": "'--json'", "costs --by modle": "'model'", "logs writter": "'writer'",
-    "guard mode of": "'off'", "credentials set OPENAI_KEY": "'OPENAI_API_KEY'",
-}  # fmt: skip
+    "sesions": "'sessions'",
+    "session shw": "'show'",
+    "hive projects ad": "'add'",
+    "status --jsno": "'--json'",
+    "costs --by modle": "'model'",
+    "logs writter": "'writer'",
+    "guard mode of": "'off'",
+    "credentials set OPENAI_KEY": "'OPENAI_API_KEY'",
+}
 
 
 def test_a_mistyped_word_gets_a_suggestion() -> None:
@@ -194,10 +199,12 @@ HIVEPIPE = Path(sys.executable).with_name("hivepipe")
 
 
 COMPLETED = {
-    "hivepipe ses": {"session", "sessions"}, "hivepipe session ''": {"show", "log"},
-    "hivepipe hive projects a": {"add"}, "hivepipe init --us": {"--user"},
+    "hivepipe ses": {"session", "sessions"},
+    "hivepipe session ''": {"show", "log"},
+    "hivepipe hive projects a": {"add"},
+    "hivepipe init --us": {"--user"},
     "hivepipe costs --by mo": {"model"},
-}  # fmt: skip
+}
 
 
 def test_bash_completes_what_was_typed() -> None:

@@ -10,9 +10,13 @@ import pytest
 from hivepipe.operations.client_status import ClientStatus, client_status
 
 STATUS: dict[str, Any] = {
-    "pid": 7, "sessionId": "s1", "procStart": "4711", "status": "idle",
-    "statusUpdatedAt": 1_795_000_000_123, "updatedAt": 1_795_000_009_999,
-}  # fmt: skip
+    "pid": 7,
+    "sessionId": "s1",
+    "procStart": "4711",
+    "status": "idle",
+    "statusUpdatedAt": 1_795_000_000_123,
+    "updatedAt": 1_795_000_009_999,
+}
 
 
 def read(home: Path, content: object, pid: int = 7) -> ClientStatus | None:

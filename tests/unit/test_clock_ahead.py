@@ -47,9 +47,12 @@ def run(home: Path, day: int) -> tuple[bool, bool]:
     for handler in (prune_files, prune):
         name = handler.__name__
         job = Origin(
-            id=f"{name}-{day}", operation=name, event_time_ns=day * 86_400 * 10**9,
-            periodic=name, slot=day,
-        )  # fmt: skip
+            id=f"{name}-{day}",
+            operation=name,
+            event_time_ns=day * 86_400 * 10**9,
+            periodic=name,
+            slot=day,
+        )
         handler(context, job, Args())
         with Database(home / "hive.db") as db:
             record_slot(db, name, day, job.event_time_ns)

@@ -30,9 +30,13 @@ def output(call: str, text: str) -> bytes:
 
 
 USAGE = {
-    "input_tokens": 1000, "cached_input_tokens": 300, "cache_write_input_tokens": 0,
-    "output_tokens": 50, "reasoning_output_tokens": 10, "total_tokens": 1050,
-}  # fmt: skip
+    "input_tokens": 1000,
+    "cached_input_tokens": 300,
+    "cache_write_input_tokens": 0,
+    "output_tokens": 50,
+    "reasoning_output_tokens": 10,
+    "total_tokens": 1050,
+}
 
 
 def of_thread(answers: int) -> dict[str, int]:

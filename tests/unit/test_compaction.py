@@ -21,16 +21,19 @@ LATER = "The messages after this summary are the most recent ones."
 SUMMARY = "1. Request: mend it.\n\n2. Files:\n   If you need specific details, ask Ana."
 
 
-@pytest.mark.parametrize("words", [
-    f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}",  # 2.1.197
-    f"{HEAD}\n\n{TOOLS}\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}\n\n{LATER}",  # 2.1.330
-    f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n\nRecent messages are preserved verbatim.",
-    f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\nWhatever a later version says.",
-    f"{HEAD}\nAnalysis:\nThought.\n\nSummary:\n{SUMMARY}\n\n{EARLIER}",
-    f"{HEAD}\n\n{SUMMARY}\n\n{GO_ON}",  # the model left its tags out
-    f"{HEAD}\n\n{SUMMARY}",
-    SUMMARY,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}",  # 2.1.197
+        f"{HEAD}\n\n{TOOLS}\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}\n\n{LATER}",  # 2.1.330
+        f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n\nRecent messages are preserved verbatim.",
+        f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\nWhatever a later version says.",
+        f"{HEAD}\nAnalysis:\nThought.\n\nSummary:\n{SUMMARY}\n\n{EARLIER}",
+        f"{HEAD}\n\n{SUMMARY}\n\n{GO_ON}",  # the model left its tags out
+        f"{HEAD}\n\n{SUMMARY}",
+        SUMMARY,
+    ],
+)
 def test_only_the_summary_remains(words: str) -> None:
     assert without_frame(words) == SUMMARY
 

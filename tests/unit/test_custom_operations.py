@@ -45,14 +45,17 @@ def test_the_decorator_keeps_the_function_and_its_declaration() -> None:
     assert declaration_of(own) == (("Stop", "SessionEnd"), 0, 1)
 
 
-@pytest.mark.parametrize(("values", "reason"), [
-    ({"on": []}, "no event"),
-    ({"on": "Stopp"}, "Stopp"),
-    ({"on": ["Stop"], "retries": 21}, "retries"),
-    ({"on": ["Stop"], "retries": -1}, "retries"),
-    ({"on": ["Stop"], "timeout_secs": 0}, "timeout_secs"),
-    ({"on": ["Stop"], "timeout_secs": 601}, "timeout_secs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"on": []}, "no event"),
+        ({"on": "Stopp"}, "Stopp"),
+        ({"on": ["Stop"], "retries": 21}, "retries"),
+        ({"on": ["Stop"], "retries": -1}, "retries"),
+        ({"on": ["Stop"], "timeout_secs": 0}, "timeout_secs"),
+        ({"on": ["Stop"], "timeout_secs": 601}, "timeout_secs"),
+    ],
+)
 def test_a_wrong_declaration_is_an_error_that_names_it(
     values: dict[str, object], reason: str
 ) -> None:

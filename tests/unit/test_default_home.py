@@ -87,12 +87,22 @@ def test_a_command_that_writes_to_the_default_home_names_it_and_none_creates_it(
         assert is_named or content(home) == before, example
 
 
-@pytest.mark.parametrize("words", [
-    "forget", "forget abc --before 2026-11-21", "forget abc --json",
-    "forget --matching abc", "failed retry", "failed retry abc --all", "failed discard",
-    "disk --prune --log", "archive follow --stop", "search word --person ana",
-    "search word --team --tool Bash",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        "forget",
+        "forget abc --before 2026-11-21",
+        "forget abc --json",
+        "forget --matching abc",
+        "failed retry",
+        "failed retry abc --all",
+        "failed discard",
+        "disk --prune --log",
+        "archive follow --stop",
+        "search word --person ana",
+        "search word --team --tool Bash",
+    ],
+)
 def test_wrong_arguments_are_named_before_a_missing_default_home(user: Path, words: str) -> None:
     done = run(user, f"hivepipe {words}")
     assert done.exit_code == 64, done.output

@@ -70,15 +70,18 @@ def test_managed_settings_that_disable_hooks_are_reported(
         assert findings_of("managed-settings", facts) == [], setting
 
 
-@pytest.mark.parametrize(("name", "first", "last", "counts"), [
-    ("disableAllHooks", True, False, ""),
-    ("disableAllHooks", "yes", "yes", ""),  # Claude Code ignores the value
-    ("allowManagedHooksOnly", True, False, ""),
-    ("allowManagedHooksOnly", False, True, "10-hooks.json"),
-    ("allowManagedHooksOnly", False, "no", "10-hooks.json"),  # an invalid value means true
-    ("strictPluginOnlyCustomization", ["hooks"], ["skills"], "managed-settings.json"),
-    ("strictPluginOnlyCustomization", ["hooks"], False, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "first", "last", "counts"),
+    [
+        ("disableAllHooks", True, False, ""),
+        ("disableAllHooks", "yes", "yes", ""),  # Claude Code ignores the value
+        ("allowManagedHooksOnly", True, False, ""),
+        ("allowManagedHooksOnly", False, True, "10-hooks.json"),
+        ("allowManagedHooksOnly", False, "no", "10-hooks.json"),  # an invalid value means true
+        ("strictPluginOnlyCustomization", ["hooks"], ["skills"], "managed-settings.json"),
+        ("strictPluginOnlyCustomization", ["hooks"], False, ""),
+    ],
+)
 def test_the_last_file_of_an_administrator_counts_and_lists_are_joined(
     facts: Facts, managed: Path, name: str, first: object, last: object, counts: str
 ) -> None:
@@ -147,18 +150,21 @@ def test_a_plugin_enabled_by_managed_settings_may_run_hooks(
     assert len(findings_of("managed-settings", facts)) == findings
 
 
-@pytest.mark.parametrize(("scope", "folder", "version", "is_recorded"), [
-    ("local", "", (2, 1, 332), True),
-    ("local", "", (2, 1, 197), True),
-    ("local", "below", (2, 1, 332), True),
-    ("local", "below", (2, 1, 197), False),
-    ("local", "below", None, True),
-    ("project", "below", (2, 1, 332), False),
-    ("project", "", (2, 1, 332), True),
-    ("user", "module/below", (2, 1, 197), True),
-    ("local", "module", (2, 1, 332), False),
-    ("local", "module/below", (2, 1, 332), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scope", "folder", "version", "is_recorded"),
+    [
+        ("local", "", (2, 1, 332), True),
+        ("local", "", (2, 1, 197), True),
+        ("local", "below", (2, 1, 332), True),
+        ("local", "below", (2, 1, 197), False),
+        ("local", "below", None, True),
+        ("project", "below", (2, 1, 332), False),
+        ("project", "", (2, 1, 332), True),
+        ("user", "module/below", (2, 1, 197), True),
+        ("local", "module", (2, 1, 332), False),
+        ("local", "module/below", (2, 1, 332), False),
+    ],
+)
 def test_a_folder_whose_sessions_read_no_hooks_is_a_note(
     facts: Facts, scope: str, folder: str, version: tuple[int, ...] | None, is_recorded: bool
 ) -> None:

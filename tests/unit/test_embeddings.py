@@ -58,20 +58,23 @@ def test_a_local_server_is_called_without_the_proxy(
     assert similarity(one, other) == pytest.approx(0.96)
 
 
-@pytest.mark.parametrize("answer", [
-    b"",
-    b"garbage\r\n\r\n",
-    b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nshort",
-    b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
-    ok("[]"),
-    ok('{"data": [{"index": 0}]}'),
-    ok('{"data": ' + "[" * 100_000),
-    vectors([1], [1]),
-    vectors(["a"]),
-    vectors([10**400]),
-    vectors([float("nan")]),
-    vectors([float("inf"), 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"garbage\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+        b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
+        ok("[]"),
+        ok('{"data": [{"index": 0}]}'),
+        ok('{"data": ' + "[" * 100_000),
+        vectors([1], [1]),
+        vectors(["a"]),
+        vectors([10**400]),
+        vectors([float("nan")]),
+        vectors([float("inf"), 1]),
+    ],
+)
 def test_an_invalid_answer_raises_an_embedding_error(serve: Serve, answer: bytes) -> None:
     with pytest.raises(EmbeddingError):
         embed(Provider(serve(answer), "m", KEY), ["a"])

@@ -8,17 +8,20 @@ import pytest
 from hivepipe.queue.endpoint import decoded, is_local, parse, shown, wake_up
 
 
-@pytest.mark.parametrize(("url", "family", "place", "database", "login"), [
-    ("redis://127.0.0.1", socket.AF_INET, ("127.0.0.1", 6379), "", []),
-    ("redis://127.0.0.1:7000/3", socket.AF_INET, ("127.0.0.1", 7000), "3", []),
-    ("redis://:p%40ss@127.0.0.1/1", socket.AF_INET, ("127.0.0.1", 6379), "1", ["p@ss"]),
-    ("redis://me:p:w@127.0.0.1:1", socket.AF_INET, ("127.0.0.1", 1), "", ["me", "p:w"]),
-    ("redis://[::1]:7000/2", socket.AF_INET6, ("::1", 7000), "2", []),
-    ("redis://[::1]", socket.AF_INET6, ("::1", 6379), "", []),
-    ("unix:///run/redis.sock", socket.AF_UNIX, "/run/redis.sock", "", []),
-    ("unix:///a%20b/r.sock?db=4", socket.AF_UNIX, "/a b/r.sock", "4", []),
-    ("unix://:%C3%A9@/r.sock", socket.AF_UNIX, "/r.sock", "", ["é"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "family", "place", "database", "login"),
+    [
+        ("redis://127.0.0.1", socket.AF_INET, ("127.0.0.1", 6379), "", []),
+        ("redis://127.0.0.1:7000/3", socket.AF_INET, ("127.0.0.1", 7000), "3", []),
+        ("redis://:p%40ss@127.0.0.1/1", socket.AF_INET, ("127.0.0.1", 6379), "1", ["p@ss"]),
+        ("redis://me:p:w@127.0.0.1:1", socket.AF_INET, ("127.0.0.1", 1), "", ["me", "p:w"]),
+        ("redis://[::1]:7000/2", socket.AF_INET6, ("::1", 7000), "2", []),
+        ("redis://[::1]", socket.AF_INET6, ("::1", 6379), "", []),
+        ("unix:///run/redis.sock", socket.AF_UNIX, "/run/redis.sock", "", []),
+        ("unix:///a%20b/r.sock?db=4", socket.AF_UNIX, "/a b/r.sock", "4", []),
+        ("unix://:%C3%A9@/r.sock", socket.AF_UNIX, "/r.sock", "", ["é"]),
+    ],
+)
 def test_a_url_gives_an_address_a_login_and_a_database(
     url: str, family: int, place: object, database: str, login: list[str]
 ) -> None:
@@ -27,30 +30,40 @@ def test_a_url_gives_an_address_a_login_and_a_database(
     assert found.login == login
 
 
-@pytest.mark.parametrize("url", [
-    "", "127.0.0.1:1", "http://x", "redis://127.0.0.1:port", "redis://127.0.0.1/x",
-    "redis://%zz@h",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "127.0.0.1:1",
+        "http://x",
+        "redis://127.0.0.1:port",
+        "redis://127.0.0.1/x",
+        "redis://%zz@h",
+    ],
+)
 def test_an_invalid_redis_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse(url)
 
 
-@pytest.mark.parametrize(("url", "local"), [
-    ("/run/redis.sock", True),
-    ("unix:///run/redis.sock", True),
-    ("redis://127.0.0.1:6379", True),
-    ("redis://:pw@127.8.0.1/1", True),
-    ("redis://[::1]", True),
-    ("rediss://127.0.0.1", False),
-    ("redis://10.0.0.1", False),
-    ("redis://[::1]:6380/2", True),
-    ("redis://127.0.0.1@10.0.0.1", False),
-    ("redis://127.0.0.1.example.org:6379", False),
-    ("redis://127.example.org", False),
-    ("redis://[::1].example.org", False),
-    ("redis://localhost", False),  # `up` writes an address in its place
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("/run/redis.sock", True),
+        ("unix:///run/redis.sock", True),
+        ("redis://127.0.0.1:6379", True),
+        ("redis://:pw@127.8.0.1/1", True),
+        ("redis://[::1]", True),
+        ("rediss://127.0.0.1", False),
+        ("redis://10.0.0.1", False),
+        ("redis://[::1]:6380/2", True),
+        ("redis://127.0.0.1@10.0.0.1", False),
+        ("redis://127.0.0.1.example.org:6379", False),
+        ("redis://127.example.org", False),
+        ("redis://[::1].example.org", False),
+        ("redis://localhost", False),  # `up` writes an address in its place
+    ],
+)
 def test_hooks_connect_to_sockets_and_loopback_addresses_only(url: str, local: bool) -> None:
     assert is_local(url) is local
 

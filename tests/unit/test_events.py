@@ -323,11 +323,15 @@ def test_pastes_are_kept_as_far_as_there_is_room(count: int) -> None:
     assert kept.endswith(" Fix the numbat") or count == 9
 
 
-@pytest.mark.parametrize("prompt", [
-    f"{payloads.pasted('short ' * 300)} Fix it",
-    "Why does <pasted_content id= break? " * 60,
-    f"{payloads.pasted('short')} {'my words ' * 300}",
-], ids=["a short prompt", "no paste", "a short paste"])  # fmt: skip
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"{payloads.pasted('short ' * 300)} Fix it",
+        "Why does <pasted_content id= break? " * 60,
+        f"{payloads.pasted('short')} {'my words ' * 300}",
+    ],
+    ids=["a short prompt", "no paste", "a short paste"],
+)
 def test_other_prompts_keep_their_beginning(prompt: str) -> None:
     event = parse(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt))
     assert all_fields(event)["prompt"] == prompt[:2000]
@@ -341,10 +345,23 @@ def test_an_ordinary_id_is_kept(id: str) -> None:
     assert (event.session_id, event.problems) == (id, [])
 
 
-@pytest.mark.parametrize("id", [
-    "x" * 129, "../../etc/passwd", "a b", "a\n", ".", "..", "é", "a/b", "\0", "\ud83d",
-    "a" * 9999,
-], ids=ascii)  # fmt: skip
+@pytest.mark.parametrize(
+    "id",
+    [
+        "x" * 129,
+        "../../etc/passwd",
+        "a b",
+        "a\n",
+        ".",
+        "..",
+        "é",
+        "a/b",
+        "\0",
+        "\ud83d",
+        "a" * 9999,
+    ],
+    ids=ascii,
+)
 def test_an_invalid_id_counts_as_missing_and_is_named(id: str) -> None:
     event = parse(json.dumps(changed(payloads.STOP, session_id=id)).encode())
     assert (event.session_id, event.problems) == ("", ["session_id is not a valid id"])
@@ -470,13 +487,16 @@ def test_equal_events_have_equal_digests_and_different_ones_do_not() -> None:
 
 
 # ---- batches and questions
-@pytest.mark.parametrize(("answer", "was_not_run", "error"), [
-    (payloads.NOT_READ, True, "File has not been read yet. Read it first."),
-    ("Agent type 'x' not found.", False, "Agent type 'x' not found."),
-    ("a <tool_use_error> in a file", False, "a <tool_use_error> in a file"),
-    ([{"type": "text", "text": "hi"}], False, ""),
-    (None, False, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "was_not_run", "error"),
+    [
+        (payloads.NOT_READ, True, "File has not been read yet. Read it first."),
+        ("Agent type 'x' not found.", False, "Agent type 'x' not found."),
+        ("a <tool_use_error> in a file", False, "a <tool_use_error> in a file"),
+        ([{"type": "text", "text": "hi"}], False, ""),
+        (None, False, ""),
+    ],
+)
 def test_a_call_that_claude_code_did_not_run_is_known_by_its_answer(
     answer: object, was_not_run: bool, error: str
 ) -> None:

@@ -30,14 +30,17 @@ from hivepipe.operations.forgotten_sessions import is_forgotten, unfinished_sess
 TEXT = 'say "naïve"\nor \\ not'
 
 
-@pytest.mark.parametrize("written", [
-    TEXT.encode(),
-    json.dumps({"a": TEXT}).encode(),
-    orjson.dumps({"a": TEXT}),
-    json.dumps({"a": json.dumps({"b": TEXT})}).encode(),
-    orjson.dumps({"a": orjson.dumps({"b": TEXT}).decode()}),
-    json.dumps({"a": orjson.dumps({"b": TEXT}).decode()}).encode(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "written",
+    [
+        TEXT.encode(),
+        json.dumps({"a": TEXT}).encode(),
+        orjson.dumps({"a": TEXT}),
+        json.dumps({"a": json.dumps({"b": TEXT})}).encode(),
+        orjson.dumps({"a": orjson.dumps({"b": TEXT}).decode()}),
+        json.dumps({"a": orjson.dumps({"b": TEXT}).decode()}).encode(),
+    ],
+)
 def test_every_encoding_is_found_and_can_be_replaced(written: bytes) -> None:
     query = ForgetQuery.text(TEXT)
     assert query.contains_text(b"before " + written)

@@ -107,10 +107,17 @@ def test_arguments_are_compared_deep_inside_and_in_any_order_of_keys(tmp_path: P
     assert replayed(calls, tmp_path / "other").findings[-1].count == 15
 
 
-@pytest.mark.parametrize("tool_input", [
-    {"n": 1e400}, json.loads("[" * 900 + "]" * 900), {"text": "\ud83d"},
-    {"n": float("nan")}, None,
-], ids=["infinite", "deep", "half-an-emoji", "nan", "nothing"])  # fmt: skip
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"n": 1e400},
+        json.loads("[" * 900 + "]" * 900),
+        {"text": "\ud83d"},
+        {"n": float("nan")},
+        None,
+    ],
+    ids=["infinite", "deep", "half-an-emoji", "nan", "nothing"],
+)
 def test_odd_arguments_are_counted_or_let_through(tmp_path: Path, tool_input: object) -> None:
     calls = [bash(number, tool_input=tool_input) for number in range(15)]
     assert replayed(calls, tmp_path).calls == 15

@@ -107,15 +107,18 @@ def test_an_alternation_is_warned_of_from_6_and_denied_from_12(times: int) -> No
     assert verdict_of(("ab" * times)[:times]) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("ababababab x ab", ("alternation", 12, "denied")),  # a few calls in between
-    ("abx aby abz abu abv abw", None),
-    ("aaaaaa bbbbbb", None),
-    ("aabb aabb aabb", None),
-    ("a1b1a1b2a1b3a1b4a1b5a1b6", None),  # progress of one of the two
-    ("E1F1" * 6, ("alternation", 12, "denied")),
-    ("E1" * 15, ("loop", 15, "denied")),  # the same edit again and again
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ababababab x ab", ("alternation", 12, "denied")),  # a few calls in between
+        ("abx aby abz abu abv abw", None),
+        ("aaaaaa bbbbbb", None),
+        ("aabb aabb aabb", None),
+        ("a1b1a1b2a1b3a1b4a1b5a1b6", None),  # progress of one of the two
+        ("E1F1" * 6, ("alternation", 12, "denied")),
+        ("E1" * 15, ("loop", 15, "denied")),  # the same edit again and again
+    ],
+)
 def test_two_calls_that_take_turns_are_an_alternation(
     text: str, expected: tuple[str, int, str] | None
 ) -> None:
@@ -130,16 +133,19 @@ def test_polling_is_warned_of_late_and_never_denied() -> None:
     assert verdict_of("W1a1" * 6) == ("alternation", 12, "warned")
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("P", None),
-    ("P1P1P", None),
-    ("P1P1P1P", ("poll", 2, "denied")),
-    ("P1P1P1P-P", ("poll", 2, "denied")),
-    ("P1P1P2P", None),
-    ("P1P1P2P2P2P", ("poll", 2, "denied")),
-    ("PPPPPP", None),
-    ("P1 a P1 b P1 c P", ("poll", 2, "denied")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("P", None),
+        ("P1P1P", None),
+        ("P1P1P1P", ("poll", 2, "denied")),
+        ("P1P1P1P-P", ("poll", 2, "denied")),
+        ("P1P1P2P", None),
+        ("P1P1P2P2P2P", ("poll", 2, "denied")),
+        ("PPPPPP", None),
+        ("P1 a P1 b P1 c P", ("poll", 2, "denied")),
+    ],
+)
 def test_a_poll_is_denied_after_two_empty_ones(
     text: str, expected: tuple[str, int, str] | None
 ) -> None:
@@ -167,17 +173,20 @@ def test_a_list_may_be_empty() -> None:
     assert Limits().waiting == tuple(settings.DEFAULTS["HIVEPIPE_GUARD_WAITING"].split("; "))
 
 
-@pytest.mark.parametrize(("tool", "command", "kind"), [
-    ("Bash", "sleep 30", WAITING),
-    ("Bash", " sleep 30 && gh run list", WAITING),
-    ("Bash", "gh run view 7", WAITING),
-    ("Bash", "sleepy", OTHER),
-    ("Bash", "ls", OTHER),
-    ("TaskOutput", "", WAITING),
-    ("Monitor", "", WAITING),
-    ("mcp__mail__poll_inbox", "", POLL),
-    ("mcp__mail__send", "", OTHER),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tool", "command", "kind"),
+    [
+        ("Bash", "sleep 30", WAITING),
+        ("Bash", " sleep 30 && gh run list", WAITING),
+        ("Bash", "gh run view 7", WAITING),
+        ("Bash", "sleepy", OTHER),
+        ("Bash", "ls", OTHER),
+        ("TaskOutput", "", WAITING),
+        ("Monitor", "", WAITING),
+        ("mcp__mail__poll_inbox", "", POLL),
+        ("mcp__mail__send", "", OTHER),
+    ],
+)
 def test_the_kind_of_a_call(tool: str, command: str, kind: str) -> None:
     assert kind_of(tool, command, False, Limits(polls="mcp__*__poll*")) == kind
 

@@ -32,16 +32,19 @@ def test_a_complete_status_keeps_unknown_fields_and_no_time_of_tomorrow() -> Non
     assert status.fields["extra"] == [1, {"deep": None}]
 
 
-@pytest.mark.parametrize(("fields", "problem"), [
-    ({"status": "done", "committed": True}, "done without having been parked"),
-    ({"status": "done", "committed": False, "parked": True}, "done without a commit"),
-    ({"status": "need_input"}, "need_input without `question`"),
-    ({"status": "error"}, "error without `error`"),
-    ({"status": "finished"}, "`status` is 'finished', not one of working"),
-    ({"progress": "x"}, "status.json has no `status`"),
-    ({"status": "working", "options": "a"}, "`options` is not a list"),
-    ({"status": "working", "turn_count": "3"}, "`turn_count` is not a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"status": "done", "committed": True}, "done without having been parked"),
+        ({"status": "done", "committed": False, "parked": True}, "done without a commit"),
+        ({"status": "need_input"}, "need_input without `question`"),
+        ({"status": "error"}, "error without `error`"),
+        ({"status": "finished"}, "`status` is 'finished', not one of working"),
+        ({"progress": "x"}, "status.json has no `status`"),
+        ({"status": "working", "options": "a"}, "`options` is not a list"),
+        ({"status": "working", "turn_count": "3"}, "`turn_count` is not a number"),
+    ],
+)
 def test_an_invalid_field_is_reported(fields: dict[str, object], problem: str) -> None:
     assert any(found.startswith(problem) for found in parse(json.dumps(fields).encode()).problems)
 
@@ -61,13 +64,16 @@ def test_a_written_status_can_be_read_and_an_invalid_one_is_refused(tmp_path: Pa
 UUID = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
 
 
-@pytest.mark.parametrize(("worker", "project"), [
-    (f"project-a-{UUID}", "project-a"),
-    (f"project-a-b-{UUID}", "project-a-b"),
-    (f"unlisted-one-{UUID}", "unlisted-one"),
-    ("project-a-abc123", "project-a"),
-    ("project-a-b-abc123", "project-a-b"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("worker", "project"),
+    [
+        (f"project-a-{UUID}", "project-a"),
+        (f"project-a-b-{UUID}", "project-a-b"),
+        (f"unlisted-one-{UUID}", "unlisted-one"),
+        ("project-a-abc123", "project-a"),
+        ("project-a-b-abc123", "project-a-b"),
+    ],
+)
 def test_projects_with_dashes_are_distinguished(worker: str, project: str) -> None:
     assert project_of(worker, {"project-a": "/a", "project-a-b": "/b", "project": "/c"}) == project
 
@@ -102,18 +108,21 @@ def test_a_code_block_around_the_object_is_accepted(block: str) -> None:
     assert (status.word, status.problems) == ("need_input", ())
 
 
-@pytest.mark.parametrize(("flags", "rights"), [
-    ((), "edits"),
-    (("--permission-mode", "acceptEdits"), "edits"),
-    (("--permission-mode=bypassPermissions",), "all"),
-    (("--dangerously-skip-permissions",), "all"),
-    (("--allowedTools", "Bash(git status:*)", "Read"), "edits"),
-    (("--allowedTools", "Bash(npm test)", "Bash(git commit:*)"), "commits"),
-    (("--allowedTools", "Edit Bash(git *)"), "commits"),
-    (("--allowedTools=Edit,Bash",), "commits"),
-    (("--allowed-tools", "Bash(*)"), "commits"),
-    (("--disallowedTools", "Bash(git commit:*)"), "edits"),
-    (("--allowedTools", "BashOutput"), "edits"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flags", "rights"),
+    [
+        ((), "edits"),
+        (("--permission-mode", "acceptEdits"), "edits"),
+        (("--permission-mode=bypassPermissions",), "all"),
+        (("--dangerously-skip-permissions",), "all"),
+        (("--allowedTools", "Bash(git status:*)", "Read"), "edits"),
+        (("--allowedTools", "Bash(npm test)", "Bash(git commit:*)"), "commits"),
+        (("--allowedTools", "Edit Bash(git *)"), "commits"),
+        (("--allowedTools=Edit,Bash",), "commits"),
+        (("--allowed-tools", "Bash(*)"), "commits"),
+        (("--disallowedTools", "Bash(git commit:*)"), "edits"),
+        (("--allowedTools", "BashOutput"), "edits"),
+    ],
+)
 def test_the_rights_follow_from_the_flags(flags: tuple[str, ...], rights: str) -> None:
     assert rights_of(flags) == rights

@@ -54,15 +54,18 @@ def run(requests: int, held: int = 0, version: str = "2.1.330", main: int = 0) -
     return [{**INIT, "claude_code_version": version}, result((requests + held) / 100, **fields)]
 
 
-@pytest.mark.parametrize(("runs", "cost"), [
-    ([run(9), run(8, 9), run(2, 17)], "0.19"),  # spawned, answered and resumed
-    ([run(9), run(8, 9, main=1), run(2, 17)], "0.19"),  # most of it by subagents
-    ([run(9), run(0, 9, main=0)], "0.09"),
-    ([run(9), [INIT, result(0, is_error=True)], run(2, 9)], "0.11"),
-    ([run(9), run(8)], "0.17"),  # each total is of its own run, in an unexamined version
-    ([run(1), run(5)], "0.06"),
-    ([run(1, version="2.1.197"), run(5, version="2.1.197", main=1)], "0.06"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runs", "cost"),
+    [
+        ([run(9), run(8, 9), run(2, 17)], "0.19"),  # spawned, answered and resumed
+        ([run(9), run(8, 9, main=1), run(2, 17)], "0.19"),  # most of it by subagents
+        ([run(9), run(0, 9, main=0)], "0.09"),
+        ([run(9), [INIT, result(0, is_error=True)], run(2, 9)], "0.11"),
+        ([run(9), run(8)], "0.17"),  # each total is of its own run, in an unexamined version
+        ([run(1), run(5)], "0.06"),
+        ([run(1, version="2.1.197"), run(5, version="2.1.197", main=1)], "0.06"),
+    ],
+)
 def test_totals_of_a_resumed_session_are_not_added_up(runs: list[list[Any]], cost: str) -> None:
     assert stream_of(*(line for each in runs for line in each)).cost_usd == Decimal(cost)
 

@@ -234,14 +234,17 @@ THEIRS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("command", "edited"), [
-    (f"{LAUNCHER} stop || true", True),
-    (f"'{LAUNCHER}'  stop", True),
-    ("hivepipe-hook stop", True),
-    (f"cat {LAUNCHER}.log", False),
-    ("~/bin/hivepipe-hook.sh stop", False),
-    ("/opt/hivepipe-hook/run stop", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "edited"),
+    [
+        (f"{LAUNCHER} stop || true", True),
+        (f"'{LAUNCHER}'  stop", True),
+        ("hivepipe-hook stop", True),
+        (f"cat {LAUNCHER}.log", False),
+        ("~/bin/hivepipe-hook.sh stop", False),
+        ("/opt/hivepipe-hook/run stop", False),
+    ],
+)
 def test_only_a_command_with_our_program_counts_as_edited(command: str, edited: bool) -> None:
     assert is_edited({"type": "command", "command": command}) is edited
 

@@ -18,11 +18,14 @@ def lines(folder: Path) -> list[str]:
     return (folder / "hook-errors.log").read_bytes().decode("utf-8", "replace").splitlines()
 
 
-@pytest.mark.parametrize(("event", "kebab", "level"), [
-    ("PostToolUse", "post-tool-use", "ERROR"),
-    ("Stop", "stop", "WARNING"),
-    ("UserPromptExpansion", "user-prompt-expansion", "INFO"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "kebab", "level"),
+    [
+        ("PostToolUse", "post-tool-use", "ERROR"),
+        ("Stop", "stop", "WARNING"),
+        ("UserPromptExpansion", "user-prompt-expansion", "INFO"),
+    ],
+)
 def test_a_line_names_time_event_level_and_message(
     tmp_path: Path, event: str, kebab: str, level: str
 ) -> None:

@@ -96,12 +96,15 @@ def test_a_status_that_is_too_recent_or_older_than_the_call_is_ignored(home: Pat
         assert planned_jobs(home) == []
 
 
-@pytest.mark.parametrize("sql", [
-    "UPDATE activity SET turn_is_open = 0",
-    "UPDATE sessions SET status = 'paused'",
-    "UPDATE instance_sessions SET status = 'detached'",
-    "UPDATE instances SET pid_started = '1'",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE activity SET turn_is_open = 0",
+        "UPDATE sessions SET status = 'paused'",
+        "UPDATE instance_sessions SET status = 'detached'",
+        "UPDATE instances SET pid_started = '1'",
+    ],
+)
 def test_a_turn_that_is_over_or_of_a_dead_process_is_left_alone(home: Path, sql: str) -> None:
     write_status(home)
     execute(home, sql)

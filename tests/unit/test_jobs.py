@@ -31,9 +31,11 @@ SKILL: list[Row] = [("record_skill", 6, "medium")]
 ARCHIVE: list[Row] = [("archive_transcript", 8, "low")] * 2  # at once, and settled
 STOPPED: list[Row] = [("pause_session", 1, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE]
 AGENT_CALL: list[Row] = [
-    ("update_checkpoint", 3, "high"), ("insert_agent", 5, "medium"),
-    ("update_instance", 5, "medium"), ("insert_log", 7, "low"),
-]  # fmt: skip
+    ("update_checkpoint", 3, "high"),
+    ("insert_agent", 5, "medium"),
+    ("update_instance", 5, "medium"),
+    ("insert_log", 7, "low"),
+]
 
 # The documented table: the jobs of every event with an instance that is not throttled.
 TABLE: dict[str, list[Row]] = {
@@ -82,11 +84,17 @@ def parse(payload: dict[str, Any]) -> Event:
 
 def context(**fields: Any) -> Context:
     known: dict[str, Any] = {
-        "event_time_ns": NOW, "session": SESSION, "own_session": SESSION,
-        "instance": "instance-1795222000-0a1b2c3d", "project": "/home/ana/shop",
-        "cwd": "/home/ana/shop/src", "swarm": "swarm-1", "pid": 4711, "pid_started": "99",
+        "event_time_ns": NOW,
+        "session": SESSION,
+        "own_session": SESSION,
+        "instance": "instance-1795222000-0a1b2c3d",
+        "project": "/home/ana/shop",
+        "cwd": "/home/ana/shop/src",
+        "swarm": "swarm-1",
+        "pid": 4711,
+        "pid_started": "99",
         "count": DUE,
-    }  # fmt: skip
+    }
     return Context(**{**known, **fields})
 
 
@@ -321,15 +329,18 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
     assert throttled == []
 
 
-@pytest.mark.parametrize(("old", "new", "failed"), [
-    ("", "", False),
-    ("<status>completed<", "<status>failed<", True),
-    ("<status>completed<", "<status>killed<", True),
-    ("subagent_tokens>", "total_tokens>", False),  # as 2.1.77 sends it
-    ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
-    ("ada2d8a5de15185fc", "../../etc", None),
-    ('" finished<', '" is waiting on its own background work<', None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "failed"),
+    [
+        ("", "", False),
+        ("<status>completed<", "<status>failed<", True),
+        ("<status>completed<", "<status>killed<", True),
+        ("subagent_tokens>", "total_tokens>", False),  # as 2.1.77 sends it
+        ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
+        ("ada2d8a5de15185fc", "../../etc", None),
+        ('" finished<', '" is waiting on its own background work<', None),
+    ],
+)
 def test_only_a_valid_task_notification_finishes_an_agent(
     old: str, new: str, failed: bool | None
 ) -> None:
@@ -428,17 +439,23 @@ def test_the_envelope_holds_the_values_of_the_contract_in_their_order() -> None:
         "priority": 6,
         "operation": "record_skill",
         "payload": {
-            "skill": "acme:release-notes", "source": "tool", "success": True,
-            "arguments": "v3.2", "prompt_id": payloads.PROMPT,
+            "skill": "acme:release-notes",
+            "source": "tool",
+            "success": True,
+            "arguments": "v3.2",
+            "prompt_id": payloads.PROMPT,
         },
         "metadata": {
-            "session": SESSION, "instance": "instance-1795222000-0a1b2c3d",
-            "project": "/home/ana/shop", "cwd": "/home/ana/shop/src", "agent": payloads.AGENT,
+            "session": SESSION,
+            "instance": "instance-1795222000-0a1b2c3d",
+            "project": "/home/ana/shop",
+            "cwd": "/home/ana/shop/src",
+            "agent": payloads.AGENT,
         },
         "event_time_ns": NOW,
         "created_at": "2026-11-21T01:00:00.000Z",
         "retries": 0,
-    }  # fmt: skip
+    }
     assert json.loads(message.envelope) == expected
     assert json.dumps(json.loads(message.envelope)) == json.dumps(expected), "in this order"
 
@@ -626,17 +643,20 @@ CUT_TASK = changed(
 )
 
 
-@pytest.mark.parametrize(("payload", "fields", "key", "text"), [
-    (CUT_TASK, {}, "text", "Paint it \ufffd\ufffd"),
-    (payloads.STOP, {"claude_folder": "/home/jos\udce9"}, "claude", "/home/jos\ufffd"),
-    (payloads.STOP, {"claude_folder": "/home/\U0001f600"}, "claude", "/home/\U0001f600"),
-    (
-        payloads.USER_PROMPT_SUBMIT,
-        {"recalled": [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]},
-        "prompt",
-        payloads.USER_PROMPT_SUBMIT["prompt"],
-    ),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("payload", "fields", "key", "text"),
+    [
+        (CUT_TASK, {}, "text", "Paint it \ufffd\ufffd"),
+        (payloads.STOP, {"claude_folder": "/home/jos\udce9"}, "claude", "/home/jos\ufffd"),
+        (payloads.STOP, {"claude_folder": "/home/\U0001f600"}, "claude", "/home/\U0001f600"),
+        (
+            payloads.USER_PROMPT_SUBMIT,
+            {"recalled": [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]},
+            "prompt",
+            payloads.USER_PROMPT_SUBMIT["prompt"],
+        ),
+    ],
+)
 def test_every_text_of_a_job_can_be_read(
     payload: dict[str, Any], fields: dict[str, Any], key: str, text: str
 ) -> None:

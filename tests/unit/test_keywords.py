@@ -9,15 +9,18 @@ from hivepipe.config.config_file import Config, compile_for_hooks
 from hivepipe.hook.keywords import MOST_CHARS, has_word, keyword_texts
 
 
-@pytest.mark.parametrize(("text", "word", "found"), [
-    ("please deploy it", "deploy", True),
-    ("deploy", "deploy", True),
-    ("redeploy it", "deploy", False),
-    ("deployed, then deploy!", "deploy", True),
-    ("the release notes of may", "release notes", True),
-    ("c++ or c#", "c++", True),
-    ("größe", "größ", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "word", "found"),
+    [
+        ("please deploy it", "deploy", True),
+        ("deploy", "deploy", True),
+        ("redeploy it", "deploy", False),
+        ("deployed, then deploy!", "deploy", True),
+        ("the release notes of may", "release notes", True),
+        ("c++ or c#", "c++", True),
+        ("größe", "größ", False),
+    ],
+)
 def test_a_keyword_matches_whole_words_only(text: str, word: str, found: bool) -> None:
     assert has_word(text, word) is found
 

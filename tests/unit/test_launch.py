@@ -50,17 +50,20 @@ def test_outside_an_environment_the_systems_python_runs(environment: Path) -> No
 NO_MEMORY = "not enough memory (ulimit -v, or the limit of a container)"
 
 
-@pytest.mark.parametrize(("error", "message"), [
-    (MemoryError(), NO_MEMORY),
-    (ImportError("_re2.so: failed to map segment from shared object"), NO_MEMORY),
-    (
-        ModuleNotFoundError("No module named 'msgspec'", name="msgspec"),
-        "msgspec is missing: install hivepipe again, with its requirements.lock",
-    ),
-    (ModuleNotFoundError("import of x halted; None in sys.modules"), None),
-    (ModuleNotFoundError("No module named 'hivepipe.x'", name="hivepipe.x"), None),
-    (ImportError("undefined symbol"), None),  # a fault of the package
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), NO_MEMORY),
+        (ImportError("_re2.so: failed to map segment from shared object"), NO_MEMORY),
+        (
+            ModuleNotFoundError("No module named 'msgspec'", name="msgspec"),
+            "msgspec is missing: install hivepipe again, with its requirements.lock",
+        ),
+        (ModuleNotFoundError("import of x halted; None in sys.modules"), None),
+        (ModuleNotFoundError("No module named 'hivepipe.x'", name="hivepipe.x"), None),
+        (ImportError("undefined symbol"), None),  # a fault of the package
+    ],
+)
 def test_a_command_that_cannot_be_imported_says_why_in_one_line(
     monkeypatch: pytest.MonkeyPatch, error: Exception, message: str | None
 ) -> None:

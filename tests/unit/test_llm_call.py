@@ -26,13 +26,16 @@ def test_a_process_that_dies_is_charged_what_it_was_granted(
     assert (reply.failure, reply.used) == ("broken", call.Used(granted, None, None, granted))
 
 
-@pytest.mark.parametrize(("script", "reason"), [
-    ("echo error: unknown option --json-schema >&2; exit 1", " (exit code 1): error: unknown"),
-    ("echo Please run /login", ": Please run /login"),
-    ("echo wrong: secret-key >&2", ": wrong: ***REDACTED***"),
-    ("kill -9 $$", " (killed by signal 9)"),
-    ("yes >&2", "no answer in time; the process was killed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo error: unknown option --json-schema >&2; exit 1", " (exit code 1): error: unknown"),
+        ("echo Please run /login", ": Please run /login"),
+        ("echo wrong: secret-key >&2", ": wrong: ***REDACTED***"),
+        ("kill -9 $$", " (killed by signal 9)"),
+        ("yes >&2", "no answer in time; the process was killed"),
+    ],
+)
 def test_a_process_without_a_result_says_why(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, reason: str
 ) -> None:

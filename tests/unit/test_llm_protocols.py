@@ -62,9 +62,11 @@ KINDS = ("openai", "openrouter", "anthropic", "codex")
 
 
 PATHS = {
-    "openai": "/v1/chat/completions", "openrouter": "/api/v1/chat/completions",
-    "anthropic": "/v1/messages", "codex": "/responses",
-}  # fmt: skip
+    "openai": "/v1/chat/completions",
+    "openrouter": "/api/v1/chat/completions",
+    "anthropic": "/v1/messages",
+    "codex": "/responses",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -218,10 +220,13 @@ def ended(anthropic: str, openai: str) -> Answer:
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-@pytest.mark.parametrize(("answer", "reason"), [
-    (ended("refusal", "content_filter"), "the model declined to answer"),
-    (ended("max_tokens", "length"), "the answer was cut off at the limit of its tokens"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (ended("refusal", "content_filter"), "the model declined to answer"),
+        (ended("max_tokens", "length"), "the answer was cut off at the limit of its tokens"),
+    ],
+)
 def test_a_call_without_an_answer_has_its_reason(
     server: Provider, kind: str, answer: Answer, reason: str
 ) -> None:

@@ -91,18 +91,21 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
     assert (offer.secret, offer.source) == ("of-the-file", str(credentials_path()))
 
 
-@pytest.mark.parametrize(("command", "expected"), [
-    ("printf %s secret-1", "secret-1"),
-    ("sh -c 'echo secret-1; exit 3'", "exit code 3"),
-    ("printf 'secret-1\\nsecret-2'", "not a line of ASCII"),
-    ("true", "not a line of ASCII"),
-    ("/nowhere/a-program", "does not start"),
-    ("secret-1", "does not start: No such file"),
-    ("printf 'unclosed", "does not start"),
-    ("sleep 60", "took longer"),
-    ("yes", "not a line of ASCII"),
-    (ENDLESS, "not a line of ASCII"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("printf %s secret-1", "secret-1"),
+        ("sh -c 'echo secret-1; exit 3'", "exit code 3"),
+        ("printf 'secret-1\\nsecret-2'", "not a line of ASCII"),
+        ("true", "not a line of ASCII"),
+        ("/nowhere/a-program", "does not start"),
+        ("secret-1", "does not start: No such file"),
+        ("printf 'unclosed", "does not start"),
+        ("sleep 60", "took longer"),
+        ("yes", "not a line of ASCII"),
+        (ENDLESS, "not a line of ASCII"),
+    ],
+)
 def test_a_command_prints_the_key(
     environ: Environ, monkeypatch: pytest.MonkeyPatch, command: str, expected: str
 ) -> None:
@@ -214,11 +217,14 @@ def test_the_user_can_set_the_model_and_the_address(environ: Environ, tmp_path: 
     assert found_offer().model == "llama"
 
 
-@pytest.mark.parametrize(("url", "is_offered"), [
-    ("http://localhost:11434/v1", True),
-    ("http://127.0.0.1:8000", True),
-    ("http://gpu.example:8000", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "is_offered"),
+    [
+        ("http://localhost:11434/v1", True),
+        ("http://127.0.0.1:8000", True),
+        ("http://gpu.example:8000", False),
+    ],
+)
 def test_a_local_server_needs_no_key(environ: Environ, url: str, is_offered: bool) -> None:
     environ[b"HIVEPIPE_ANTHROPIC_URL"] = b"https://proxy.example"
     environ[b"HIVEPIPE_OPENAI_URL"] = url.encode()
@@ -231,12 +237,15 @@ def test_a_local_server_needs_no_key(environ: Environ, url: str, is_offered: boo
     assert found_offer().name == "OPENAI_API_KEY"
 
 
-@pytest.mark.parametrize("line", [
-    "summaries = true",
-    'openai_url = "http://evil.example/v1"',
-    'llm_model = "dear"',
-    "llm_daily_usd = 1000",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "summaries = true",
+        'openai_url = "http://evil.example/v1"',
+        'llm_model = "dear"',
+        "llm_daily_usd = 1000",
+    ],
+)
 def test_a_home_cannot_set_the_terms_of_summaries(
     environ: Environ, tmp_path: Path, line: str
 ) -> None:
@@ -284,17 +293,20 @@ def test_consent_covers_no_other_model_provider_or_address(
     assert "it would be anthropic" in objection(home, found_offer())
 
 
-@pytest.mark.parametrize(("line", "named"), [
-    ('summaries = "off"', OFF),
-    ('summaries = "maybe"', OFF),
-    ("llm_daily_usd =", OFF),
-    ("llm_daily_calls = -3", "llm_daily_calls is not a number"),
-    ("llm_daily_tokens = 1e9", "llm_daily_tokens is not a number"),
-    ('llm_daily_usd = "0.10 USD"', "llm_daily_usd is not a number"),
-    ("summaries = true\nllm_daily_usd = nan", "llm_daily_usd is not a number"),
-    ('openai_url = "localhost:11434"', "openai_url must be an http"),
-    ('openai_url = "https://ana:secret@proxy.example"', "without a password"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('summaries = "off"', OFF),
+        ('summaries = "maybe"', OFF),
+        ("llm_daily_usd =", OFF),
+        ("llm_daily_calls = -3", "llm_daily_calls is not a number"),
+        ("llm_daily_tokens = 1e9", "llm_daily_tokens is not a number"),
+        ('llm_daily_usd = "0.10 USD"', "llm_daily_usd is not a number"),
+        ("summaries = true\nllm_daily_usd = nan", "llm_daily_usd is not a number"),
+        ('openai_url = "localhost:11434"', "openai_url must be an http"),
+        ('openai_url = "https://ana:secret@proxy.example"', "without a password"),
+    ],
+)
 def test_nothing_is_sent_while_a_term_is_invalid(
     environ: Environ, tmp_path: Path, line: str, named: str
 ) -> None:

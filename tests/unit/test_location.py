@@ -23,17 +23,20 @@ torn line
 """
 
 
-@pytest.mark.parametrize(("path", "kind", "shared"), [
-    ("/home/ana/shop/.hive-mind", "ext4", False),
-    ("/home/ana/shared disk/shop", "virtiofs", True),
-    ("/home/ana/shared", "ext4", False),
-    ("/mnt", "nfs4", True),
-    ("/mnt/local/shop", "xfs", False),
-    ("/mntlocal", "ext4", False),
-    ("/work/shop", "fuse.grpcfuse", True),
-    ("/disk/shop", "fuseblk", False),
-    ("/media/münchen/shop", "cifs", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "kind", "shared"),
+    [
+        ("/home/ana/shop/.hive-mind", "ext4", False),
+        ("/home/ana/shared disk/shop", "virtiofs", True),
+        ("/home/ana/shared", "ext4", False),
+        ("/mnt", "nfs4", True),
+        ("/mnt/local/shop", "xfs", False),
+        ("/mntlocal", "ext4", False),
+        ("/work/shop", "fuse.grpcfuse", True),
+        ("/disk/shop", "fuseblk", False),
+        ("/media/münchen/shop", "cifs", True),
+    ],
+)
 def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> None:
     assert file_system_of(path, MOUNTS) == kind
     assert is_shared(kind) is shared

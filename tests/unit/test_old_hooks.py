@@ -73,10 +73,13 @@ def test_a_command_is_judged_by_name_and_content(old: OldProject, expected: Verd
         assert found is expected, command
 
 
-@pytest.mark.parametrize(("handler", "expected"), [
-    ({"command": "bash", "args": [".claude/hooks/auto-checkpoint.sh"]}, OLD),
-    *((it, OTHER) for it in (None, "x", [], {}, {"command": 5}, {"type": "prompt"})),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("handler", "expected"),
+    [
+        ({"command": "bash", "args": [".claude/hooks/auto-checkpoint.sh"]}, OLD),
+        *((it, OTHER) for it in (None, "x", [], {}, {"command": 5}, {"type": "prompt"})),
+    ],
+)
 def test_a_handler_is_judged_by_its_arguments_too(
     old: OldProject, handler: object, expected: Verdict
 ) -> None:

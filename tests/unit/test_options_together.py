@@ -12,11 +12,19 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 
 
-@pytest.mark.parametrize("words", [
-    "migrate --undo --dry-run --yes", "trust --json --yes", "trust --json --remove",
-    "disk --prune --log", "team store database --json", "transcript last --markdown --html",
-    "move-home --in-tree --from /shop", "init --local --user",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        "migrate --undo --dry-run --yes",
+        "trust --json --yes",
+        "trust --json --remove",
+        "disk --prune --log",
+        "team store database --json",
+        "transcript last --markdown --html",
+        "move-home --in-tree --from /shop",
+        "init --local --user",
+    ],
+)
 def test_a_contradiction_is_wrong_usage(home: Path, words: str) -> None:
     done = CliRunner().invoke(main, words.split())
     assert done.exit_code == 64, done.output
@@ -40,10 +48,13 @@ class Server:
         return {"segments": 0, "bytes": 0, "leftovers": 0}
 
 
-@pytest.mark.parametrize(("module", "words", "told"), [
-    ("archives", "team store database --yes --json", "price: "),
-    ("member", "team policy * metadata --team --json", "removed: prompts: 3 rows"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("module", "words", "told"),
+    [
+        ("archives", "team store database --yes --json", "price: "),
+        ("member", "team policy * metadata --team --json", "removed: prompts: 3 rows"),
+    ],
+)
 def test_what_is_said_beside_an_object_is_no_part_of_it(
     home: Path, monkeypatch: pytest.MonkeyPatch, module: str, words: str, told: str
 ) -> None:

@@ -56,27 +56,33 @@ def test_an_extra_run_has_an_id_of_its_own_and_takes_no_slot() -> None:
     assert job.slot is None
 
 
-@pytest.mark.parametrize("row", [
-    ROW._replace(name="Reaper"),
-    ROW._replace(name="a-1"),
-    ROW._replace(name=""),
-    ROW._replace(operation="no_such_operation"),
-    ROW._replace(operation=TICK),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW._replace(name="Reaper"),
+        ROW._replace(name="a-1"),
+        ROW._replace(name=""),
+        ROW._replace(operation="no_such_operation"),
+        ROW._replace(operation=TICK),
+    ],
+)
 def test_a_tick_with_an_unknown_name_is_refused(row: Periodic) -> None:
     with pytest.raises(BadEnvelopeError):
         job_of(read_envelope(tick_of(row, 1, NOW_NS).envelope))
 
 
-@pytest.mark.parametrize(("job_id", "is_periodic", "found"), [
-    ("reaper-7", True, ("reaper", 7)),
-    ("raise_alerts-29920750", True, ("raise_alerts", 29920750)),
-    ("tick-reaper", True, None),
-    ("reaper-at-1795222800123000000", True, ("reaper-at", 1795222800123000000)),
-    ("0123456789abcdef0123456789abcdef", False, None),
-    ("reaper-7x", False, None),
-    ("a-b-7", False, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("job_id", "is_periodic", "found"),
+    [
+        ("reaper-7", True, ("reaper", 7)),
+        ("raise_alerts-29920750", True, ("raise_alerts", 29920750)),
+        ("tick-reaper", True, None),
+        ("reaper-at-1795222800123000000", True, ("reaper-at", 1795222800123000000)),
+        ("0123456789abcdef0123456789abcdef", False, None),
+        ("reaper-7x", False, None),
+        ("a-b-7", False, None),
+    ],
+)
 def test_the_ids_of_periodic_jobs_are_recognized(
     job_id: str, is_periodic: bool, found: tuple[str, int] | None
 ) -> None:

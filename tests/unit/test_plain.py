@@ -31,13 +31,16 @@ def test_no_control_or_invisible_character_is_printed() -> None:
     assert {"a", "ß", "漢", "😀", "é"} <= set(printed)
 
 
-@pytest.mark.parametrize(("text", "shown"), [
-    ("a\x1b[2J", r"a\x1b[2J"),
-    ("a\nb\tc\r", r"a\nb\tc\r"),
-    ("\x9b31m\u202e\u200b\udcff\U000e0041", r"\x9b31m\u202e\u200b\udcff\U000e0041"),
-    ("1\u00a0000\u3000m", "1 000 m"),
-    (None, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2J", r"a\x1b[2J"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\x9b31m\u202e\u200b\udcff\U000e0041", r"\x9b31m\u202e\u200b\udcff\U000e0041"),
+        ("1\u00a0000\u3000m", "1 000 m"),
+        (None, ""),
+    ],
+)
 def test_control_characters_are_escaped(text: str | None, shown: str) -> None:
     assert printable(text) == shown
 
@@ -66,12 +69,15 @@ def test_say_prints_one_line_and_say_text_a_margin(capsys: pytest.CaptureFixture
     assert captured.out == "| a\n| b\n|\nname\\n a\n       | b\n"
 
 
-@pytest.mark.parametrize(("line", "shown"), [
-    (b'{"a": "\xe2\x80\xae\x7f"}\n', '{"a": "\\u202e\\u007f"}\n'),
-    (b'{"a":\t1}\r\n', '{"a": 1} \n'),
-    (b"no JSON \x1b[2J\xff\n", "| no JSON \\x1b[2J\\udcff\n"),
-    (b"[" * 100_000, "| " + "[" * 100_000 + "\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b'{"a": "\xe2\x80\xae\x7f"}\n', '{"a": "\\u202e\\u007f"}\n'),
+        (b'{"a":\t1}\r\n', '{"a": 1} \n'),
+        (b"no JSON \x1b[2J\xff\n", "| no JSON \\x1b[2J\\udcff\n"),
+        (b"[" * 100_000, "| " + "[" * 100_000 + "\n"),
+    ],
+)
 def test_an_archived_line_is_printed_without_control_characters(
     line: bytes, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,16 +20,19 @@ def rate(model: str, **more: object) -> Rate:
     return Rate(model, "2026-11-21", **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("tokens", "dollars"), [
-    (Tokens(input=MILLION), "4"),
-    (Tokens(output=MILLION), "20"),
-    (Tokens(cache_read=MILLION), "0.20"),
-    (Tokens(cache_write_5m=MILLION), "5"),
-    (Tokens(cache_write_1h=MILLION), "8"),
-    (Tokens(web_searches=1000), "10"),
-    (Tokens(), "0"),
-    (Tokens(1, 1, 1, 1, 1, 1), "0.0100372"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tokens", "dollars"),
+    [
+        (Tokens(input=MILLION), "4"),
+        (Tokens(output=MILLION), "20"),
+        (Tokens(cache_read=MILLION), "0.20"),
+        (Tokens(cache_write_5m=MILLION), "5"),
+        (Tokens(cache_write_1h=MILLION), "8"),
+        (Tokens(web_searches=1000), "10"),
+        (Tokens(), "0"),
+        (Tokens(1, 1, 1, 1, 1, 1), "0.0100372"),
+    ],
+)
 def test_each_count_has_its_exact_price(tokens: Tokens, dollars: str) -> None:
     assert BUILT_IN.cost(rate("claude-opus-5-5"), tokens) == Decimal(dollars)
 
@@ -70,12 +73,20 @@ def test_an_unknown_model_or_mode_has_no_price(model: str) -> None:
     assert BUILT_IN.cost(rate("claude-haiku-5-5", speed="fast"), Tokens(input=1)) is None
 
 
-@pytest.mark.parametrize("name", [
-    "claude-opus-4-6", "claude-opus-4-6[1m]", "claude-opus-4.6", "claude-opus-4-6-20260205",
-    "claude-opus-4-6@20260205", "us.anthropic.claude-opus-4-6-v1:0",
-    "anthropic.claude-opus-4-6-20260205-v1:0", "anthropic/claude-opus-4.6",
-    "Claude-Opus-4-6",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude-opus-4-6",
+        "claude-opus-4-6[1m]",
+        "claude-opus-4.6",
+        "claude-opus-4-6-20260205",
+        "claude-opus-4-6@20260205",
+        "us.anthropic.claude-opus-4-6-v1:0",
+        "anthropic.claude-opus-4-6-20260205-v1:0",
+        "anthropic/claude-opus-4.6",
+        "Claude-Opus-4-6",
+    ],
+)
 def test_a_model_is_known_by_all_its_names(name: str) -> None:
     assert plain_name(name) == "claude-opus-4-6"
     assert BUILT_IN.cost(rate(name), Tokens(output=MILLION)) == 25
@@ -144,23 +155,26 @@ def test_the_homes_table_takes_precedence_over_the_users(folders: tuple[Path, Pa
         prices_in_force(str(home))
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("price = 3", "list of tables"),
-    (f'[[prices]]\nmodels = ["m"]\n{ROW}', "unknown key 'prices'"),
-    ("price = [3]", "row 1: not a table"),
-    (f"[[price]]\n{ROW}", "row 1: `models`"),
-    (f"[[price]]\nmodels = [1]\n{ROW}", "row 1: `models`"),
-    (f'[[price]]\nmodels = ["m"]\n{ROW}x = 1', "unknown key 'x'"),
-    ('[[price]]\nmodels = ["m"]\ninput = 1', "`output` is not a number"),
-    (f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= -1\n"), "`input` is not a price"),
-    (f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= nan\n"), "`input` is not a"),
-    (f'[[price]]\nmodels = ["m"]\n{ROW}above = 5', "`above` is not one of 100000, 200000"),
-    (f'[[price]]\nmodels = ["m"]\n{ROW}from = "now"', "`from` is not a date"),
-    (f'[[price]]\nmodels = ["m"]\n{ROW}fast = true', "`fast` is not a number"),
-    ('[[factor]]\nmodels = ["m"]\ninput = 1', "row 1: unknown key 'input'"),
-    ("factor = 1", "`factor` is not a list of tables"),
-    ("web_search = []", "`web_search` is not a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("price = 3", "list of tables"),
+        (f'[[prices]]\nmodels = ["m"]\n{ROW}', "unknown key 'prices'"),
+        ("price = [3]", "row 1: not a table"),
+        (f"[[price]]\n{ROW}", "row 1: `models`"),
+        (f"[[price]]\nmodels = [1]\n{ROW}", "row 1: `models`"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}x = 1', "unknown key 'x'"),
+        ('[[price]]\nmodels = ["m"]\ninput = 1', "`output` is not a number"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= -1\n"), "`input` is not a price"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= nan\n"), "`input` is not a"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}above = 5', "`above` is not one of 100000, 200000"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}from = "now"', "`from` is not a date"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}fast = true', "`fast` is not a number"),
+        ('[[factor]]\nmodels = ["m"]\ninput = 1', "row 1: unknown key 'input'"),
+        ("factor = 1", "`factor` is not a list of tables"),
+        ("web_search = []", "`web_search` is not a number"),
+    ],
+)
 def test_an_error_says_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(PricesError) as error:
         read_prices(text)

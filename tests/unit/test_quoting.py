@@ -20,15 +20,18 @@ def test_every_line_end_continues_the_quote(end: str) -> None:
     assert on_one_line(f"one{end}two", 100) == "one two"
 
 
-@pytest.mark.parametrize(("text", "quote"), [
-    ("</system-reminder>", "> &lt;/system-reminder>"),
-    ("< /a> a < b, 1<2, <", "> < /a> a < b, 1<2, &lt;"),
-    ("<!-- <<x <?", "> &lt;!-- &lt;&lt;x &lt;?"),
-    ("<\u200b/x\u202e", "> <\\u200b/x\\u202e"),
-    ("\x1b[2J\x00\udcff", "> \\x1b[2J\\x00\\udcff"),
-    ("a\tb", "> a   b"),
-    ("", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("</system-reminder>", "> &lt;/system-reminder>"),
+        ("< /a> a < b, 1<2, <", "> < /a> a < b, 1<2, &lt;"),
+        ("<!-- <<x <?", "> &lt;!-- &lt;&lt;x &lt;?"),
+        ("<\u200b/x\u202e", "> <\\u200b/x\\u202e"),
+        ("\x1b[2J\x00\udcff", "> \\x1b[2J\\x00\\udcff"),
+        ("a\tb", "> a   b"),
+        ("", ""),
+    ],
+)
 def test_tags_and_control_characters_are_escaped(text: str, quote: str) -> None:
     assert quoted(text, 100) == quote
 

@@ -8,51 +8,73 @@ from hivepipe.redact import redact_text
 from hivepipe.redact.redactor import Redactor
 
 
-@pytest.mark.parametrize("text", [
-    'password = "{}', "DB_PASSWORD: '{}", '{{"a": 1, "password": "{}',
-    '{{\\"password\\": \\"{}', "password := `{}", 'connection.setPassword("{}',
-    'connection.setPassword("{}"', 'api_key = "{}', "deploy --flag x --token='{}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        'password = "{}',
+        "DB_PASSWORD: '{}",
+        '{{"a": 1, "password": "{}',
+        '{{\\"password\\": \\"{}',
+        "password := `{}",
+        'connection.setPassword("{}',
+        'connection.setPassword("{}"',
+        'api_key = "{}',
+        "deploy --flag x --token='{}",
+    ],
+)
 def test_a_secret_whose_end_was_cut_off_is_removed(text: str) -> None:
     """A hook hands over the first 200 or 2,000 characters of a text."""
     clean = redact_text(text.format("hunter2secret9x"))
     assert clean.startswith(text.format("***REDACTED***"))
 
 
-@pytest.mark.parametrize(("text", "clean"), [
-    ("id AKIAIOSFODNN7EXAMPLE.", "id ***AWS_KEY***."),
-    ("mail ana@shop.io, please", "mail ***EMAIL***, please"),
-    ("export DB_PASSWORD='hunter2'", "export DB_PASSWORD='***REDACTED***'"),
-    ('{"password": "hunter2"}', '{"password": "***REDACTED***"}'),
-    ("postgres://ana:hunter2@db/shop", "postgres://ana:***REDACTED***@db/shop"),
-    (
-        "x -----BEGIN EC PRIVATE KEY-----\nMHcCAQE\n-----END EC PRIVATE KEY----- y",
-        "x ***SSH_KEY*** y",
-    ),
-    ("AKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLF", "***AWS_KEY*** ***AWS_KEY***"),
-    ("password=sk-ant-api03-AbCdEfGhIjKlMnOp1234", "password=***REDACTED***"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("id AKIAIOSFODNN7EXAMPLE.", "id ***AWS_KEY***."),
+        ("mail ana@shop.io, please", "mail ***EMAIL***, please"),
+        ("export DB_PASSWORD='hunter2'", "export DB_PASSWORD='***REDACTED***'"),
+        ('{"password": "hunter2"}', '{"password": "***REDACTED***"}'),
+        ("postgres://ana:hunter2@db/shop", "postgres://ana:***REDACTED***@db/shop"),
+        (
+            "x -----BEGIN EC PRIVATE KEY-----\nMHcCAQE\n-----END EC PRIVATE KEY----- y",
+            "x ***SSH_KEY*** y",
+        ),
+        ("AKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLF", "***AWS_KEY*** ***AWS_KEY***"),
+        ("password=sk-ant-api03-AbCdEfGhIjKlMnOp1234", "password=***REDACTED***"),
+    ],
+)
 def test_each_kind_has_its_placeholder(text: str, clean: str) -> None:
     assert redact_text(text) == clean
 
 
-@pytest.mark.parametrize("text", [
-    "git@github.com:org/repo.git", "user@host", "@scope/pkg@1.2.3", "name@.service",
-    "Co-Authored-By: Claude <noreply@anthropic.com>",
-    "someone@example.com, a@example.org, b@mail.example.net",
-    "https://shop.io/users/ana@shop.io/cart", "/home/ana@shop.io/project",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git@github.com:org/repo.git",
+        "user@host",
+        "@scope/pkg@1.2.3",
+        "name@.service",
+        "Co-Authored-By: Claude <noreply@anthropic.com>",
+        "someone@example.com, a@example.org, b@mail.example.net",
+        "https://shop.io/users/ana@shop.io/cart",
+        "/home/ana@shop.io/project",
+    ],
+)
 def test_what_only_looks_like_an_address_survives(text: str) -> None:
     assert redact_text(text) == text
 
 
-@pytest.mark.parametrize(("literal", "expression"), [
-    ('password = "hunter2"', "password = hunter2()"),
-    ("PASSWORD=hunter2", "PASSWORD=$HUNTER2"),
-    ("password: 'hunter2'", "password: HunterType"),
-    ('f(password="hunter2")', "f(password=hunter.password)"),
-    ('token = "8f4b1c2d9e0a7f6b5c4d"', "token = lexer.token_2()"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("literal", "expression"),
+    [
+        ('password = "hunter2"', "password = hunter2()"),
+        ("PASSWORD=hunter2", "PASSWORD=$HUNTER2"),
+        ("password: 'hunter2'", "password: HunterType"),
+        ('f(password="hunter2")', "f(password=hunter.password)"),
+        ('token = "8f4b1c2d9e0a7f6b5c4d"', "token = lexer.token_2()"),
+    ],
+)
 def test_only_a_literal_is_a_password(literal: str, expression: str) -> None:
     assert redact_text(literal) != literal
     assert redact_text(expression) == expression

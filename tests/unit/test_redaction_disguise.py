@@ -160,18 +160,21 @@ def test_a_coloured_value_is_found_beside_its_name(disguise: str) -> None:
     assert left == []
 
 
-@pytest.mark.parametrize("text", [
-    '{e}[36mpassword{e}[0m: {e}[32m"{s}"{e}[0m',
-    '{e}[34;1m"password"{e}[0m{e}[39m:{e}[0m {e}[0;32m"{s}"{e}[0m',  # jq -C
-    "{e}[32m+{e}[m{e}[32mDB_PASSWORD={s}{e}[m",  # git diff --color
-    "{e}[01;31m{e}[KPASSWORD{e}[m{e}[K={s}",  # grep --color PASSWORD
-    'password = "{e}[33m{s}{e}[0m"',
-    "{{ password: {e}[32m'{s}'{e}[39m }}",  # node's inspect
-    "&quot;password&quot;: &quot;{s}&quot;",
-    "%7B%22password%22%3A%22{s}%22%7D",
-    "pass\u200bword: '{s}'",
-    "\\x22password\\x22: \\x22{s}\\x22",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{e}[36mpassword{e}[0m: {e}[32m"{s}"{e}[0m',
+        '{e}[34;1m"password"{e}[0m{e}[39m:{e}[0m {e}[0;32m"{s}"{e}[0m',  # jq -C
+        "{e}[32m+{e}[m{e}[32mDB_PASSWORD={s}{e}[m",  # git diff --color
+        "{e}[01;31m{e}[KPASSWORD{e}[m{e}[K={s}",  # grep --color PASSWORD
+        'password = "{e}[33m{s}{e}[0m"',
+        "{{ password: {e}[32m'{s}'{e}[39m }}",  # node's inspect
+        "&quot;password&quot;: &quot;{s}&quot;",
+        "%7B%22password%22%3A%22{s}%22%7D",
+        "pass\u200bword: '{s}'",
+        "\\x22password\\x22: \\x22{s}\\x22",
+    ],
+)
 def test_a_coloured_name_identifies_its_value(text: str) -> None:
     shown = text.format(e=ESC, s="hunter2secret9")
     for hold in HOLDERS.values():
@@ -192,14 +195,17 @@ def test_the_text_around_a_disguised_secret_keeps_its_bytes(disguise: str) -> No
     assert clean.endswith(after)
 
 
-@pytest.mark.parametrize("text", [
-    f"{ESC}[31mred{ESC}[0m and {ESC}[1mbold{ESC}[0m",
-    "%20%2F%41 &amp;&lt;&#65; \\x41\\101\\u0041 \u200bword",
-    f"{ESC}[32mPASS{ESC}[39m tests/unit/password.test.ts ({ESC}[33m3{ESC}[0m)",
-    f"{ESC}[31m-    password: str{ESC}[m",
-    f"commit {ESC}[33m{'3f2a9c0e1b7d4f66' * 2}01234567{ESC}[m",
-    "a7f3_ghp_is_the_start_of_a_token, xhf_requiredCharacteristicTypesForDisplay",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ESC}[31mred{ESC}[0m and {ESC}[1mbold{ESC}[0m",
+        "%20%2F%41 &amp;&lt;&#65; \\x41\\101\\u0041 \u200bword",
+        f"{ESC}[32mPASS{ESC}[39m tests/unit/password.test.ts ({ESC}[33m3{ESC}[0m)",
+        f"{ESC}[31m-    password: str{ESC}[m",
+        f"commit {ESC}[33m{'3f2a9c0e1b7d4f66' * 2}01234567{ESC}[m",
+        "a7f3_ghp_is_the_start_of_a_token, xhf_requiredCharacteristicTypesForDisplay",
+    ],
+)
 def test_colours_alone_change_nothing(text: str) -> None:
     for hold in HOLDERS.values():
         assert hold(text) == text
@@ -215,11 +221,14 @@ def test_a_key_with_slashes_as_php_escapes_them_is_found() -> None:
     assert redact_text(link) == link
 
 
-@pytest.mark.parametrize("text", [
-    r'"token": "hunter2\/abcd"',
-    r'"api_key": "ab3de5fg7hj9\/kl2mn4pq6rs8tu0vw1"',
-    r"password=hunter2\/abcd",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'"token": "hunter2\/abcd"',
+        r'"api_key": "ab3de5fg7hj9\/kl2mn4pq6rs8tu0vw1"',
+        r"password=hunter2\/abcd",
+    ],
+)
 def test_a_secret_of_small_letters_with_an_escaped_slash_is_hidden_whole(text: str) -> None:
     redacted = redact_text(text)
     assert "***REDACTED***" in redacted

@@ -102,33 +102,36 @@ def test_json_stays_json_if_a_secret_is_only_known_from_its_neighbours() -> None
 
 
 @pytest.mark.usefixtures("rule_of_digits")
-@pytest.mark.parametrize(("column", "before", "after"), [
-    ("days", '{"2025-01-01": 1234}', '{"2025-01-01": 1234}'),
-    ("metadata", '{"said_ns":{"model":17900000000}}', '{"said_ns":{"model":17900000000}}'),
-    (
-        "data",
-        '{"n":98765432109876543210987,"a":"1234"}',
-        '{"n":98765432109876543210987,"a":"DIGITS"}',
-    ),
-    ("metadata", '{"key":"1234","job_id":"j-1234"}', '{"key":"DIGITS","job_id":"j-1234"}'),
-    ("metadata", '{"customer 1234":"ä 1234"}', '{"customer DIGITS":"ä DIGITS"}'),
-    ("files", '["1234", "ä"]', '["DIGITS", "ä"]'),
-    ("updated_at", "2025-01-01 00:00:00.000+00:00", "2025-01-01 00:00:00.000+00:00"),
-    ("model", "claude-opus-4-20250514[1m]", "claude-opus-4-20250514[1m]"),
-    ("data", '{"n": 12345,"n":1e999, "a":"1234"}', '{"n": 12345,"n":1e999, "a":"DIGITS"}'),
-    ("data", '{"job_id":[{"n":"1234"},"j-1234"]}', '{"job_id":[{"n":"DIGITS"},"j-1234"]}'),
-    ("data", '{"a":"\\ud800 1234","b":"\ud800"}', '{"a":"\\ud800 DIGITS","b":"\ud800"}'),
-    ("state", "電話番号は1234です", "電話番号はDIGITSです"),
-    ("transcript_path", "/home/ana/Größe 1234/s-1234.jsonl", None),
-    ("project", "/srv/customer-1234", None),
-    (
-        "data",
-        '{"cwd":"/srv/1234","text":"/srv/1234"}',
-        '{"cwd":"/srv/1234","text":"/srv/DIGITS"}',
-    ),
-    ("path", "see 1234/2", "see DIGITS/2"),
-    ("folder", "/srv/1234\n1234", "/srv/DIGITS\nDIGITS"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("column", "before", "after"),
+    [
+        ("days", '{"2025-01-01": 1234}', '{"2025-01-01": 1234}'),
+        ("metadata", '{"said_ns":{"model":17900000000}}', '{"said_ns":{"model":17900000000}}'),
+        (
+            "data",
+            '{"n":98765432109876543210987,"a":"1234"}',
+            '{"n":98765432109876543210987,"a":"DIGITS"}',
+        ),
+        ("metadata", '{"key":"1234","job_id":"j-1234"}', '{"key":"DIGITS","job_id":"j-1234"}'),
+        ("metadata", '{"customer 1234":"ä 1234"}', '{"customer DIGITS":"ä DIGITS"}'),
+        ("files", '["1234", "ä"]', '["DIGITS", "ä"]'),
+        ("updated_at", "2025-01-01 00:00:00.000+00:00", "2025-01-01 00:00:00.000+00:00"),
+        ("model", "claude-opus-4-20250514[1m]", "claude-opus-4-20250514[1m]"),
+        ("data", '{"n": 12345,"n":1e999, "a":"1234"}', '{"n": 12345,"n":1e999, "a":"DIGITS"}'),
+        ("data", '{"job_id":[{"n":"1234"},"j-1234"]}', '{"job_id":[{"n":"DIGITS"},"j-1234"]}'),
+        ("data", '{"a":"\\ud800 1234","b":"\ud800"}', '{"a":"\\ud800 DIGITS","b":"\ud800"}'),
+        ("state", "電話番号は1234です", "電話番号はDIGITSです"),
+        ("transcript_path", "/home/ana/Größe 1234/s-1234.jsonl", None),
+        ("project", "/srv/customer-1234", None),
+        (
+            "data",
+            '{"cwd":"/srv/1234","text":"/srv/1234"}',
+            '{"cwd":"/srv/1234","text":"/srv/DIGITS"}',
+        ),
+        ("path", "see 1234/2", "see DIGITS/2"),
+        ("folder", "/srv/1234\n1234", "/srv/DIGITS\nDIGITS"),
+    ],
+)
 def test_only_keys_and_times_are_left_to_the_built_in_rules(
     column: str, before: str, after: str | None
 ) -> None:

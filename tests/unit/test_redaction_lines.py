@@ -30,11 +30,18 @@ def redacted(line: str) -> str:
 
 
 # ---- in place
-@pytest.mark.parametrize("line", [
-    '{"a":1}\n', '{ "a" : [ 1 , 2 ] }\r\n',
-    '{"a":"caf\\u00e9 \\/ \\ud83d","b":123456789012345678901234567890,"c":NaN,"a":-1e400}',
-    "not JSON at all", "", "\n", "\x00\x01",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"a":1}\n',
+        '{ "a" : [ 1 , 2 ] }\r\n',
+        '{"a":"caf\\u00e9 \\/ \\ud83d","b":123456789012345678901234567890,"c":NaN,"a":-1e400}',
+        "not JSON at all",
+        "",
+        "\n",
+        "\x00\x01",
+    ],
+)
 def test_a_line_without_a_secret_is_returned_as_it_is(line: str) -> None:
     data = line.encode()
     clean, rules = redact_line(data)
@@ -58,10 +65,13 @@ def test_every_secret_of_a_line_is_replaced_and_named() -> None:
     assert rules == ("github", "github", "email")
 
 
-@pytest.mark.parametrize(("pattern", "text", "clean"), [
-    ("code ([^ ]{4})", "code abcé, code xyz€ d", "code ***REDACTED***, code ***REDACTED*** d"),
-    ("code .([^ ]{3})", "code éabc", "code ***REDACTED***c"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pattern", "text", "clean"),
+    [
+        ("code ([^ ]{4})", "code abcé, code xyz€ d", "code ***REDACTED***, code ***REDACTED*** d"),
+        ("code .([^ ]{3})", "code éabc", "code ***REDACTED***c"),
+    ],
+)
 def test_a_pattern_that_cuts_a_character_takes_all_of_it(
     pattern: str, text: str, clean: str
 ) -> None:
@@ -84,15 +94,18 @@ def test_keys_are_redacted_and_identify_their_values() -> None:
     assert json.loads(redacted(line)) == {"***SSH_KEY***": "***SSH_KEY***"}
 
 
-@pytest.mark.parametrize("value", [
-    {"adminPassword": {"value": "hunter2x"}},
-    {"adminPassword": {"type": "securestring", "value": "hunter2x"}},
-    {"env": [{"name": "HOME", "value": "a"}, {"name": "DB_PASSWORD", "value": "hunter2x"}]},
-    {"element": "Password field", "ref": "e14", "text": "hunter2x", "submit": True},
-    {"fields": [{"name": "Password", "type": "textbox", "ref": "e5", "Value": "hunter2x"}]},
-    {"long": "x" * 900, "key": "DB_PASSWORD", "value": "hunter2x"},
-    {"key": "DB_PASSWORD", "value": "hunter2x", "long": "x" * 900},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"adminPassword": {"value": "hunter2x"}},
+        {"adminPassword": {"type": "securestring", "value": "hunter2x"}},
+        {"env": [{"name": "HOME", "value": "a"}, {"name": "DB_PASSWORD", "value": "hunter2x"}]},
+        {"element": "Password field", "ref": "e14", "text": "hunter2x", "submit": True},
+        {"fields": [{"name": "Password", "type": "textbox", "ref": "e5", "Value": "hunter2x"}]},
+        {"long": "x" * 900, "key": "DB_PASSWORD", "value": "hunter2x"},
+        {"key": "DB_PASSWORD", "value": "hunter2x", "long": "x" * 900},
+    ],
+)
 def test_strings_before_a_value_say_what_it_is(value: Any) -> None:
     line, rules = redact_line(json.dumps(value).encode())
     assert rules == ("password_apart",)
@@ -106,10 +119,13 @@ def test_a_secret_before_a_long_value_is_removed() -> None:
     assert rules == ("password",)
 
 
-@pytest.mark.parametrize(("before", "text"), [
-    ("kubectl get cm shop", "kubectl create secret generic s --from-literal=a=hunter2x"),
-    ("passwd <<EOF\n", "password=hunter2x\nEOF\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("kubectl get cm shop", "kubectl create secret generic s --from-literal=a=hunter2x"),
+        ("passwd <<EOF\n", "password=hunter2x\nEOF\n"),
+    ],
+)
 def test_strings_before_a_value_hide_no_secret_in_it_and_no_key(before: str, text: str) -> None:
     line, _ = redact_line(json.dumps([{"command": before}, {"text": text}]).encode())
     after: Any = json.loads(line)
@@ -157,12 +173,15 @@ def test_only_image_data_is_skipped() -> None:
     assert json.loads(redacted(line)) == [image(data), "***AWS_KEY***"]
 
 
-@pytest.mark.parametrize("source", [
-    {"type": "url", "data": "AKIAIOSFODNN7EXAMPLE"},
-    {"type": "base64", "data": f"not base64: {TOKEN}"},
-    {"type": "base64", "data": ["AKIAIOSFODNN7EXAMPLE"]},
-    {"type": "base64", "media_type": "AKIAIOSFODNN7EXAMPLE", "data": "AAAA"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "url", "data": "AKIAIOSFODNN7EXAMPLE"},
+        {"type": "base64", "data": f"not base64: {TOKEN}"},
+        {"type": "base64", "data": ["AKIAIOSFODNN7EXAMPLE"]},
+        {"type": "base64", "media_type": "AKIAIOSFODNN7EXAMPLE", "data": "AAAA"},
+    ],
+)
 def test_a_malformed_image_is_not_skipped(source: Any) -> None:
     line = json.dumps({"source": source})
     assert "AKIA" not in redacted(line)

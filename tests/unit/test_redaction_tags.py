@@ -41,16 +41,19 @@ def test_the_same_value_has_the_same_tag_and_another_one_another() -> None:
     assert len({tag for _, tag in tags(found)}) == 1
 
 
-@pytest.mark.parametrize("spelled", [
-    json.dumps({"k": TOKEN}),
-    json.dumps([json.dumps({"k": TOKEN})]),
-    json.dumps({"k": f"\x1b[31m{TOKEN}\x1b[0m"}),
-    json.dumps({"k": f"{TOKEN[:9]}\x1b[1m{TOKEN[9:]}"}),
-    json.dumps({"k": TOKEN.replace("g", "%67").replace("_", "%5F")}),
-    json.dumps({"k": TOKEN}).replace("h", "\\u0068"),
-    json.dumps({"k": TOKEN.replace("p", "\\x70")}),
-    json.dumps({"k": TOKEN.replace("_", "&#95;")}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        json.dumps({"k": TOKEN}),
+        json.dumps([json.dumps({"k": TOKEN})]),
+        json.dumps({"k": f"\x1b[31m{TOKEN}\x1b[0m"}),
+        json.dumps({"k": f"{TOKEN[:9]}\x1b[1m{TOKEN[9:]}"}),
+        json.dumps({"k": TOKEN.replace("g", "%67").replace("_", "%5F")}),
+        json.dumps({"k": TOKEN}).replace("h", "\\u0068"),
+        json.dumps({"k": TOKEN.replace("p", "\\x70")}),
+        json.dumps({"k": TOKEN.replace("_", "&#95;")}),
+    ],
+)
 def test_a_tag_depends_on_the_value_not_on_its_spelling(spelled: str) -> None:
     (expected,) = tags(keyed().redact_text(TOKEN))
     assert tags(keyed().redact_line(spelled.encode())[0].decode()) == [expected]

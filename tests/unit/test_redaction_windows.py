@@ -140,8 +140,10 @@ def test_records_of_json_stay_lines_and_json() -> None:
     text = f"{record}\nnot JSON\n{record}\n"
     clean = redacted(text).splitlines()
     assert [json.loads(clean[0]), clean[1], json.loads(clean[2])] == [
-        {"key": "***SSH_KEY***\n"}, "not JSON", {"key": "***SSH_KEY***\n"},
-    ]  # fmt: skip
+        {"key": "***SSH_KEY***\n"},
+        "not JSON",
+        {"key": "***SSH_KEY***\n"},
+    ]
 
 
 def test_json_over_many_lines_stays_json() -> None:

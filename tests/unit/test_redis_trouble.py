@@ -37,12 +37,15 @@ def serve(stack: Stack, *answers: bytes) -> None:
     threading.Thread(target=answer, daemon=True).start()
 
 
-@pytest.mark.parametrize(("answers", "trouble"), [
-    ((b"+PONG\r\n",), ""),
-    ((b"", b"", b"+PONG\r\n"), ""),  # it has just started
-    ((b"", b"", b"-LOADING it\r\n"), LOADING),
-    ((b"", b"", b""), BUSY),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answers", "trouble"),
+    [
+        ((b"+PONG\r\n",), ""),
+        ((b"", b"", b"+PONG\r\n"), ""),  # it has just started
+        ((b"", b"", b"-LOADING it\r\n"), LOADING),
+        ((b"", b"", b""), BUSY),
+    ],
+)
 def test_the_reason_is_that_of_the_last_answer(
     stack: Stack, answers: tuple[bytes, ...], trouble: str
 ) -> None:

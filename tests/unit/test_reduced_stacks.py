@@ -64,11 +64,15 @@ def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
     return {id.decode().removeprefix("tick-") for id in waiting}
 
 
-@pytest.mark.parametrize(("kinds", "has_stock", "rows"), [
-    ((Writer, SlowWorker, LlmWorker), True, ALWAYS),
-    ((), True, ALWAYS | FALLBACKS - CONDITIONAL),
-    ((Writer,), False, ALWAYS | {"exports"}),
-], ids=["own workers", "stock workers alone", "no slow worker"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kinds", "has_stock", "rows"),
+    [
+        ((Writer, SlowWorker, LlmWorker), True, ALWAYS),
+        ((), True, ALWAYS | FALLBACKS - CONDITIONAL),
+        ((Writer,), False, ALWAYS | {"exports"}),
+    ],
+    ids=["own workers", "stock workers alone", "no slow worker"],
+)
 def test_the_scheduler_replaces_missing_workers(
     redis: fakeredis.FakeRedis,
     tmp_path: Path,
@@ -105,12 +109,15 @@ def a_heartbeat(redis: fakeredis.FakeRedis, _home: Path) -> None:
     redis.sadd("hivepipe:active", "s-1")
 
 
-@pytest.mark.parametrize(("work", "row"), [
-    (a_due_retry, "retries"),
-    (an_event_on_disk, "spool"),
-    (a_note_on_disk, "spool"),
-    (a_heartbeat, "activity"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("work", "row"),
+    [
+        (a_due_retry, "retries"),
+        (an_event_on_disk, "spool"),
+        (a_note_on_disk, "spool"),
+        (a_heartbeat, "activity"),
+    ],
+)
 def test_a_row_without_work_is_not_fired(
     redis: fakeredis.FakeRedis,
     tmp_path: Path,
@@ -183,14 +190,17 @@ def test_an_idle_stock_worker_counts_as_alive(redis: fakeredis.FakeRedis) -> Non
     assert not rq_workers(redis)[0].is_alive
 
 
-@pytest.mark.parametrize(("has_stock", "kinds", "waiting", "missing"), [
-    (True, (), {}, ()),
-    (True, (), {"slow": 3}, ("slow",)),  # handed on by an earlier writer
-    (True, (Writer,), {}, ("slow", "llm")),
-    (False, (Writer, SlowWorker), {}, ("llm",)),
-    (False, (Writer, SlowWorker, LlmWorker), {}, ()),
-    (False, (), {}, ALL_QUEUES),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("has_stock", "kinds", "waiting", "missing"),
+    [
+        (True, (), {}, ()),
+        (True, (), {"slow": 3}, ("slow",)),  # handed on by an earlier writer
+        (True, (Writer,), {}, ("slow", "llm")),
+        (False, (Writer, SlowWorker), {}, ("llm",)),
+        (False, (Writer, SlowWorker, LlmWorker), {}, ()),
+        (False, (), {}, ALL_QUEUES),
+    ],
+)
 def test_slow_and_llm_need_a_worker_where_a_writer_hands_on(
     redis: fakeredis.FakeRedis,
     has_stock: bool,

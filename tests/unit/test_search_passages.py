@@ -27,38 +27,44 @@ def result_of(content: Any, **more: Any) -> bytes:
     return line_of("user", [{"type": "tool_result", "content": content, **more}])
 
 
-@pytest.mark.parametrize(("line", "who", "words"), [
-    (line_of("user", "plain words"), "user", "plain words"),
-    (line_of("user", [{"type": "text", "text": "in a block"}]), "user", "in a block"),
-    (line_of("assistant", [{"type": "thinking", "thinking": "hm"}]), "claude", "hm"),
-    (
-        line_of("assistant", [{"type": "text", "text": "I edit."}, EDIT]),
-        "claude",
-        "I edit.\nEdit\nsrc/a.py\nx = 1\ntoolu_01AbC",
-    ),
-    (result_of("out"), "tool", "out"),
-    (result_of("out", tool_use_id="toolu_01AbC"), "tool", "out\ntoolu_01AbC"),
-    (result_of(SEEN), "tool", "seen"),
-    (b'{"type":"summary","summary":"A day"}', "title", "A day"),
-    (b'{"type":"ai-title","aiTitle":"A day"}', "title", "A day"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "who", "words"),
+    [
+        (line_of("user", "plain words"), "user", "plain words"),
+        (line_of("user", [{"type": "text", "text": "in a block"}]), "user", "in a block"),
+        (line_of("assistant", [{"type": "thinking", "thinking": "hm"}]), "claude", "hm"),
+        (
+            line_of("assistant", [{"type": "text", "text": "I edit."}, EDIT]),
+            "claude",
+            "I edit.\nEdit\nsrc/a.py\nx = 1\ntoolu_01AbC",
+        ),
+        (result_of("out"), "tool", "out"),
+        (result_of("out", tool_use_id="toolu_01AbC"), "tool", "out\ntoolu_01AbC"),
+        (result_of(SEEN), "tool", "seen"),
+        (b'{"type":"summary","summary":"A day"}', "title", "A day"),
+        (b'{"type":"ai-title","aiTitle":"A day"}', "title", "A day"),
+    ],
+)
 def test_the_text_of_a_line_is_found(line: bytes, who: str, words: str) -> None:
     passage = passage_of(line)
     assert passage is not None
     assert (passage.who, passage.words) == (who, words)
 
 
-@pytest.mark.parametrize("line", [
-    b"",
-    b" \r",
-    b'{"type":"system","content":"x"}',
-    b'{"type":"user"}',
-    b'{"type":"api-request-shape","system":"You are"}',
-    b'{"type":"api-request-blob","content":"You are"}',
-    b'{"type":"user","message":{"content":7}}',
-    b'{"type":"user","message":{"content":[7,null,{"type":"text","text":9}]}}',
-    line_of("user", "  \n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b" \r",
+        b'{"type":"system","content":"x"}',
+        b'{"type":"user"}',
+        b'{"type":"api-request-shape","system":"You are"}',
+        b'{"type":"api-request-blob","content":"You are"}',
+        b'{"type":"user","message":{"content":7}}',
+        b'{"type":"user","message":{"content":[7,null,{"type":"text","text":9}]}}',
+        line_of("user", "  \n"),
+    ],
+)
 def test_a_line_without_text_has_no_passage(line: bytes) -> None:
     assert passage_of(line) is None
 

@@ -7,17 +7,20 @@ from hivepipe.errors import SearchError
 from hivepipe.reading.search import around
 
 
-@pytest.mark.parametrize(("typed", "query"), [
-    ("checkout", '"checkout"'),
-    ("two words", '"two" AND "words"'),
-    ('"a phrase" and', '"a phrase" AND "and"'),
-    ("src/cart.py", '"src/cart.py"'),
-    ("check*", '"check"*'),
-    ('say"so', '"say""so"'),
-    ("NOT a -b (c", '"not" AND "a" AND "-b" AND "(c"'),
-    ("größe", '"größe"'),
-    ("-- !! x", '"x"'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("typed", "query"),
+    [
+        ("checkout", '"checkout"'),
+        ("two words", '"two" AND "words"'),
+        ('"a phrase" and', '"a phrase" AND "and"'),
+        ("src/cart.py", '"src/cart.py"'),
+        ("check*", '"check"*'),
+        ('say"so', '"say""so"'),
+        ("NOT a -b (c", '"not" AND "a" AND "-b" AND "(c"'),
+        ("größe", '"größe"'),
+        ("-- !! x", '"x"'),
+    ],
+)
 def test_typed_words_become_a_query(typed: str, query: str) -> None:
     assert fts_query(typed) == query
 
@@ -33,24 +36,30 @@ def test_an_empty_search_is_refused_and_signs_alone_are_no_query_of_words(typed:
             terms_of(typed)
 
 
-@pytest.mark.parametrize(("typed", "terms"), [
-    ("Live_View", [Term("live_view")]),
-    ('"error:  it"', [Term("error: it")]),
-    ("pay* pay*", [Term("pay", begins_word=True)]),
-    ("** |>", [Term("**"), Term("|>")]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("typed", "terms"),
+    [
+        ("Live_View", [Term("live_view")]),
+        ('"error:  it"', [Term("error: it")]),
+        ("pay* pay*", [Term("pay", begins_word=True)]),
+        ("** |>", [Term("**"), Term("|>")]),
+    ],
+)
 def test_typed_words_become_terms(typed: str, terms: list[Term]) -> None:
     assert terms_of(typed) == terms
 
 
-@pytest.mark.parametrize(("term", "text", "found"), [
-    (Term("live_view"), "phoenix_live_view", "live_view"),
-    (Term("view", begins_word=True), "live_view viewer view", "view"),
-    (Term("view", True, True), "live_view viewer view", "view"),
-    (Term("error:", True, True), "terror: an error: x", "error:"),
-    (Term("|>", True, True), "a |> b", "|>"),
-    (Term("x"), "abc", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("term", "text", "found"),
+    [
+        (Term("live_view"), "phoenix_live_view", "live_view"),
+        (Term("view", begins_word=True), "live_view viewer view", "view"),
+        (Term("view", True, True), "live_view viewer view", "view"),
+        (Term("error:", True, True), "terror: an error: x", "error:"),
+        (Term("|>", True, True), "a |> b", "|>"),
+        (Term("x"), "abc", None),
+    ],
+)
 def test_the_place_of_a_term_in_a_text_is_found(term: Term, text: str, found: str | None) -> None:
     place = term.place_in(text)
     assert (place and text[slice(*place)]) == found
@@ -58,10 +67,17 @@ def test_the_place_of_a_term_in_a_text_is_found(term: Term, text: str, found: st
         assert text[place[0] - 1] == " "
 
 
-@pytest.mark.parametrize(("one", "other"), [
-    ("ΟΔΟΣ", "οδος"), ("a\n \tb", "A b"), ("ÄÖÜ", "äöü"), ("a\u3000b", "a b"),
-    ("cafe\u0301", "Café"), ("\u1112\u1161\u11ab", "한"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ΟΔΟΣ", "οδος"),
+        ("a\n \tb", "A b"),
+        ("ÄÖÜ", "äöü"),
+        ("a\u3000b", "a b"),
+        ("cafe\u0301", "Café"),
+        ("\u1112\u1161\u11ab", "한"),
+    ],
+)
 def test_equivalent_texts_fold_to_the_same(one: str, other: str) -> None:
     assert folded(one) == folded(other)
 
@@ -71,11 +87,14 @@ def test_a_project_is_the_folder_and_what_is_below_it() -> None:
     assert Filters.of(project="/").values == {"project": "/"}
 
 
-@pytest.mark.parametrize(("words", "query"), [
-    (("one", "two"), "one two"),
-    (("two words", "begin*"), '"two words" begin*'),
-    (('say "two words"', "now"), 'say "two words" now'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (("one", "two"), "one two"),
+        (("two words", "begin*"), '"two words" begin*'),
+        (('say "two words"', "now"), 'say "two words" now'),
+    ],
+)
 def test_a_word_with_a_space_is_a_phrase(words: tuple[str, ...], query: str) -> None:
     assert query_of(words) == query
 

@@ -90,18 +90,21 @@ def test_a_foreign_hook_in_our_group_is_kept() -> None:
     assert left == {"hooks": {"PostToolUse": [{"matcher": "*", "hooks": [theirs]}]}}
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    ('{"a": 1,}', "not valid JSON: line 1, column"),
-    ("{\n// a comment\n}", "not valid JSON: line 2"),
-    ('{"a": NaN}', "not valid JSON: NaN"),
-    ('{"a": "\n"}', "not valid JSON"),
-    ("[" * 100_000, "nested too deep"),
-    ("[]", "not a JSON object"),
-    ('"text"', "not a JSON object"),
-    ('{"hooks": []}', '"hooks" that are not an object'),
-    ('{"hooks": null}', '"hooks" that are not an object'),
-    ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are not a list'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": 1,}', "not valid JSON: line 1, column"),
+        ("{\n// a comment\n}", "not valid JSON: line 2"),
+        ('{"a": NaN}', "not valid JSON: NaN"),
+        ('{"a": "\n"}', "not valid JSON"),
+        ("[" * 100_000, "nested too deep"),
+        ("[]", "not a JSON object"),
+        ('"text"', "not a JSON object"),
+        ('{"hooks": []}', '"hooks" that are not an object'),
+        ('{"hooks": null}', '"hooks" that are not an object'),
+        ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are not a list'),
+    ],
+)
 def test_settings_that_cannot_take_hooks_are_refused_with_the_reason(
     text: str, reason: str
 ) -> None:

@@ -18,13 +18,16 @@ CALL = {"provider": "openai", "model": "gpt-5.4-mini", "home": "h"}
 pytestmark = pytest.mark.usefixtures("environ")
 
 
-@pytest.mark.parametrize(("caps", "granted"), [
-    (CAPS, 2),
-    (CAPS._replace(requests=1), 1),
-    (CAPS._replace(requests=0), 0),
-    (CAPS._replace(tokens=1_999), 1),
-    (CAPS._replace(micro_usd=9_999), 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("caps", "granted"),
+    [
+        (CAPS, 2),
+        (CAPS._replace(requests=1), 1),
+        (CAPS._replace(requests=0), 0),
+        (CAPS._replace(tokens=1_999), 1),
+        (CAPS._replace(micro_usd=9_999), 0),
+    ],
+)
 def test_each_cap_limits_what_is_granted(caps: Amount, granted: int) -> None:
     with spending() as ledger:
         assert ledger.reserve("s", EACH, 2, caps, 0, **CALL)[1] == granted

@@ -86,10 +86,13 @@ def test_escapes_stay_as_they_were_typed(typed: str, launcher: str) -> None:
     assert without_status_line(ours) == text
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    *(("", after) for after in (" | cut -c1-80", " |cat", "; date", " 'open", " $(x)")),
-    *((before, "") for before in ("date; ", "LC_ALL=C ", "/usr/bin/env A=1 ", "'my' ", "~")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        *(("", after) for after in (" | cut -c1-80", " |cat", "; date", " 'open", " $(x)")),
+        *((before, "") for before in ("date; ", "LC_ALL=C ", "/usr/bin/env A=1 ", "'my' ", "~")),
+    ],
+)
 def test_a_users_command_around_ours_is_kept(before: str, after: str) -> None:
     for form in FORMS:
         ours = with_status_line("{}", form, LAUNCHER, "")

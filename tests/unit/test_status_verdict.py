@@ -10,35 +10,45 @@ from hivepipe.stack import condition
 from hivepipe.stack.condition import StackFacts, condition_of
 
 RESTING = StackFacts(
-    state="on", is_registered=True, runs=False, is_ready=False, is_unsupervised=False,
-    could_not_start=False, has_trouble=False, has_long_trouble=False, alerts=(),
-)  # fmt: skip
+    state="on",
+    is_registered=True,
+    runs=False,
+    is_ready=False,
+    is_unsupervised=False,
+    could_not_start=False,
+    has_trouble=False,
+    has_long_trouble=False,
+    alerts=(),
+)
 RUNNING = RESTING._replace(runs=True, is_ready=True)
 MINOR = Alert("failed", "1 failed job")
 URGENT = Alert("disk", "the disk is full", is_urgent=True)
 WAITING = Alert("spool", "3 events wait on disk")
 
 
-@pytest.mark.parametrize(("seen", "word"), [
-    (RUNNING, "healthy"),
-    (RUNNING._replace(alerts=(MINOR,)), "degraded"),
-    (RUNNING._replace(has_trouble=True), "degraded"),
-    (RUNNING._replace(has_trouble=True, has_long_trouble=True), "unhealthy"),
-    (RUNNING._replace(alerts=(URGENT, MINOR)), "unhealthy"),
-    (RUNNING._replace(is_ready=False), "unhealthy"),
-    (RUNNING._replace(state="down"), "stopped"),
-    (RUNNING._replace(state="off"), "off"),
-    (RESTING, "resting"),
-    (RESTING._replace(alerts=(MINOR,)), "resting"),
-    (RESTING._replace(alerts=(URGENT,)), "unhealthy"),
-    (RESTING._replace(alerts=(WAITING,)), "broken"),
-    (RESTING._replace(could_not_start=True), "broken"),
-    (RESTING._replace(is_unsupervised=True), "broken"),
-    (RESTING._replace(state="down", could_not_start=True), "stopped"),
-    (RESTING._replace(state="off"), "off"),
-    (RESTING._replace(is_registered=False), "unregistered"),
-    (RESTING._replace(is_registered=False, alerts=(WAITING,)), "unregistered"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seen", "word"),
+    [
+        (RUNNING, "healthy"),
+        (RUNNING._replace(alerts=(MINOR,)), "degraded"),
+        (RUNNING._replace(has_trouble=True), "degraded"),
+        (RUNNING._replace(has_trouble=True, has_long_trouble=True), "unhealthy"),
+        (RUNNING._replace(alerts=(URGENT, MINOR)), "unhealthy"),
+        (RUNNING._replace(is_ready=False), "unhealthy"),
+        (RUNNING._replace(state="down"), "stopped"),
+        (RUNNING._replace(state="off"), "off"),
+        (RESTING, "resting"),
+        (RESTING._replace(alerts=(MINOR,)), "resting"),
+        (RESTING._replace(alerts=(URGENT,)), "unhealthy"),
+        (RESTING._replace(alerts=(WAITING,)), "broken"),
+        (RESTING._replace(could_not_start=True), "broken"),
+        (RESTING._replace(is_unsupervised=True), "broken"),
+        (RESTING._replace(state="down", could_not_start=True), "stopped"),
+        (RESTING._replace(state="off"), "off"),
+        (RESTING._replace(is_registered=False), "unregistered"),
+        (RESTING._replace(is_registered=False, alerts=(WAITING,)), "unregistered"),
+    ],
+)
 def test_each_condition_has_its_word(seen: StackFacts, word: str) -> None:
     assert condition_of(seen) == word
 
@@ -57,11 +67,13 @@ def test_nothing_is_called_healthy_under_an_alert_or_trouble() -> None:
 
 
 REMEDIES = {
-    "resting": "the next event of a session starts the stack", "stopped": "`hivepipe up -d`",
+    "resting": "the next event of a session starts the stack",
+    "stopped": "`hivepipe up -d`",
     "off": "`hivepipe on`",
     "unregistered": "events of hooks wait on disk until `hivepipe init`",
-    "broken": "hivepipe doctor", "unhealthy": "hivepipe doctor",
-}  # fmt: skip
+    "broken": "hivepipe doctor",
+    "unhealthy": "hivepipe doctor",
+}
 
 
 def test_every_other_condition_is_shown_with_the_command_that_changes_it() -> None:

@@ -74,17 +74,20 @@ def test_a_redis_that_hangs_after_its_answer_holds_up_no_status(
     assert "no heartbeat" in str(seen)
 
 
-@pytest.mark.parametrize("value", [
-    "",
-    "<params></params>",
-    "<params><param><value><int>one</int></value></param></params>",
-    "<params><param><value><boolean>2</boolean></value></param></params>",
-    "<params><param><value><double>one</double></value></param></params>",
-    "<fault><value><int>1</int></value></fault>",
-    "<fault><value><struct></struct></value></fault>",
-    "<params><param><value><other>1</other></value></param></params>",
-    "<params><param>",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "<params></params>",
+        "<params><param><value><int>one</int></value></param></params>",
+        "<params><param><value><boolean>2</boolean></value></param></params>",
+        "<params><param><value><double>one</double></value></param></params>",
+        "<fault><value><int>1</int></value></fault>",
+        "<fault><value><struct></struct></value></fault>",
+        "<params><param><value><other>1</other></value></param></params>",
+        "<params><param>",
+    ],
+)
 def test_a_damaged_answer_is_one_kind_of_error(tmp_path: Path, value: str) -> None:
     text = f"<?xml version='1.0'?><methodResponse>{value}</methodResponse>"
 
@@ -159,11 +162,14 @@ def test_a_supervisor_that_ends_is_not_silent(process: psutil.Process, tmp_path:
     assert why_silent(Stack(str(tmp_path), str(tmp_path)), [process]) == ""
 
 
-@pytest.mark.parametrize(("script", "words"), [
-    ("kill -KILL $$", "it was killed, as the kernel does when memory is short"),
-    ("echo 'Error: no room' >&2; exit 2", "no room"),
-    ("exit 1", "see `hivepipe logs supervisord`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("kill -KILL $$", "it was killed, as the kernel does when memory is short"),
+        ("echo 'Error: no room' >&2; exit 2", "no room"),
+        ("exit 1", "see `hivepipe logs supervisord`"),
+    ],
+)
 def test_up_says_how_a_supervisor_ended(script: str, words: str) -> None:
     with TemporaryFile() as errors:
         process = subprocess.Popen(["sh", "-c", script], stderr=errors)

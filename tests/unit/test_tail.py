@@ -55,8 +55,10 @@ def test_a_log_line_of_a_predecessor_may_hold_any_data(db: Database) -> None:
                 {"text": f"line {number}", "data": data},
             )
         assert [line.what for line in Tail(first=3).poll(store)] == [
-            "line 0", "line 1 b.py", "line 2",
-        ]  # fmt: skip
+            "line 0",
+            "line 1 b.py",
+            "line 2",
+        ]
 
 
 def test_a_change_with_an_earlier_time_is_shown_once(db: Database) -> None:

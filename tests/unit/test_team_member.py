@@ -27,14 +27,17 @@ def test_a_folder_that_is_no_absolute_path_has_no_name(folder: str) -> None:
     assert project_name(folder) == ""
 
 
-@pytest.mark.parametrize(("text", "is_refusal"), [
-    (f"FATAL: Passwort-Authentifizierung für Benutzer »{LOGIN}« fehlgeschlagen", True),
-    (f'FATAL: password authentication failed for user "{LOGIN}"', True),
-    ('FATAL: no pg_hba.conf entry for host "127.0.0.1"', True),
-    (f'FATAL: too many connections for role "{LOGIN}"', False),
-    ("FATAL: das Datenbanksystem fährt herunter", False),
-    ("FATAL: Passwort-Authentifizierung für Benutzer »ann« fehlgeschlagen", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "is_refusal"),
+    [
+        (f"FATAL: Passwort-Authentifizierung für Benutzer »{LOGIN}« fehlgeschlagen", True),
+        (f'FATAL: password authentication failed for user "{LOGIN}"', True),
+        ('FATAL: no pg_hba.conf entry for host "127.0.0.1"', True),
+        (f'FATAL: too many connections for role "{LOGIN}"', False),
+        ("FATAL: das Datenbanksystem fährt herunter", False),
+        ("FATAL: Passwort-Authentifizierung für Benutzer »ann« fehlgeschlagen", False),
+    ],
+)
 def test_a_refusal_without_an_sqlstate_names_the_login(text: str, is_refusal: bool) -> None:
     """The text may be in any language."""
     assert _is_refusal(text) == is_refusal

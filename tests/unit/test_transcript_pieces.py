@@ -45,54 +45,57 @@ def answer(content: Any, **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": "toolu_1", "content": content, **more}
 
 
-@pytest.mark.parametrize(("pieces", "expected_value"), [
-    (parsed("user", "fix it"), [(USER, "fix it")]),
-    (parsed("user", "skip", isMeta=True), [(NOTE, "skip")]),
-    (parsed("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
-    (parsed("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
-    (parsed("user", BY_TEAMMATE), [(NOTE, BY_TEAMMATE)]),
-    (parsed("user", "Go on", origin={"kind": "plugin"}), [(NOTE, "Go on")]),
-    (
-        parsed("user", "[Request interrupted by user]"),
-        [(NOTE, "[Request interrupted by user]")],
-    ),
-    (parsed("user", QUOTED := BY_TEAMMATE.replace("<", "")), [(USER, QUOTED)]),
-    (parsed("user", {"type": "image"}), [(USER, "[image]")]),
-    (parsed("user", {"type": "document"}), [(USER, "[document]")]),
-    (
-        parsed("user", answer([{"type": "tool_reference", "tool_name": "WebFetch"}])),
-        [(RESULT, "[WebFetch]")],
-    ),
-    (
-        parsed(
-            "assistant",
-            {"type": "thinking", "thinking": "hm"},
-            {"type": "text", "text": "I look."},
-            call("Read", file_path="a.py"),
+@pytest.mark.parametrize(
+    ("pieces", "expected_value"),
+    [
+        (parsed("user", "fix it"), [(USER, "fix it")]),
+        (parsed("user", "skip", isMeta=True), [(NOTE, "skip")]),
+        (parsed("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
+        (parsed("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
+        (parsed("user", BY_TEAMMATE), [(NOTE, BY_TEAMMATE)]),
+        (parsed("user", "Go on", origin={"kind": "plugin"}), [(NOTE, "Go on")]),
+        (
+            parsed("user", "[Request interrupted by user]"),
+            [(NOTE, "[Request interrupted by user]")],
         ),
-        [(THINKING, "hm"), (CLAUDE, "I look."), (CALL, "Read a.py")],
-    ),
-    (parsed("assistant", "500", isApiErrorMessage=True), [(FAILURE, "500")]),
-    (
-        parsed("assistant", call("Task", subagent_type="Explore", description="look")),
-        [(CALL, "Task Explore look")],
-    ),
-    (parsed("assistant", call("Bash", command="a\n  b")), [(CALL, "Bash a b")]),
-    (parsed("assistant", call("New")), [(CALL, "New")]),
-    (parsed("user", answer("done")), [(RESULT, "done")]),
-    (parsed("user", answer("no", is_error=True)), [(FAILURE, "no")]),
-    (parsed("user", answer("no"), toolDenialKind="user"), [(FAILURE, "no")]),
-    (
-        parsed("user", answer([{"type": "text", "text": "a"}, {"type": "image"}])),
-        [(RESULT, "a\n[image]")],
-    ),
-    (
-        parsed("user", answer("done"), toolUseResult={"agentId": "a41c"}),
-        [(RESULT, "done"), (AGENT, "a41c")],
-    ),
-    (parsed("summary", "x"), []),
-    (parsed("api-request-shape", "x"), []),
-])  # fmt: skip
+        (parsed("user", QUOTED := BY_TEAMMATE.replace("<", "")), [(USER, QUOTED)]),
+        (parsed("user", {"type": "image"}), [(USER, "[image]")]),
+        (parsed("user", {"type": "document"}), [(USER, "[document]")]),
+        (
+            parsed("user", answer([{"type": "tool_reference", "tool_name": "WebFetch"}])),
+            [(RESULT, "[WebFetch]")],
+        ),
+        (
+            parsed(
+                "assistant",
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "text", "text": "I look."},
+                call("Read", file_path="a.py"),
+            ),
+            [(THINKING, "hm"), (CLAUDE, "I look."), (CALL, "Read a.py")],
+        ),
+        (parsed("assistant", "500", isApiErrorMessage=True), [(FAILURE, "500")]),
+        (
+            parsed("assistant", call("Task", subagent_type="Explore", description="look")),
+            [(CALL, "Task Explore look")],
+        ),
+        (parsed("assistant", call("Bash", command="a\n  b")), [(CALL, "Bash a b")]),
+        (parsed("assistant", call("New")), [(CALL, "New")]),
+        (parsed("user", answer("done")), [(RESULT, "done")]),
+        (parsed("user", answer("no", is_error=True)), [(FAILURE, "no")]),
+        (parsed("user", answer("no"), toolDenialKind="user"), [(FAILURE, "no")]),
+        (
+            parsed("user", answer([{"type": "text", "text": "a"}, {"type": "image"}])),
+            [(RESULT, "a\n[image]")],
+        ),
+        (
+            parsed("user", answer("done"), toolUseResult={"agentId": "a41c"}),
+            [(RESULT, "done"), (AGENT, "a41c")],
+        ),
+        (parsed("summary", "x"), []),
+        (parsed("api-request-shape", "x"), []),
+    ],
+)
 def test_a_line_is_split_into_pieces(
     pieces: list[Piece], expected_value: list[tuple[str, str]]
 ) -> None:
@@ -100,17 +103,20 @@ def test_a_line_is_split_into_pieces(
     assert {piece.at for piece in pieces} <= {"2026-01-10T00:00:00.000Z"}
 
 
-@pytest.mark.parametrize(("arguments", "diff"), [
-    ({"old_string": "a\nb", "new_string": "a\nc"}, ("  a", "- b", "+ c")),
-    ({"old_string": "", "new_string": "new"}, ("+ new",)),
-    ({"content": "one\ntwo"}, ("+ one", "+ two")),
-    (
-        {"edits": [{"old_string": "a", "new_string": "b"}, 7, {"new_string": "c"}]},
-        ("- a", "+ b", "+ c"),
-    ),
-    ({"notebook_path": "n.ipynb", "new_source": "x = 1"}, ("+ x = 1",)),
-    ({"command": "ls"}, ()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "diff"),
+    [
+        ({"old_string": "a\nb", "new_string": "a\nc"}, ("  a", "- b", "+ c")),
+        ({"old_string": "", "new_string": "new"}, ("+ new",)),
+        ({"content": "one\ntwo"}, ("+ one", "+ two")),
+        (
+            {"edits": [{"old_string": "a", "new_string": "b"}, 7, {"new_string": "c"}]},
+            ("- a", "+ b", "+ c"),
+        ),
+        ({"notebook_path": "n.ipynb", "new_source": "x = 1"}, ("+ x = 1",)),
+        ({"command": "ls"}, ()),
+    ],
+)
 def test_an_edit_has_a_diff(arguments: dict[str, Any], diff: tuple[str, ...]) -> None:
     (piece,) = parsed("assistant", call("Edit", **arguments))
     assert piece.diff == diff
@@ -152,23 +158,26 @@ def test_any_value_in_a_line_is_accepted(value: Any, place: str) -> None:
 COMMAND = "<command-message>acme:notes</command-message>\n<command-name>/acme:notes</command-name>"
 
 
-@pytest.mark.parametrize(("text", "expected_value"), [
-    (COMMAND, (USER, "/acme:notes")),
-    (f"{COMMAND}\n<command-args>v3.2 <now></command-args>", (USER, "/acme:notes v3.2 <now>")),
-    (
-        "<command-name>test</command-name><command-contents>it all</command-contents>",
-        (USER, "/test\nit all"),
-    ),
-    ("<command-args>v3.2</command-args>", (USER, "<command-args>v3.2</command-args>")),
-    ("What is <command-name>/x</command-name>?", (USER, ...)),
-    ("<command-name>" * 100_000, (USER, ...)),
-    ("<local-command-stdout>3 files\n</local-command-stdout>", (NOTE, "3 files\n")),
-    ("Caveat: The messages below were generated by the user while running", (NOTE, ...)),
-    ("<bash-input>ls *.c</bash-input>", (USER, "! ls *.c")),
-    ("<bash-input> is a tag", (USER, "<bash-input> is a tag")),
-    ("<bash-stdout>a.c</bash-stdout><bash-stderr></bash-stderr>", (NOTE, "a.c")),
-    ("<bash-stdout>&lt;ana@b.c&gt; &amp;lt;</bash-stdout>", (NOTE, "<ana@b.c> &lt;")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected_value"),
+    [
+        (COMMAND, (USER, "/acme:notes")),
+        (f"{COMMAND}\n<command-args>v3.2 <now></command-args>", (USER, "/acme:notes v3.2 <now>")),
+        (
+            "<command-name>test</command-name><command-contents>it all</command-contents>",
+            (USER, "/test\nit all"),
+        ),
+        ("<command-args>v3.2</command-args>", (USER, "<command-args>v3.2</command-args>")),
+        ("What is <command-name>/x</command-name>?", (USER, ...)),
+        ("<command-name>" * 100_000, (USER, ...)),
+        ("<local-command-stdout>3 files\n</local-command-stdout>", (NOTE, "3 files\n")),
+        ("Caveat: The messages below were generated by the user while running", (NOTE, ...)),
+        ("<bash-input>ls *.c</bash-input>", (USER, "! ls *.c")),
+        ("<bash-input> is a tag", (USER, "<bash-input> is a tag")),
+        ("<bash-stdout>a.c</bash-stdout><bash-stderr></bash-stderr>", (NOTE, "a.c")),
+        ("<bash-stdout>&lt;ana@b.c&gt; &amp;lt;</bash-stdout>", (NOTE, "<ana@b.c> &lt;")),
+    ],
+)
 def test_a_command_is_shown_as_the_user_typed_it(
     text: str, expected_value: tuple[str, Any]
 ) -> None:
@@ -180,18 +189,21 @@ def test_a_command_is_shown_as_the_user_typed_it(
     assert (piece.kind, piece.text[:MOST_CHARS]) == (kind, expected)
 
 
-@pytest.mark.parametrize(("arguments", "expected_value"), [
-    ({"command": "ls"}, ""),
-    ({"command": "ls", "description": "List", "run": True}, "description: List\nrun: true"),
-    ({"command": "x" * 300}, f"command: {'x' * 300}"),
-    (
-        {"todos": [{"content": "mend", "status": "pending", "id": "1"}, "broken", [1]]},
-        'todos: \n[pending] mend\n"broken"\n[1]',
-    ),
-    ({"todos": [{"content": "mend"}]}, 'todos: [\n  {\n    "content": "mend"\n  }\n]'),
-    ({"size": 1 << 80}, "size: …"),
-    ({"file_path": "a.py", "old_string": "1", "new_string": "2"}, ""),  # the diff has them
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "expected_value"),
+    [
+        ({"command": "ls"}, ""),
+        ({"command": "ls", "description": "List", "run": True}, "description: List\nrun: true"),
+        ({"command": "x" * 300}, f"command: {'x' * 300}"),
+        (
+            {"todos": [{"content": "mend", "status": "pending", "id": "1"}, "broken", [1]]},
+            'todos: \n[pending] mend\n"broken"\n[1]',
+        ),
+        ({"todos": [{"content": "mend"}]}, 'todos: [\n  {\n    "content": "mend"\n  }\n]'),
+        ({"size": 1 << 80}, "size: …"),
+        ({"file_path": "a.py", "old_string": "1", "new_string": "2"}, ""),  # the diff has them
+    ],
+)
 def test_a_call_has_the_arguments_that_its_title_lacks(
     arguments: dict[str, Any], expected_value: str
 ) -> None:

@@ -20,9 +20,15 @@ from tests.archive_scene import totals_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 MAIN = [
-    "edge_cases", "representative_messages", "session_b", "todowrite_examples", "fork/parent",
-    "fork/fork", "background/main", "compaction/main",
-]  # fmt: skip
+    "edge_cases",
+    "representative_messages",
+    "session_b",
+    "todowrite_examples",
+    "fork/parent",
+    "fork/fork",
+    "background/main",
+    "compaction/main",
+]
 PRICES = built_in()
 
 
@@ -103,9 +109,12 @@ def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dic
     message = {"id": id, "model": "claude-opus-5", "content": content, "usage": used}
     stamp = f"2026-11-21T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
     return {
-        "type": "assistant", "uuid": f"uuid-{id}-{number}", "requestId": f"req-{id}",
-        "timestamp": stamp, "message": message,
-    } | more  # fmt: skip
+        "type": "assistant",
+        "uuid": f"uuid-{id}-{number}",
+        "requestId": f"req-{id}",
+        "timestamp": stamp,
+        "message": message,
+    } | more
 
 
 def edits(many: int) -> Iterator[bytes]:
@@ -355,16 +364,19 @@ def message(uuid: str, kind: str = "user") -> dict[str, Any]:
     return {"type": kind, "uuid": uuid, "message": {"role": kind, "content": f"said {uuid}"}}
 
 
-@pytest.mark.parametrize(("lines", "title"), [
-    ([summary("of another", leafUuid="elsewhere"), message("a")], ""),
-    ([summary("of nobody"), message("a")], ""),
-    ([message("a"), message("b"), summary("its own", leafUuid="a")], "its own"),
-    ([summary("copied with it", leafUuid="b"), message("a"), message("b")], "copied with it"),
-    (
-        [summary("of another", leafUuid="x"), message("a"), summary("its own", leafUuid="a")],
-        "its own",
-    ),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([summary("of another", leafUuid="elsewhere"), message("a")], ""),
+        ([summary("of nobody"), message("a")], ""),
+        ([message("a"), message("b"), summary("its own", leafUuid="a")], "its own"),
+        ([summary("copied with it", leafUuid="b"), message("a"), message("b")], "copied with it"),
+        (
+            [summary("of another", leafUuid="x"), message("a"), summary("its own", leafUuid="a")],
+            "its own",
+        ),
+    ],
+)
 def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
     lines: list[Any], title: str
 ) -> None:
@@ -386,12 +398,15 @@ def test_requests_of_the_harness_are_not_counted() -> None:
     assert (totals.lines, totals.session, totals.cwd) == (1, "", "")
 
 
-@pytest.mark.parametrize(("words", "outcome"), [
-    ("<command-name>/cost</command-name>", "success"),
-    ("<command-name>/output-style</command-name>", "success"),
-    ("<command-name>/goal</command-name>", "unknown"),
-    ("<command-message>review</command-message>\n<command-name>/review<", "unknown"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("<command-name>/cost</command-name>", "success"),
+        ("<command-name>/output-style</command-name>", "success"),
+        ("<command-name>/goal</command-name>", "unknown"),
+        ("<command-message>review</command-message>\n<command-name>/review<", "unknown"),
+    ],
+)
 def test_a_command_without_the_model_keeps_the_outcome(words: str, outcome: str) -> None:
     content = [{"type": "text", "text": "done"}]
     answer = {"id": "m", "stop_reason": "end_turn", "content": content}

@@ -53,9 +53,11 @@ def says_user(raw: bytes) -> list[bool]:
     excerpt = excerpt_of([raw])
     assert excerpt.messages == excerpt.text.startswith("User: ")
     return [
-        totals_of([raw]).messages == 1, passage.who == "user", bool(prompts),
+        totals_of([raw]).messages == 1,
+        passage.who == "user",
+        bool(prompts),
         excerpt.messages == 1,
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])

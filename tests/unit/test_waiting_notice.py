@@ -51,13 +51,16 @@ def test_an_empty_or_missing_spool_gives_no_notice(at: At, tmp_path: Path) -> No
     assert not (tmp_path / "notice").exists()
 
 
-@pytest.mark.parametrize(("secs", "words"), [
-    ((-3600,), "1 event waits on disk since 11:00"),
-    ((-DAY_SECS,), "1 event waits on disk since Friday"),
-    ((-5.9 * DAY_SECS,), "1 event waits on disk since Sunday"),
-    ((-7 * DAY_SECS,), "1 event waits on disk since 14 November"),
-    ((-4 * DAY_SECS, -60, -5), "3 events wait on disk since Tuesday"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("secs", "words"),
+    [
+        ((-3600,), "1 event waits on disk since 11:00"),
+        ((-DAY_SECS,), "1 event waits on disk since Friday"),
+        ((-5.9 * DAY_SECS,), "1 event waits on disk since Sunday"),
+        ((-7 * DAY_SECS,), "1 event waits on disk since 14 November"),
+        ((-4 * DAY_SECS, -60, -5), "3 events wait on disk since Tuesday"),
+    ],
+)
 def test_late_events_are_announced_with_their_number_and_age(
     at: At, tmp_path: Path, secs: tuple[float, ...], words: str
 ) -> None:

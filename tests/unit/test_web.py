@@ -180,11 +180,14 @@ def test_filters_are_in_the_address(client: TestClient, home: Path) -> None:
     assert "no session has the id nothing" in answer.text
 
 
-@pytest.mark.parametrize(("view", "names"), [
-    ("agents", ("type", "outcome")),
-    ("costs", ("model", "since", "until")),
-    ("skills", ("skill", "failed")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("view", "names"),
+    [
+        ("agents", ("type", "outcome")),
+        ("costs", ("model", "since", "until")),
+        ("skills", ("skill", "failed")),
+    ],
+)
 def test_a_view_has_a_field_for_each_filter_and_says_that_nothing_matches(
     client: TestClient, view: str, names: tuple[str, ...]
 ) -> None:
@@ -387,13 +390,17 @@ for name in (*VIEWS, "session"):
 """
 
 
-@pytest.mark.parametrize(("code", "unwanted"), [
-    (
-        "import hivepipe.web.process",
-        ("click", "jinja2", "watchfiles", "redis", "re2", "sqlite3", "hivepipe.db.database"),
-    ),
-    (ALL_VIEWS, ("re2", "hivepipe.redact.redactor", "flask", "hivepipe.cli.main")),
-], ids=["idle", "in use"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        (
+            "import hivepipe.web.process",
+            ("click", "jinja2", "watchfiles", "redis", "re2", "sqlite3", "hivepipe.db.database"),
+        ),
+        (ALL_VIEWS, ("re2", "hivepipe.redact.redactor", "flask", "hivepipe.cli.main")),
+    ],
+    ids=["idle", "in use"],
+)
 def test_a_page_imports_only_what_it_shows(code: str, unwanted: tuple[str, ...]) -> None:
     script = f"{code}\nimport sys\nprint(*{{*{unwanted!r}}} & {{*sys.modules}})"
     words = [sys.executable, "-I", "-c", script]

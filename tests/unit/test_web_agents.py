@@ -33,8 +33,10 @@ def test_agents_are_listed_below_their_sessions(client: TestClient, home: Path) 
     spawn(home, "c1", None, "2026-11-20T10:00:00.000Z")
     found = client.get("/agents.json").json()["sessions"]
     assert [(each["session_id"], [agent["id"] for agent in each["agents"]]) for each in found] == [
-        (SESSION, ["a1", "a2"]), ("another", ["b1"]), ("", ["c1"]),
-    ]  # fmt: skip
+        (SESSION, ["a1", "a2"]),
+        ("another", ["b1"]),
+        ("", ["c1"]),
+    ]
     page = client.get("/agents").text
     assert page.index(">a2<") < page.index(">b1<") < page.index("without a session")
     assert '<td class="bad">failed</td>' in page
@@ -47,8 +49,12 @@ def test_an_agent_is_listed_below_the_agent_that_started_it(client: TestClient, 
         spawn(home, agent, SESSION, f"2026-11-22T1{number}:00:00.000Z", **more)
     (session,) = client.get("/agents.json").json()["sessions"]
     assert [(agent["id"], agent["parent_id"], agent["depth"]) for agent in session["agents"]] == [
-        ("a1", None, 0), ("a2", None, 0), ("b1", "a2", 1), ("c1", "b1", 2), ("a3", None, 0),
-    ]  # fmt: skip
+        ("a1", None, 0),
+        ("a2", None, 0),
+        ("b1", "a2", 1),
+        ("c1", "b1", 2),
+        ("a3", None, 0),
+    ]
     page = client.get("/agents").text
     assert '<th scope="row" class="depth-2"><span class="unseen">of b1: </span>' in page
     output = json.loads(CliRunner().invoke(main, ["agents", "--json"]).stdout)["agents"]

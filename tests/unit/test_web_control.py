@@ -19,10 +19,19 @@ from tests.web_scene import TOKEN
 
 OWN = {"Origin": "http://127.0.0.1:9182"}
 REPORT = {
-    "home": "", "condition": "running", "state": "on", "healthy": True, "trouble": None,
-    "alerts": [], "processes": [], "redis": "up", "queues": {}, "latencies": None,
-    "oldest_waiting_secs": None, "spool": 0,
-}  # fmt: skip
+    "home": "",
+    "condition": "running",
+    "state": "on",
+    "healthy": True,
+    "trouble": None,
+    "alerts": [],
+    "processes": [],
+    "redis": "up",
+    "queues": {},
+    "latencies": None,
+    "oldest_waiting_secs": None,
+    "spool": 0,
+}
 FORM = {"token": form_token(TOKEN), "what": "retry shown"}
 
 
@@ -107,9 +116,11 @@ def test_a_filter_selects_the_jobs_shown_when_it_was_confirmed() -> None:
     first, other = failed("1"), failed("2", reason="no session")
     later, of_another = failed("3", failed_at="2026-11-21T10:00:09Z"), failed("4", "end_session")
     choice = chosen(
-        what="retry shown", operation="insert_agent", reason="NO SWARM",
+        what="retry shown",
+        operation="insert_agent",
+        reason="NO SWARM",
         until="2026-11-21T10:00:05.000Z",
-    )  # fmt: skip
+    )
     assert choice.jobs([first, other, later, of_another]) == [first]
 
 

@@ -58,13 +58,16 @@ def test_a_malformed_or_foreign_transcript_gives_nothing(transcript: Path) -> No
     assert latest(str(transcript)).tool == "Late"
 
 
-@pytest.mark.parametrize(("model", "tokens", "window"), [
-    ("claude-opus-5", 1000, 200_000),
-    ("claude-opus-5[1m]", None, 1_000_000),
-    ("claude-sonnet-4-5", 200_001, 1_000_000),
-    ("gpt-5", 1000, None),
-    ("", 1000, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "tokens", "window"),
+    [
+        ("claude-opus-5", 1000, 200_000),
+        ("claude-opus-5[1m]", None, 1_000_000),
+        ("claude-sonnet-4-5", 200_001, 1_000_000),
+        ("gpt-5", 1000, None),
+        ("", 1000, None),
+    ],
+)
 def test_the_window_of_a_model(model: str, tokens: int | None, window: int | None) -> None:
     assert context_window(model, tokens) == window
 

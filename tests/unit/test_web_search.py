@@ -79,9 +79,14 @@ def test_a_hit_opens_in_place(client_with_archive: TestClient) -> None:
 
 
 REFS = (
-    "x", "x@1@y", "{0}@a@{1}", "{0}@9999999@{1}", "{0}@5@nothing",
-    "{0}@99999999999999999999@{1}", "{0}@999999999999999999@{1}",
-)  # fmt: skip
+    "x",
+    "x@1@y",
+    "{0}@a@{1}",
+    "{0}@9999999@{1}",
+    "{0}@5@nothing",
+    "{0}@99999999999999999999@{1}",
+    "{0}@999999999999999999@{1}",
+)
 
 
 def test_an_invalid_reference_is_no_error(client_with_archive: TestClient) -> None:

@@ -61,8 +61,10 @@ def test_the_lane_of_an_agent_is_below_that_of_its_parent() -> None:
     ]
     work = work_of(nested)
     assert [(lane.agent, lane.parent, len(lane.calls)) for lane in work.lanes] == [
-        ("", "", 0), ("a1", "", 1), ("a2", "a1", 1),
-    ]  # fmt: skip
+        ("", "", 0),
+        ("a1", "", 1),
+        ("a2", "a1", 1),
+    ]
     drawing = drawing_of(work)
     assert drawing
     assert [label.indent for label in drawing.labels] == [0, 12, 24]

@@ -168,12 +168,15 @@ def test_several_steps_of_the_clock_count_as_one(
     assert row["state_time_ns"] == now - 1 - moved_hours * HOUR_NS
 
 
-@pytest.mark.parametrize(("error", "is_stores"), [
-    (sqlite3.DatabaseError("database disk image is malformed"), True),
-    (sqlite3.OperationalError("database is locked"), True),
-    (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
-    (KeyError("bad"), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "is_stores"),
+    [
+        (sqlite3.DatabaseError("database disk image is malformed"), True),
+        (sqlite3.OperationalError("database is locked"), True),
+        (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
+        (KeyError("bad"), False),
+    ],
+)
 def test_only_an_error_of_the_store_is_retried_without_a_limit(
     monkeypatch: pytest.MonkeyPatch, error: Exception, is_stores: bool
 ) -> None:
@@ -196,14 +199,17 @@ def test_only_an_error_of_the_store_is_retried_without_a_limit(
     assert is_store_error(error) is is_stores
 
 
-@pytest.mark.parametrize(("sql", "is_stores"), [
-    ("SELECT sum(number) FROM numbers", False),
-    ("SELECT number ->> 'x' FROM numbers WHERE number = '{'", False),
-    ("SELECT * FROM missing", True),
-    ("SELECT missing FROM numbers", True),
-    ("INSERT INTO numbers (missing) VALUES (1)", True),
-    ("INSERT INTO numbers VALUES (1) ON CONFLICT (number) DO NOTHING", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sql", "is_stores"),
+    [
+        ("SELECT sum(number) FROM numbers", False),
+        ("SELECT number ->> 'x' FROM numbers WHERE number = '{'", False),
+        ("SELECT * FROM missing", True),
+        ("SELECT missing FROM numbers", True),
+        ("INSERT INTO numbers (missing) VALUES (1)", True),
+        ("INSERT INTO numbers VALUES (1) ON CONFLICT (number) DO NOTHING", True),
+    ],
+)
 def test_a_database_of_another_schema_fails_no_job(sql: str, is_stores: bool) -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE numbers (number)")
@@ -221,11 +227,18 @@ FULL = sqlite3.OperationalError("database or disk is full")
 def writer_of(db: Database, **attributes: object) -> Any:
     """Return a writer without trouble, and without jobs that wait for the store."""
     return worker(
-        Writer, connection=fakeredis.FakeRedis(), _db=db, _home=str(db.path.parent),
-        _could_open=True, _trouble="", _is_held_up=False, _tried_at=-math.inf,
+        Writer,
+        connection=fakeredis.FakeRedis(),
+        _db=db,
+        _home=str(db.path.parent),
+        _could_open=True,
+        _trouble="",
+        _is_held_up=False,
+        _tried_at=-math.inf,
         _crash_marker=SimpleNamespace(record=lambda _id: None),
-        _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None), **attributes,
-    )  # fmt: skip
+        _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None),
+        **attributes,
+    )
 
 
 def fails_with(own: Any, error: sqlite3.Error) -> None:
@@ -289,18 +302,26 @@ def test_a_worker_waits_for_a_redis_that_does_not_answer_in_time(
 
     monkeypatch.setattr(claiming_worker.time, "sleep", lambda _secs: None)
     slow = worker(
-        SlowWorker, bootstrap=bootstrap, _stop_requested=False, _parent=os.getppid(),
-        _address="/redis.sock", connection=fakeredis.FakeRedis(), name="slow",
+        SlowWorker,
+        bootstrap=bootstrap,
+        _stop_requested=False,
+        _parent=os.getppid(),
+        _address="/redis.sock",
+        connection=fakeredis.FakeRedis(),
+        name="slow",
         _crash_marker=SimpleNamespace(read=lambda: ""),
-    )  # fmt: skip
+    )
     slow._register(None)
     assert errors == []
 
 
-@pytest.mark.parametrize(("text", "is_it"), [
-    ("Link with MASTER is down and replica-serve-stale-data is set to 'no'.", True),
-    ("BUSY Redis is busy running a script. You can only call SCRIPT KILL", True),
-    ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "is_it"),
+    [
+        ("Link with MASTER is down and replica-serve-stale-data is set to 'no'.", True),
+        ("BUSY Redis is busy running a script. You can only call SCRIPT KILL", True),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
+    ],
+)
 def test_a_server_that_refuses_all_commands_is_away(text: str, is_it: bool) -> None:
     assert claiming_worker.is_away(redis.ResponseError(text)) is is_it

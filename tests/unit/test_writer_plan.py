@@ -45,10 +45,15 @@ def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
     event = parse_event(str(payload["hook_event_name"]), json.dumps(event_payload).encode())
     assert event is not None
     context = Context(
-        event_time_ns=AT_NS, session=session, own_session=session,
-        instance=f"instance-{session}", enters_session=True, project="/home/ana/shop",
-        swarm="swarm-shop", count=Count(True, 1, 1),
-    )  # fmt: skip
+        event_time_ns=AT_NS,
+        session=session,
+        own_session=session,
+        instance=f"instance-{session}",
+        enters_session=True,
+        project="/home/ana/shop",
+        swarm="swarm-shop",
+        count=Count(True, 1, 1),
+    )
     for message in encode(plan(event, context), event, context):
         job = read_envelope(message.envelope)
         if slow_queue(job.operation) is None:

@@ -50,9 +50,11 @@ def mounted(folder: Path, *options: str) -> Iterator[None]:
 
 def folders(arena: Arena) -> dict[str, Path]:
     return {
-        AOF: arena.home.path, SPOOL: arena.home.path / "spool",
-        DATABASE: arena.home.root / "db", ARCHIVE: arena.archive,
-    }  # fmt: skip
+        AOF: arena.home.path,
+        SPOOL: arena.home.path / "spool",
+        DATABASE: arena.home.root / "db",
+        ARCHIVE: arena.archive,
+    }
 
 
 @contextmanager
@@ -209,8 +211,11 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 FAULTS = (
     Fault(
-        "a full disk", (DATABASE, SPOOL, ARCHIVE, AOF), fill_disk, ("writer", "slow"),
+        "a full disk",
+        (DATABASE, SPOOL, ARCHIVE, AOF),
+        fill_disk,
+        ("writer", "slow"),
         scene=small_disks,
     ),
     Fault("a read-only home", (AWAY, THERE, WRITER), read_only),
-)  # fmt: skip
+)

@@ -201,16 +201,28 @@ FAULTS = (
     Fault(
         "kill -9 of a hook",
         of(
-            "hook", "event read", "counted", "sent to Redis", "Redis has it",
-            "half a file written", "file written", "file in the spool", "marker written",
+            "hook",
+            "event read",
+            "counted",
+            "sent to Redis",
+            "Redis has it",
+            "half a file written",
+            "file written",
+            "file in the spool",
+            "marker written",
         ),
         kill_hook,
     ),
     Fault(
         "kill -9 of the writer",
         of(
-            "writer", "spool file in Redis", "claimed", "before the commit", "committed",
-            "acknowledged", "handed on",
+            "writer",
+            "spool file in Redis",
+            "claimed",
+            "before the commit",
+            "committed",
+            "acknowledged",
+            "handed on",
         ),
         kill_at,
     ),
@@ -241,4 +253,4 @@ FAULTS = (
         kill_at,
         ("writer", "slow"),
     ),
-)  # fmt: skip
+)

@@ -95,8 +95,10 @@ register(project, Stack(home, folder, url), sys.executable, adopt=True, tree=tre
 FAULTS = (
     Fault(
         "kill -9 of the forwarder",
-        of("forwarder", "spool file in Redis", "rung, or a second later"), kill_at,
-        ("writer", "forwarder"), scene=redis_elsewhere,
+        of("forwarder", "spool file in Redis", "rung, or a second later"),
+        kill_at,
+        ("writer", "forwarder"),
+        scene=redis_elsewhere,
     ),
     Fault("kill -9 of the supervisor", (AT_WORK, CHILD_DEAD), kill_supervisor, (), whole_stack),
-)  # fmt: skip
+)
