@@ -25,7 +25,7 @@ from hivepipe.redact.escapes import OutOfTimeError
 from hivepipe.redact.randomness import looks_random
 from hivepipe.redact.scanner import compiled
 
-MOST = 256  # values per session; each value slows down every search
+MOST = 512  # values per session, half of them from one list; each value slows down every search
 SHORTEST_BYTES, LONGEST_BYTES = 8, 1024
 _SKETCH_BYTES, _LEAST_SKETCH_BYTES = 16, 4
 _SHORT_SKETCH_BYTES = 8
