@@ -35,6 +35,9 @@ _TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg raises Operati
 # if the server rejects the login, or if the login has too many connections.
 _LOGIN = re.compile(r"hivepipe_(machine|reader|invite)_[0-9a-f]{16}")
 
+_UNVERIFIED = "certificate verify failed"  # OpenSSL's reason is not in libpq's text
+_REASONS = "it has expired, this machine's clock is wrong, or another authority signed it"
+
 _NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # of pgbouncer
 
 
@@ -112,6 +115,7 @@ def translated() -> Iterator[None]:
     except psycopg.Error as error:
         lines = (error.diag.message_primary or str(error)).strip().splitlines()
         text = "; ".join(line.strip() for line in lines)
+        text = text.replace(_UNVERIFIED, f"{_UNVERIFIED}: {_REASONS}")
         state = error.sqlstate or ""
         if any(words in text for words in _NO_LOGIN):
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None
