@@ -55,7 +55,8 @@ def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None 
 
 def _read(folder: str) -> tuple[float, float]:
     try:
-        looked, shown = read_small(f"{folder}/notice").split("\n", 1)[0].split(" ")
+        text = read_small(f"{folder}/notice") or "0 0"
+        looked, shown = text.split("\n", 1)[0].split(" ")
         return float(looked), float(shown)
     except ValueError:
         return 0, 0
@@ -74,8 +75,9 @@ def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
 
 def _waiting(folder: str, end: str) -> list[str]:
     """Return the spooled events whose names (20 digits of time, `_`, pid) sort before `end`."""
-    try:
-        names = posix.listdir(f"{folder}/spool")
+    spool = f"{folder}/spool"
+    try:  # `access` is faster than an error of `listdir`
+        names = posix.listdir(spool) if posix.access(spool, posix.F_OK) else []
     except OSError:
         return []
     found = [name for name in names if name.endswith((".json", ".raw")) and name < end]
