@@ -221,8 +221,10 @@ def intake(setting: Setting) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(command, env=environment) as process:
         while not os.path.exists(f"{os.path.dirname(setting.socket)}/intake.sock"):
             time.sleep(0.01)
-        yield process
-        process.terminate()
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def cpu_of(pid: int) -> float:
