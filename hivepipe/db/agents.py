@@ -114,7 +114,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 
 
 def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
-    """Return an agent's latest end time; late signals (`is_late`) count if there is no other."""
+    """Return an agent's latest end time; signals with `is_late` count only without others."""
     metadata = {} if metadata is None else metadata
     is_exact = bool(known) and not metadata.pop(_LATE, False)
     is_exact, end = max((is_exact, known), (not signal.is_late, job.time))

@@ -150,7 +150,7 @@ class SharedDisk:
         return f"On the shared disk you write into your own folder only: {own}"
 
     def _resolved(self, path: str, place: str = "") -> str:
-        """Resolve `..` and links of a path in `place`, also in paths that do not exist yet."""
+        """Resolve `..` and links of `path`, which is relative to `place` and need not exist."""
         pending = path.split("/")[::-1]
         links = 0
         while pending:

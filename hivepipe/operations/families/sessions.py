@@ -56,7 +56,7 @@ class UpdateInstance(Checkpoint, handler="sessions.update_instance"):
     """Save the totals of an instance."""
 
     def cleanup_cause(self) -> str:
-        """Return a trigger for every tenth checkpoint of an instance, as the predecessor did."""
+        """Return the trigger of a cleanup at every tenth checkpoint of an instance, else ""."""
         count = self.checkpoint_count or 0
         return PERIODIC_TRIGGER if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
 
