@@ -66,9 +66,10 @@ def has_worked_since(db: Database, session: str, time_ns: int) -> bool:
 
 
 def processes_of(store: Listings, session: str) -> list[Entry]:
-    """Return the processes (host, pid, start time) that are in a session."""
+    """Return the processes (machine, pid, start time) that are in a session."""
     sql = """
-        SELECT instances.host, instances.pid, instances.pid_started
+        SELECT instances.host, instances.boot, instances.pid_space, instances.pid,
+          instances.pid_started
         FROM instance_sessions JOIN instances ON instances.id = instance_sessions.instance_id
         WHERE instance_sessions.session_id = :id AND instance_sessions.status = 'active'
     """

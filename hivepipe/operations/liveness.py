@@ -11,13 +11,13 @@ reports that a person interrupted a turn (Esc, No) or answered a question. For t
 status of Claude Code's process is used.
 """
 
-import os
 from collections.abc import Collection
 
 from hivepipe import settings
 from hivepipe.db.activity import activities, processes_of
 from hivepipe.db.listings import Entry, Listings
-from hivepipe.hook.alive import lives
+from hivepipe.hook.alive import liveness_on
+from hivepipe.hook.instance import this_machine
 from hivepipe.operations.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
 from hivepipe.times import age_secs, stored_time
 
@@ -31,11 +31,11 @@ _NO_ACTIVITY = {
 def with_activity(store: Listings, sessions: Collection[Entry]) -> list[Entry]:
     """Return the sessions with condition, activity, task and profile, last active first."""
     of = activities(store, [session["id"] for session in sessions])
-    found = []
+    found, here = [], this_machine()
     for session in sessions:
         is_open = session["status"] in _OPEN
         processes = processes_of(store, session["id"]) if is_open else []
-        alive = _any_lives(processes)
+        alive = _any_lives(processes, here)
         client = _status_by_client(session, processes) if alive else None
         own = of.get(session["id"], {})
         found.append(with_own_activity(session, own, alive=alive, client=client))
@@ -113,10 +113,13 @@ def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | 
     return max(filter(None, found), key=lambda status: status.at_ns, default=None)
 
 
-def _any_lives(processes: list[Entry]) -> bool | None:
-    """Tell whether any process of a session lives; None if one is unknown or on another host."""
-    here = os.uname().nodename
-    known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
-    if not known or len(known) < len(processes):
-        return None
-    return any(lives(entry["pid"], entry["pid_started"] or "") for entry in known)
+def _any_lives(processes: list[Entry], here: tuple[str, str, str]) -> bool | None:
+    """Tell whether any process of a session lives; None if one is unknown or not visible here."""
+    found = [_liveness(each, here) for each in processes]
+    return None if None in found or not found else any(found)
+
+
+def _liveness(process: Entry, here: tuple[str, str, str]) -> bool | None:
+    machine = (process["host"] or "", process["boot"] or "", process["pid_space"] or "")
+    pid, started = process["pid"] or 0, process["pid_started"] or ""
+    return liveness_on(machine, pid, started, here).lives if pid else None

@@ -425,6 +425,10 @@ def test_sessions_shows_stalled_and_lost_ones(
         found = {name: entry["condition"] for name, entry in listed().items()}
         assert found == {"works": "active", "stalls": "stalled", "waits": "active", "gone": "lost"}
         assert {entry["status"] for entry in listed().values()} == {"active"}
+        with sqlite3.connect(scene.home.database) as db:  # as seen from a sandbox
+            db.execute("UPDATE instances SET pid_space = 'pid:[1]' WHERE id = 'i-gone'")
+        db.close()
+        assert listed()["gone"]["condition"] == "active"
         shown = CliRunner().invoke(main, ["sessions"]).output
         assert "stalled" in shown
         shown = CliRunner().invoke(main, ["session", "show", "works"]).output
