@@ -315,6 +315,15 @@ class ToolEvent(Event):
         return known.get(status, "")
 
     @property
+    def is_told_elsewhere(self) -> bool:
+        """Tell whether the agent is one of a team that only its own events name.
+
+        It runs as a session of its own (in a pane), or Claude Code is 2.1.197.
+        """
+        is_teams = self.response.get("status") == "teammate_spawned"
+        return is_teams and "@" in str(self.response.get("agentId", "@"))
+
+    @property
     def agent_tokens(self) -> int | None:
         """Return the tokens of the agent's last request, or None if they are unknown."""
         return self._count(self.response, "totalTokens")

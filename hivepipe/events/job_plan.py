@@ -248,7 +248,7 @@ def _on_expansion(event: claude_code.UserPromptExpansion, _context: Context) -> 
 
 def _on_tool(event: claude_code.PostToolUse, context: Context) -> list[Job]:
     jobs: list[Job] = []
-    if event.tool in claude_code.AGENT_TOOLS:
+    if event.tool in claude_code.AGENT_TOOLS and not event.is_told_elsewhere:
         jobs.append(_insert_agent(event, context))
     if event.tool == "Skill":
         jobs += _record_skill(event, success=event.reported_success)

@@ -279,6 +279,17 @@ def test_a_job_carries_what_its_operation_needs(
     assert only(planned, operation).payload == expected
 
 
+@pytest.mark.parametrize(("named", "planned"), [
+    ({}, 0),  # as 2.1.197 sends it
+    ({"agentId": "bob@session-f040d175"}, 0),  # in a pane, as a session of its own
+    ({"agentId": "abob-8abe02a46b32d54d"}, 1),
+])  # fmt: skip
+def test_an_agent_of_a_team_is_recorded_once(named: dict[str, str], planned: int) -> None:
+    answer = {"status": "teammate_spawned", "teammate_id": "bob@session-f040d175", **named}
+    jobs = plan(parse(changed(payloads.POST_AGENT_ASYNC, tool_response=answer)), context())
+    assert [job.operation for job in jobs].count("insert_agent") == planned
+
+
 def test_an_agent_without_an_id_is_named_by_session_and_call() -> None:
     def agent(payload: dict[str, Any], session: str = SESSION) -> object:
         planned = plan(parse(payload), context(session=session))
