@@ -38,7 +38,7 @@ def use(sender: Sender | None) -> None:
 
 
 def outlive_parent(parent: int, stats: dict[int, str]) -> None:
-    """Let this detached process count as a child of `parent`, which waits for no answer.
+    """Make this detached process the sender, as a child of `parent`. Its answer is not used.
 
     `stats` has the /proc/<pid>/stat of the parent and its ancestors.
     """

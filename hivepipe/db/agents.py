@@ -114,7 +114,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 
 
 def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
-    """Return an agent's latest end time; signals with `is_late` count only without others."""
+    """Return an agent's latest end time; an exact time takes precedence over late ones."""
     metadata = {} if metadata is None else metadata
     is_exact = bool(known) and not metadata.pop(_LATE, False)
     is_exact, end = max((is_exact, known), (not signal.is_late, job.time))
@@ -129,7 +129,7 @@ def _more_specific(known: object, new: str | None) -> object:
 
 
 def _expiry(last_active: object, otherwise: str) -> str:
-    """Return when an agent expires: TTL_SECS after `last_active`, if valid, else `otherwise`."""
+    """Return when an agent expires: TTL_SECS after `last_active` or, if invalid, `otherwise`."""
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)

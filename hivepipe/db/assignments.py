@@ -141,7 +141,7 @@ def choose_session(db: Database, instance: str) -> None:
 
 
 def _end_visited_sessions(db: Database, instance: str) -> None:
-    """End the sessions that this instance reopened with a single event before moving on.
+    """End again the sessions that this instance reopened by a single event and then left.
 
     In Claude Code 2.1.197 and some later versions, the first event of a fork names the forked
     session.

@@ -216,8 +216,8 @@ def mark_changed(db: Database, changed: Iterable[tuple[str, str]]) -> None:
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
     """Yield pages of the keys of all rows, then of the known deleted rows.
 
-    The caller gives the keys of a page new versions before the next page is read. Once all tables
-    are read, a key with an old version belongs to a deleted row.
+    Before the next page is read, the caller gives each key of this page a new version. Once all
+    tables are read, a key with an old version belongs to a deleted row.
     """
     before = newest_version(db)
     for each in CAPTURED:

@@ -147,6 +147,6 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether the process of an ended session has ended, too: it is in no other session."""
+    """Tell whether a process of an ended session has ended, not just moved to another session."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

@@ -316,9 +316,9 @@ class ToolEvent(Event):
 
     @property
     def is_told_elsewhere(self) -> bool:
-        """Tell whether the agent is one of a team that only its own events name.
+        """Tell whether the agent is one of a team and is recorded only from its own events.
 
-        It runs as a session of its own (in a pane), or Claude Code is 2.1.197.
+        It then runs as a session of its own (in a pane), or Claude Code is 2.1.197.
         """
         is_teams = self.response.get("status") == "teammate_spawned"
         return is_teams and "@" in str(self.response.get("agentId", "@"))

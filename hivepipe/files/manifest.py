@@ -83,8 +83,7 @@ class Manifest:
     def begin(self) -> None:
         """Make the manifest if it is missing.
 
-        In a home that was used before manifests existed, archives may be added to the manifest
-        later.
+        If the home was used before manifests existed, `adopts` becomes true.
         """
         if self.fact("installed_at"):
             return

@@ -207,7 +207,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Return the verdict on a count, or None; for a waiting tool, a warning from `deny` on."""
+    """Return the verdict on a count, or None. Waiting tools only get a warning, from `deny` on."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):

@@ -89,7 +89,7 @@ _left: tuple[int, dict[int, str]] | None = None  # in the background: the parent
 
 
 def _wait_in_background() -> bool:
-    """End the hook in time; a child, which gets True, waits for an event that comes late."""
+    """Fork, so that the hook ends in time; return True in the child, which waits longer."""
     global _left
     if _left or not stdin.is_pipe():
         return False

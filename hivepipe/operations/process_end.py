@@ -135,7 +135,7 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Remove snapshots of identity files after KEPT_DAYS: each is stored or cannot be stored."""
+    """Remove identity snapshots after KEPT_DAYS: by then each is stored, or never will be."""
     with suppress(FileNotFoundError):
         # Hooks name snapshots <event time>_<pid>_<name>.
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):

@@ -184,7 +184,7 @@ class Summariser:
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Return how many calls `subject` failed; raise SummaryError if no other is allowed."""
+        """Count the failed calls about `subject`; raise SummaryError if no other is allowed."""
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("the model was asked before, and its answer was lost")

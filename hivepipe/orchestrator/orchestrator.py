@@ -308,7 +308,7 @@ def _had_another_run(worker: Worker, after: int) -> str:
 
 
 def _wait_for_start(worker: Worker) -> bool:
-    """Wait for another spawn to start the first run; return False if it fails or is too slow."""
+    """Wait until another spawn has started the worker; return False on failure or timeout."""
     deadline = time.monotonic() + _START_SECS
     while not _was_started(worker):
         run = worker.last_run()

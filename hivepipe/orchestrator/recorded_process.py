@@ -13,7 +13,7 @@ def machine() -> str:
 
 
 def lives(pid: int, started: str, on: str) -> bool | None:
-    """Tell whether a process runs, or None if `on`, where it was started, is another machine."""
+    """Tell whether a process started on machine `on` runs; None if unknown, as on another."""
     parts = ["" if part == "-" else part for part in on.split(" ")]
     host, boot, pid_space, *_ = [*parts, "", ""]
     return alive.liveness_on((host, boot, pid_space), pid, started, this_machine()).lives

@@ -153,7 +153,7 @@ def _of_living(
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Return the step for a dead worker after the steps `names`; `ask` only after `stop`."""
+    """Return the next step for a dead worker. It is asked once, and only if hivepipe stopped it."""
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":

@@ -163,7 +163,7 @@ def _idle(home: str, worker: Worker) -> Iterator[None]:
 
 
 def _record_end(hive: Hive, worker: Worker, column: str) -> None:
-    """Set the time in `column` (archived or deleted) in a worker's row, before folders go."""
+    """Write a worker's last rows and the time in `column`, archived_at or deleted_at."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
             costs.record_cost(worker, run)

@@ -36,7 +36,7 @@ def repair_transcript(worker: Worker, since: int = 0) -> int:
 
 
 def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
-    """Return (offset, line) of each line that is not JSON; end a last JSON line with a newline."""
+    """Return (offset, line) of non-JSON lines; add the newline that a last JSON line lacks."""
     found = []
     at = since
     with open(path, "rb", opener=open_regular) as file:

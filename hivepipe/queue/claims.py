@@ -219,7 +219,7 @@ _ACCOUNTS = COUNT + script("accounts")
 def accounts(connection: Redis) -> dict[str, int]:
     """Return the number of jobs in each state, periodic jobs included.
 
-    Each number is counted independently, so that the sum of the states can be checked.
+    No number is derived from the others, so you can check whether they add up to `accepted`.
     """
     found: Any = connection.eval(_ACCOUNTS, 0, *ALL_QUEUES)
     accepted, periodic, done, discarded, *counts = found

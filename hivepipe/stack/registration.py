@@ -218,8 +218,8 @@ def _mode(folder: str) -> str:
 def _refuse_shipped(project: str, home: str, tree: str) -> None:
     """Raise RegistrationError if the project already contains data in its folder `.hive-mind`.
 
-    A registered project is checked only before its data are moved into this folder, because a
-    branch may bring data into the folder later.
+    Data that a branch later brings into the folder of a registered project are accepted, unless
+    hivepipe's own data are about to be moved into this folder.
     """
     recorded, shipped = read_record(project), f"{tree or project}{IN_PROJECT}"
     if tree:

@@ -59,8 +59,8 @@ class Shipment(AbstractContextManager["Shipment"]):
         """Connect, start the change capture, and read the server's mark.
 
         Changes of a capture that runs already are collected first, so that the log does not grow
-        while the server is away. The database is opened again afterwards, because the database may
-        be deleted meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
+        while the server is away. The database is closed while connecting, because it may be
+        deleted meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
         """
         self._share = share
         self._months: set[str] = set()

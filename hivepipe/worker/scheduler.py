@@ -117,7 +117,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return min(max(first - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
 
     def _needed_rows(self) -> list[Periodic]:
-        """Return the operations without those whose `fallback_for` worker runs or may start."""
+        """Return the operations whose `fallback_for` worker, if any, is not running or starting."""
         now = time.monotonic()
         self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
         return [

@@ -207,7 +207,7 @@ class SlowWorker(ClaimingWorker):
         *,
         held_up: bool = False,
     ) -> None:
-        """Retry the job after `delay` s, or fail it if None; `held_up`: the environment failed."""
+        """Retry the job after `delay` s, or fail it if `delay` is None; see `Claims.retry`."""
         if delay is None:
             self._bury(job, envelope, error)
             return
