@@ -102,7 +102,7 @@ class Learned:
         return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
 
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
-        """Tell whether a known value may be in a text; if `escaped`, one that JSON would escape."""
+        """Tell whether a known value may be in a text; with `escaped`, one that JSON escapes."""
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 
