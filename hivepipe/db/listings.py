@@ -108,6 +108,8 @@ def listings(path: Path) -> Iterator["Listings"]:
     """Open a database read-only. Raise StoreError if the file is missing or cannot be read."""
     if not path.exists():
         raise NothingRecordedError(path)
+    if not path.is_file():  # SQLite would wait until another process opens a pipe
+        raise StoreError(f"cannot open {path}: no plain file")
     refuse_tracked(path)
     try:
         connection = _connection(path)

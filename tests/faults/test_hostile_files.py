@@ -72,6 +72,12 @@ def test_the_doctor_ignores_a_pipe(bench: Bench) -> None:
     assert "checks" in bench.command("doctor", expect=None)
 
 
+def test_a_pipe_in_the_place_of_the_database_is_refused(bench: Bench) -> None:
+    bench.home.database.unlink(missing_ok=True)
+    os.mkfifo(bench.home.database)
+    assert "no plain file" in bench.command("sessions", expect=1)
+
+
 def test_a_torn_file_that_cannot_be_set_aside_stops_no_other_event(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
