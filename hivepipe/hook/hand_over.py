@@ -83,7 +83,7 @@ def _push_or_keep(
 
 
 def _time_of(name: str, began_ns: int) -> str:
-    """Return `<event> <n>`; n is the least number with a duration below 2 ** (n / 4) us."""
+    """Return `<event> <n>`, where the hook took less than 2 ** (n / 4) us, and n is minimal."""
     us = (monotonic_ns() - began_ns) // 1000
     return f"{name} {(us**4).bit_length()}"
 
