@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 _SEPARATORS = ("&&", "||", "|&", ";", "&", "|", "(", ")", "\n")
 _REDIRECTIONS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
 _OPERATORS = (*_REDIRECTIONS, *_SEPARATORS)  # `&>` and `>&` before `&`
+_ENDS_LIST = (";", "&", "\n")
 _PROCESS = ("<(", ">(")  # a word that stands for the input or output of a command
 _ENDS_WORD = " \t<>;&|()\n"
 # The words that open a compound command, with the word that closes it.
@@ -20,6 +21,7 @@ _CLOSED_BY = {
     "{": "}",
 }
 _KEYWORDS = {*_CLOSED_BY, *_CLOSED_BY.values(), "then", "elif", "else", "do", "!", "coproc"}
+_BEFORE_KEYWORDS = ("", "time", "time -p")
 _WITH_WORDS = ("for", "select", "case")  # no command follows on the same line
 
 
@@ -35,10 +37,10 @@ class Word:
         self.inner = inner
 
 
-# Words, targets of redirections, and numbers of earlier commands. After the command, the working
-# folder is again that before the command with the last of these numbers, because a subshell ends:
-# `( )`, a part of a pipeline, or commands before `&`.
-Command = tuple[list[Word], list[Word], list[int]]
+# Words, targets of redirections, the commands in substitutions, and numbers of earlier commands.
+# After the command, the working folder is again that before the command with the last of these
+# numbers, because a subshell ends: `( )`, a part of a pipeline, or commands before `&`.
+Command = tuple[list[Word], list[Word], list[str], list[int]]
 
 
 class _Compound:
@@ -58,37 +60,43 @@ class _Compound:
 
 def simple_commands(command: str) -> list[Command]:
     """Split a command line into simple commands."""
-    found: list[Command] = [([], [], [])]
+    found: list[Command] = [([], [], [], [])]
     nested = [_Compound("", 0)]
     operator = ""
     for token in _tokens(command):
-        if isinstance(token, str) and token in _REDIRECTIONS:
-            operator = token
-            continue
+        words, targets, inner, _ = found[-1]
         if isinstance(token, str):
-            _separate(found, nested, token)
-        elif ">" in operator:
+            is_in_test = words and words[0].text == "[[" and words[-1].text != "]]"
+            if is_in_test and token not in _ENDS_LIST:  # as in `[[ a > b && (c || d) ]]`
+                continue
+            operator = token if token in _REDIRECTIONS else ""
+            if not operator:
+                _separate(found, nested, token)
+            continue
+        inner += token.inner
+        if ">" in operator:
             is_descriptor = operator == ">&" and (token.text.isdigit() or token.text == "-")
             if not is_descriptor:
-                found[-1][1].append(token)
+                targets.append(token)
         elif not operator and not _is_keyword(found, nested, token.text):
-            found[-1][0].append(token)
+            words.append(token)
         operator = ""
     return found
 
 
 def _separate(found: list[Command], nested: list[_Compound], separator: str) -> None:
     """End the last command, and begin another one."""
-    words, _, back = found[-1]
+    words, *_, back = found[-1]
     inner = nested[-1]
     if separator == "(":
-        words.clear()  # the name of a function or array
+        if len(words) == 1:  # the name of a function
+            words.clear()
         nested.append(_Compound(")", len(found)))
     elif separator == ")" == inner.closer:
         back.append(inner.begin)
         nested.pop()
-    elif separator == ")":
-        words.clear()  # a pattern of `case`
+    elif separator == ")" and inner.closer == "esac":
+        words.clear()  # a pattern
         inner.is_piped = False
     else:
         is_pipe = separator in ("|", "|&")
@@ -98,14 +106,15 @@ def _separate(found: list[Command], nested: list[_Compound], separator: str) -> 
             back.append(inner.line)
         inner.is_piped = is_pipe
         inner.part = len(found)
-        if separator in (";", "&", "\n"):
+        if separator in _ENDS_LIST:
             inner.line = len(found)
-    found.append(([], [], []))
+    found.append(([], [], [], []))
 
 
 def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> bool:
     """Tell whether a word is a keyword without a command of its own; note what it opens or ends."""
-    if found[-1][0] or text not in _KEYWORDS:
+    words = found[-1][0]
+    if text not in _KEYWORDS or " ".join(word.text for word in words[:3]) not in _BEFORE_KEYWORDS:
         return False
     if text in _CLOSED_BY:
         nested.append(_Compound(_CLOSED_BY[text], len(found) - 1))

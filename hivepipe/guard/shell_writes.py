@@ -107,11 +107,10 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
     found = Writes()
     folders: Folders = (cwd, "")
     before: list[Folders] = []
-    for words, targets, back in simple_commands(command):
+    for words, targets, substitutions, back in simple_commands(command):
         before.append(folders)
-        for word in [*words, *targets]:
-            for inner in word.inner:
-                _add_command(found, folders[0], inner, depth)
+        for inner in substitutions:
+            _add_command(found, folders[0], inner, depth)
         for target in targets:
             _add(found, folders[0], target)
         folders = _add_program(found, folders, words, depth)
@@ -149,7 +148,7 @@ def _moved(folders: Folders, program: str, arguments: list[Word]) -> Folders:
     cwd, old, *stack = folders
     named = [word for word in arguments if word.text[:1] != "-" or word.text == "-"]
     if program == "popd" or (program == "pushd" and not named):
-        new, *stack = stack or [""]
+        new, *stack = stack or [cwd]
     elif not named:
         new = absolute("~")
     elif named[0].text == "-":
@@ -340,7 +339,7 @@ def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> Non
             words = [Word("rm", literal=True), Word(mark, literal=True)]
         elif option in ("-exec", "-execdir", "-ok", "-okdir"):
             end = next((n for n in range(at, len(texts)) if texts[n] in (";", "+")), len(texts))
-            words = [Word(w.text.replace("{}", mark), w.literal, w.inner) for w in given[at:end]]
+            words = [Word(w.text.replace("{}", mark), w.literal) for w in given[at:end]]
             at = end + 1
         elif option.startswith(("-", "(", "!")):
             options.add(option)

@@ -38,14 +38,18 @@ OF_ONE = (
     "echo x \\\n > /s/a", "pushd /s; touch a", "bash -c 'echo x > /s/a'", "eval 'echo x > /s/a'",
     "echo `touch /s/a`", 'echo "$(touch /s/a)"', "find . -name x -exec cp {} /s/a \\;",
     "find . -exec rm /s/a +", "find /s/a -exec find /s/b -exec rm {} +",
-    "perl -pi -e s,a,b, /s/a",
+    "perl -pi -e s,a,b, /s/a", "time { touch /s/a; }", "time -p { touch /s/a; }",
+    "while read x; do cat x; done < <(touch /s/a)", 'cat <<< "$(touch /s/a)"',
+    "x=$(case x in a) ;; esac; touch /s/a)", "[[ x > y ]] && touch /s/a",
+    "[[ x ]] > /s/a", "[[ $(touch /s/a) < x ]]",
 )  # fmt: skip
 OF_NONE = (
     "make >&2", "make 2>&-", "cat < /s/a", "echo 'a > /s/a'", 'echo "a > /s/a"',
     "echo a \\> /s/a", "curl -so- https://x", "sort /s/a", "sed s/a/b/ /s/a",
     "sed 's|now /s/a|/s/b|' b",
     "rsync -ne ssh a /s; rsync -an --delete a /s; rsync --dry-run a /s", "echo x # > /s/a",
-    "grep -r x /s", "find /s -exec sed -n p {} \\;", "find /s -name '*.py'",
+    "if [[ a > /s/a && (x || y > /s/a) ]]; then ls; fi", "[[ a =~ ^(x|rm)$ ]]", "grep -r x /s",
+    "find /s -exec sed -n p {} \\;", "find /s -name '*.py'",
     "rsync -rt a ana@web1:/s/d", "scp /s/a web1:", "sed -es/i/o/ /s/a", "", "'", "echo $(",
     "echo `", "cat > ",
 )  # fmt: skip
@@ -70,7 +74,7 @@ OF_NONE = (
         ("ln -s /s/a b", ["/home/ana/b"]),
         ("touch /s/a /s/b", ["/s/a", "/s/b"]),
         ("sed -i s/a/b/ /s/a; sed --in-place=.x -e p /s/b", ["/s/a", "/s/b"]),
-        ("cd /s; cd b; touch c", ["/s/b/c"]),
+        ("cd /s; cd b; touch c; rm d!(e)", ["/s/b/c", "/s/b/d!"]),
         (
             "(cd /s && ls); touch a; (cd /s; (cd b; touch c); touch d) > e",
             [*("/home/ana/a", "/s/b/c", "/s/d", "/home/ana/e")],
@@ -85,7 +89,7 @@ OF_NONE = (
         ("{ cd /s; } | cat; touch a; { cd /s; }; touch b", ["/home/ana/a", "/s/b"]),
         ("(case x in a|b) cd /s;; esac; touch a); touch b", ["/s/a", "/home/ana/b"]),
         ("cd /s/b/../c; cd ..; touch a; cd; touch b", ["/s/a", f"{Path.home()}/b"]),
-        ("pushd /s; popd; touch a; popd; touch b", ["/home/ana/a"]),
+        ("pushd /s; popd; touch a; popd; touch b", ["/home/ana/a", "/home/ana/b"]),
         ("pushd /s; pushd /t; pushd; touch a; popd; popd; touch b", ["/s/a", "/home/ana/b"]),
         ("f() { touch /s/a; }; a=(rm x); diff <(ls) b > /s/b", ["/s/a", "/home/ana/x", "/s/b"]),
         ("tee >(touch /s/a) /s/b", ["/s/a", "/s/b"]),
@@ -151,7 +155,6 @@ def test_literal_targets_are_found(command: str, paths: list[str]) -> None:
         "find . -fls /s/a",
         "sudo apt install a",
         "ls | xargs rm",
-        "popd; touch a",
         'echo "$(python make.py)" /s',
     ],
 )
