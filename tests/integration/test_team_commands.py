@@ -120,6 +120,18 @@ def test_a_ci_job_sends_its_rows_with_a_shared_secret(
     assert "not valid" in failed.stderr
 
 
+def test_the_status_of_an_uplink_at_rest_names_a_refusal(
+    run: Run, team: Team, private_home: Home
+) -> None:
+    run("team", "init", address_of(team))
+    run("team", "join", invited(run, "ann"), "--machine", "desk", "--yes")
+    fire_sample(private_home, "SessionStart")
+    run("drain", "--uplink", "--within", "10")
+    assert "resting" in run("team", "status").stdout
+    run("team", "revoke", "ann/desk")
+    assert "refused" in run("team", "status", code=1).stdout
+
+
 def test_forget_reports_the_deleted_rows_by_table(run: Run, team: Team, private_home: Home) -> None:
     run("team", "init", address_of(team))
     run("team", "join", invited(run, "ann"), "--yes")

@@ -12,7 +12,7 @@ from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import ask_secret, confirm_or_end, say, short, yes_option
-from hivepipe.errors import TeamError
+from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.home import default_home, locate
 from hivepipe.reading.homes import settings_of
 from hivepipe.stack.project_records import records
@@ -155,12 +155,25 @@ def status() -> None:
 
     Exits with 1 if the server refuses this machine."""
     report = uplink_report(locate(".").home)
+    if report and report["state"] == "resting" and (error := _refusal()):
+        report |= {"state": "refused", "error": error}
     if not show_json(team=report):
         if report:
             show_uplink(report)
         else:
             say("no team is joined: hivepipe team join")
     sys.exit(1 if report and report["state"] == "refused" else 0)
+
+
+def _refusal() -> str:
+    """Return why the server refuses this machine, which an uplink at rest does not know, or ""."""
+    try:
+        with connected(membership.machine_address()):
+            return ""
+    except TeamRefusedError as error:
+        return str(error)
+    except TeamError:
+        return ""
 
 
 @click.command()
