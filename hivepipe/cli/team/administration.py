@@ -76,6 +76,9 @@ def init(url: str) -> None:
 def invite(name: str, expires: timedelta, team: str | None, sees: str | None, ci: bool) -> None:
     """Invite a member: print a secret code to join with."""
     with administrator() as connection:
+        if one(connection, "SELECT count(*) FROM hivepipe.members WHERE name = %s", name):
+            text = "is in the team already: this adds a machine; another person needs another name"
+            say(f"{name} {text}", err=True)
         if ci:
             secret, until = invites.add_machine(connection, server(), name, team).url, None
         else:
