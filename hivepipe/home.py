@@ -154,9 +154,10 @@ def kept_in(home: str, tree: str) -> str:
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     """Return the nearest registered folder and its record.
 
-    If there is none, return the main checkout of a linked worktree, else `root`, and {}.
-    HIVEPIPE_HOME is ignored. The search goes from `root` up to the top of its worktree, then from
-    the main checkout upwards, and last from above the worktree upwards.
+    If no folder is registered, the record is {}, and the folder is the main checkout if `root` is
+    in a linked worktree, else `root`. HIVEPIPE_HOME is ignored. The search goes from `root` up to
+    the top of its worktree, then from the main checkout upwards, and last from above the worktree
+    upwards.
     """
     top, main = _linked_worktree(root)
     for folder in (*_up(root, top), *_up(main), *_up(top)):

@@ -122,7 +122,10 @@ def _values() -> dict[str, str]:
 
 
 def variable(name: str) -> str | None:
-    """Return a setting's value: of its variable or alias, or else of a file. "" counts as unset."""
+    """Return a setting's value.
+
+    The value comes from the variable or an alias, else from a config file. "" counts as unset.
+    """
     if name in _OF_ONE_HOME and getattr(_of_thread, "values", None) is not None:
         return _values().get(name)
     return environment(name) or _values().get(name)
@@ -143,7 +146,7 @@ def of_this_process(name: str) -> str | None:
 
 
 def environment(name: str) -> str | None:
-    """Return a variable, or an alias of it, from the environment alone, or None."""
+    """Return the value of a variable or its alias in the environment, or None; ignore the files."""
     for candidate in (name, *ALIASES.get(name, ())):
         value = sender.environment().get(candidate.encode())
         if value:

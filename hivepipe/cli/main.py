@@ -120,7 +120,11 @@ def _imported(name: str) -> ModuleType:
 
 
 def _reason(error: OSError) -> str:
-    """Return the error text with its file name, or name the folder of hivepipe on a full disk."""
+    """Return the error text with its file name.
+
+    The error of a write has no file name. If a disk with a folder of hivepipe is full, the text
+    names this folder.
+    """
     if error.filename:
         reason = f"{error.filename}: {error.strerror}"
         is_inside = f"{error.filename}/".startswith(f"{user_folder()}/")

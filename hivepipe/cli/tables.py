@@ -92,7 +92,10 @@ def _plain_rows(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _least_width(heading: str, first: str, *others: str) -> int:
-    """Return the least width of a column in which only the long texts of these cells are broken."""
+    """Return the least width of a column with these cells.
+
+    No word of the heading is broken, and no text of up to FOLDED columns.
+    """
     word = max((len(word) for word in heading.split()), default=0)
     return max(word, *(min(cell_len(text), FOLDED) for text in (first, *others)))
 

@@ -114,7 +114,10 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 
 
 def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
-    """Return an agent's latest end time; an exact time takes precedence over late ones."""
+    """Return an agent's latest end time.
+
+    An exact time takes precedence over the time of an event that came late (`is_late`).
+    """
     metadata = {} if metadata is None else metadata
     is_exact = bool(known) and not metadata.pop(_LATE, False)
     is_exact, end = max((is_exact, known), (not signal.is_late, job.time))

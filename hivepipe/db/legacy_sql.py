@@ -32,7 +32,7 @@ class RefusedError(StoreError):
 
 
 class LegacySql:
-    """An in-memory copy of the known tables that records which rows statements change."""
+    """An in-memory copy of the known tables. It records which rows were inserted or changed."""
 
     def __init__(self, known: Mapping[str, Iterable[Mapping[str, object]]]) -> None:
         """Copy `known` (table -> rows of the store), because statements may refer to these rows."""

@@ -15,7 +15,10 @@ def name_of(path: str) -> str:
 
 
 def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:
-    """Record that a memory was recalled. One row per name and session has the newest text."""
+    """Record that a memory was recalled.
+
+    The table has one row per memory and session, with the newest text.
+    """
     newest = f"""
         (session_id, memory) DO UPDATE SET {new_values(("text", "retrieved_at"))}
         WHERE excluded.retrieved_at >= retrievals.retrieved_at

@@ -82,7 +82,10 @@ def _is_empty(path: Path) -> bool:
 
 
 def recorded_tree(project: str, home: str) -> str:
-    """Return the project if its tree has this home's database, even if unrecorded, else ""."""
+    """Return the project if its work tree has this home's database, else "".
+
+    The database is recognised by its number, so the home's record need not name the tree.
+    """
     number = Manifest(home).fact(_NUMBER)
     path = database_in(home, project)
     is_there = number and path.is_file() and not path.is_symlink()

@@ -268,7 +268,10 @@ def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word])
 def _add_copies(
     found: Writes, cwd: str, program: str, options: Options, files: list[Word]
 ) -> tuple[list[Word], list[Word]]:
-    """Add targets of `cp` etc.; return other changed paths, and trees that change as a whole."""
+    """Add the targets of `cp` etc. to `found`; return (paths, trees) that change besides them.
+
+    These are sources that are moved, and folders in which `rsync` deletes files.
+    """
     names = options.keys()
     sources, targets = _sources_and_targets(program, options, files)
     if program == "rsync" and "-n" in names:

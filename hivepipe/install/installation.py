@@ -161,7 +161,7 @@ def without_ours(text: str) -> str:
 
 
 def _status_line_elsewhere(scope: Scope, here: str) -> str:
-    """Return the command of another file's status line that a line in this scope would override."""
+    """Return the command of the status line that a status line in this scope would override."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
         with suppress(OSError, SettingsError):  # raised for a file that stays as it is

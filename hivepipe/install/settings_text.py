@@ -89,7 +89,10 @@ def _hooks(text: str) -> dict[str, list[Any]]:
 def _entries(
     hooks: dict[str, list[Any]], is_wanted: IsWanted
 ) -> Iterator[tuple[str, Entry, json_text.Path]]:
-    """Yield each selected hook's event, its entry without other hooks, and its path in the JSON."""
+    """Yield event, entry and path in the JSON of each selected hook.
+
+    The entry is a copy in which the hook is the only one.
+    """
     for event, groups in hooks.items():
         for at, group in enumerate(groups):
             handlers = group.get("hooks") if isinstance(group, dict) else None

@@ -30,7 +30,10 @@ class Outcome(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A server; `call` runs a tool by name with its arguments, or raises KeyError for the name."""
+    """A server.
+
+    `call` runs a tool by name with its arguments, or raises KeyError if no tool has this name.
+    """
 
     version: str
     instructions: str

@@ -19,7 +19,10 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class ToolCall:
-    """The homes to read, the working folder's first; `folder` is one project of a shared home."""
+    """The homes to read, and the arguments. The home of the working folder comes first.
+
+    `folder` is "" unless only one project of a shared home is to be read.
+    """
 
     homes: list[KnownHome]
     folder: str

@@ -63,7 +63,10 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return a run's log lines. Only the last names the run, so a partial log is written again."""
+    """Return the log lines of a run.
+
+    Only the last line names the run. So if a kill prevents this line, the run is logged again.
+    """
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]

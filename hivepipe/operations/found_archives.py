@@ -248,7 +248,10 @@ def _redacted(meta: Meta, callbacks: ArchiveCallbacks) -> Meta:
 
 
 def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, its_meta: Meta) -> ArchiveCallbacks:
-    """Return callbacks that replace counted metadata with the predecessor's (`its_meta`)."""
+    """Return callbacks that add the predecessor's metadata (`its_meta`) to the counted metadata.
+
+    For the keys in _ITS_OWN, a valid value of the predecessor replaces the counted value.
+    """
 
     def its_own(counted: Meta) -> Meta:
         chosen = {

@@ -48,8 +48,8 @@ def replace(
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
     """Keep the content that is about to be replaced.
 
-    Content that hivepipe wrote, in an overlapping session, is not kept. If a person has written
-    other content since an earlier call, both are kept: the earlier file is renamed.
+    Content that hivepipe itself wrote for an overlapping session is not kept. If a person has
+    written other content since an earlier call, both are kept: the earlier file is renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
@@ -66,7 +66,10 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Tell whether hivepipe wrote the file, perhaps edited since, and did not restore it yet."""
+    """Tell whether hivepipe wrote the file and has not restored its previous content yet.
+
+    The file may have been edited since hivepipe wrote it.
+    """
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 
@@ -79,7 +82,7 @@ def _written(kept: Path) -> str:
 def restore(home: str, path: Path, known: Collection[str]) -> str:
     """Restore the previous content of a file; return the reason of a refusal, or "".
 
-    `known` has hashes of content that is kept elsewhere, so that a file with it can be replaced.
+    `known` has hashes of content that is kept elsewhere. A file with such content can be replaced.
     """
     kept = _kept(home, path)
     written = _written(kept)

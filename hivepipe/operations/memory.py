@@ -73,7 +73,7 @@ def _is_temporary(error: BaseException, path: Path) -> bool:
     """Tell whether an error may go away by itself: a lock, a full disk, too many open files.
 
     SQLITE_CANTOPEN and SQLITE_READONLY can go away if the user can read and write the file.
-    SQLITE_ERROR does not go away, because a table is missing.
+    SQLITE_ERROR does not go away: it means that a table is missing.
     """
     if isinstance(error, sqlite3.OperationalError):
         code = error.sqlite_errorcode & _PRIMARY_CODE

@@ -88,7 +88,10 @@ def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> N
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether `digest` is the file's last known hash or, if none is known, any version's."""
+    """Tell whether `digest` is the last known hash of the file.
+
+    If no hash is known, tell whether `digest` is the hash of a stored version.
+    """
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 

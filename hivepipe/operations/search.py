@@ -24,7 +24,10 @@ def index_path(home: str) -> Path:
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) -> Archived | None:
-    """Return an archive in the search index's form, or None without lines; `kept` are its files."""
+    """Return an archive in the search index's form, or None if it has no lines.
+
+    `kept` are the files of the archive.
+    """
     offsets = kept.offsets()
     if not offsets or not offsets.length:
         return None

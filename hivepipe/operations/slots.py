@@ -49,9 +49,10 @@ def record_own_slot(db: Database, job: Origin) -> None:
 
 @contextmanager
 def turn(context: JobContext, job: Origin) -> Iterator[bool]:
-    """Yield whether to execute the job's slot in the block: False if that is done or in progress.
+    """Yield whether the block has to execute the job's slot.
 
-    Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
+    Yield False if the slot was executed, or if another process executes it now. Redis may lose a
+    job that a worker executes, and the scheduler then enqueues the job again.
     """
     if not job.periodic or job.slot is None:
         yield True

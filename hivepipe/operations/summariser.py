@@ -184,7 +184,11 @@ class Summariser:
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Count the failed calls about `subject`; raise SummaryError if no other is allowed."""
+        """Return the number of failed calls about `subject`.
+
+        Raise SummaryError if no further call is allowed, and TryLaterError while another process
+        is asking.
+        """
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("the model was asked before, and its answer was lost")

@@ -59,7 +59,10 @@ class Unindexed:
 
 
 def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
-    """Return unindexed summaries and changed archives; empty the index first if lines changed."""
+    """Return the unindexed summaries and the changed archives.
+
+    If lines were replaced after they were indexed, the index is emptied first.
+    """
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
         index.start_empty()

@@ -61,7 +61,7 @@ class Hive:
         return [self.new_worker(each.id) for each in states]
 
     def without_folder(self) -> list[Worker]:
-        """Return every worker with a state whose folder was moved or removed."""
+        """Return every worker that has a state but whose folder was moved or removed."""
         there = {worker.id for worker in self.workers()}
         return [worker for worker in self.with_state() if worker.id not in there]
 

@@ -275,7 +275,10 @@ class Orchestrator:
         return replace(card, project=project, path=path)
 
     def _card_with_flags(self, worker: Worker) -> Card:
-        """Return a worker's card, with the user's default flags if hivepipe did not start it."""
+        """Return a worker's card.
+
+        If hivepipe did not start the worker, the card gets the user's default flags.
+        """
         card = self._card(worker)
         return card if card.created_at else replace(card, flags=default_flags())
 

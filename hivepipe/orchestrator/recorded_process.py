@@ -13,7 +13,10 @@ def machine() -> str:
 
 
 def lives(pid: int, started: str, on: str) -> bool | None:
-    """Tell whether a process started on machine `on` runs; None if unknown, as on another."""
+    """Tell whether a process that was started on machine `on` is running.
+
+    Return None if that is unknown, for instance because `on` is another machine.
+    """
     parts = ["" if part == "-" else part for part in on.split(" ")]
     host, boot, pid_space, *_ = [*parts, "", ""]
     return alive.liveness_on((host, boot, pid_space), pid, started, this_machine()).lives

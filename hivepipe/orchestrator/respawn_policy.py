@@ -153,7 +153,10 @@ def _of_living(
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Return the next step for a dead worker. It is asked once, and only if hivepipe stopped it."""
+    """Return the next step for a dead worker.
+
+    The step `ask` is taken once, and only if hivepipe stopped the worker.
+    """
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":

@@ -107,7 +107,7 @@ def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
 def drop_archived(hive: Hive, before: str) -> list[Path]:
     """Delete the folders of workers archived before a UTC time; return the deleted folders.
 
-    Only workers that hivepipe started and whose files have not changed since are deleted.
+    A worker stays if hivepipe did not start it, or if one of its files changed after this time.
     """
     archived = [each for each in hive.archived() if each.is_own()]
     if not archived:
@@ -141,14 +141,20 @@ def workers_of(home: str) -> tuple[list[Worker], list[str]]:
 
 
 def remove_workers(home: str, workers: Iterable[Worker]) -> None:
-    """Delete the folders of workers. Raise HiveError if a worker has a process, which may write."""
+    """Delete the folders of workers.
+
+    Raise HiveError if a worker has a process, because the process may write to the folders.
+    """
     for worker in workers:
         with _idle(home, worker):
             _remove(worker)
 
 
 def _remove(worker: Worker) -> None:
-    """Remove a worker's folders, the one in `.hive` last: a retry finds the worker by it."""
+    """Remove a worker's folders.
+
+    The folder in `.hive` is removed last, because a retry finds the worker by this folder.
+    """
     for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)

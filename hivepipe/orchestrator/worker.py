@@ -86,14 +86,17 @@ class Worker:
         return status._replace(problems=left)
 
     def card(self) -> Card:
-        """Return the parameters of the spawn; only the session if hivepipe did not start it."""
+        """Return the parameters of the spawn.
+
+        If hivepipe did not start the worker, only the session is known.
+        """
         card = read_or(self.state / "worker.json", Card, Card(), _LARGEST_CARD)
         if card.session:
             return card
         return replace(card, session=clean(read_small(str(self.folder / "session-id")).strip()))
 
     def is_own(self) -> bool:
-        """Tell whether hivepipe started the worker, so that the state folder has a card."""
+        """Tell whether hivepipe started the worker. In that case the state folder has a card."""
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:

@@ -54,9 +54,10 @@ def _is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
-    """Remove the `wanted` jobs, running ones when they have ended; return the number removed.
+    """Remove the `wanted` jobs; return the number of removed jobs.
 
-    Raise StackError if a job is still running after RUNNING_SECS.
+    With `has_workers`, a running job is removed when it has ended. Raise StackError if a job is
+    still running after RUNNING_SECS.
     """
     deadline = time.monotonic() + RUNNING_SECS
     removed = 0

@@ -27,7 +27,7 @@ def has_room(client: redis.Redis) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Ignore that the memory of Redis is full, because only jobs that go on will free memory."""
+    """Ignore the error of a full Redis in the block. Its memory is freed only if jobs continue."""
     try:
         yield
     except (redis.ResponseError, RefusedError) as error:

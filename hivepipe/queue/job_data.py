@@ -82,7 +82,10 @@ def as_written(data: bytes) -> str | None:
 
 
 def _check_opcodes(pickled: bytes) -> None:
-    """Raise BadEnvelopeError for opcodes not in _PLAIN: LONG_BINPUT alone can take gigabytes."""
+    """Raise BadEnvelopeError if an opcode is not in _PLAIN.
+
+    Other opcodes can do harm without a global: a single LONG_BINPUT can take gigabytes.
+    """
     for opcode, _, _ in pickletools.genops(pickled):
         if opcode.name.endswith("GLOBAL"):
             raise BadEnvelopeError("the pickle names something to be run")

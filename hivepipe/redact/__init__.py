@@ -59,8 +59,8 @@ def redact_line(line: bytes) -> tuple[bytes, tuple[str, ...]]:
 def free_memory() -> None:
     """Free the memory of the built-in rules until they are needed again.
 
-    The automata of the rules grow to 7 MB with the texts that they read. re2 caches the last
-    patterns, too.
+    The automata of the rules grow to 7 MB with the texts that they read. The patterns that re2
+    caches are freed, too.
     """
     built_in.cache_clear()
     if "re2" in sys.modules:

@@ -90,7 +90,7 @@ class Redactor:
 
     @property
     def known(self) -> list[str]:
-        """Return the data of the session's learned values, one line of text for each."""
+        """Return a line of text about each learned value, from which a later copy recognises it."""
         return [each.text() for each in self._learned.all] if self._learned else []
 
     def kind(self, rule: str) -> str:

@@ -80,8 +80,9 @@ class Scanner:
         return sorted(set(found)) if may_be_disguised else sorted(found)
 
     def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
-        """Return two lists: the sieves of token rules and of a disguise, and all other sieves.
+        """Return two lists of sieves.
 
+        The first list has the sieves of token rules and of a disguise, the second all other sieves.
         A single automaton would have all combinations of the two automata's states. Building them
         takes longer than two passes over a text.
         """

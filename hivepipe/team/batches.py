@@ -148,7 +148,7 @@ def _element(value: Any) -> str:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """Return JSON that PostgreSQL accepts; only few batches have texts that must be cleaned."""
+    """Return JSON that PostgreSQL accepts; texts are cleaned only if a batch needs it."""
     try:
         text = orjson.dumps(content).decode()
     except TypeError:

@@ -241,7 +241,10 @@ class Shipment(AbstractContextManager["Shipment"]):
     # ---- projects
 
     def _follow_projects(self, changes: list[Change]) -> None:
-        """Log all rows of a session as changed, to resend them, if its project has a new name."""
+        """If a session's project has a new name, store the name and mark all rows of the session.
+
+        Rows that are marked as changed are sent again.
+        """
         for session in [each.key for each in changes if each.table == "sessions"]:
             known = captured.sent_project(self._store, session)
             name = name_of_session(self._store, session)

@@ -30,7 +30,10 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """All browsers, at most MOST of each kind, so that sign-ins cannot evict signed-in browsers."""
+    """The browsers that are signing in, and those that are signed in: at most MOST of each.
+
+    Each kind has its own limit, so that sign-ins cannot evict signed-in browsers.
+    """
 
     def __init__(self, *, is_secure: bool) -> None:
         """Set up without browsers; `is_secure` tells whether the page is served over https."""

@@ -164,7 +164,7 @@ class SignIn:
         return name
 
     def _failed(self, error: Exception, status: int) -> Response:
-        """Refuse a sign-in and replace the client, which keeps wrong answers and old keys."""
+        """Refuse a sign-in. Replace the client, because it keeps wrong answers and old keys."""
         self._client = _client_at(self._provider)
         return _refused(error, status)
 
@@ -186,7 +186,10 @@ class SignIn:
 
 
 def _basic(client: Any, _method: str, uri: str, headers: Any, body: Any) -> tuple[Any, ...]:
-    """Add client id and secret to a request in the encoding of RFC 6749 2.3.1, unlike authlib."""
+    """Add client id and secret to a request, encoded as RFC 6749 2.3.1 says.
+
+    authlib's own method does not encode them.
+    """
     words = ":".join(map(quote_plus, (client.client_id, client.client_secret)))
     headers["Authorization"] = f"Basic {b64encode(words.encode()).decode()}"
     return uri, headers, body
