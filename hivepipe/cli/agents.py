@@ -48,13 +48,11 @@ def agents(session_id: str | None, day: datetime | None, since: datetime | None)
         with opened() as source:
             session = session_id or ""
             found = team_agents(source, wanted, session=session, limit=MOST_AGENTS + 1)
-        found = first_entries(found, MOST_AGENTS)
-    else:
-        with store_here() as store:
-            session = session_in(locate(".").home, store, session_id) if session_id else ""
-            found = store.agents(session, first, behind)
-    columns: dict[str, Column] = {**_COLUMNS, **(COLUMNS if wanted else {})}
-    show_entries("agents", found, columns)
+        show_entries("agents", first_entries(found, MOST_AGENTS), {**_COLUMNS, **COLUMNS})
+        return
+    with store_here() as store:
+        session = session_in(locate(".").home, store, session_id) if session_id else ""
+        show_entries("agents", store.agents(session, first, behind), _COLUMNS)
 
 
 @click.group()

@@ -1,5 +1,6 @@
 """Output formats of commands: tables, entries, times, JSON."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from hivepipe.cli.parameters import given, shared_option, together
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.terminal import is_terminal, say, say_json
+from hivepipe.cli.terminal import is_terminal, say, say_json, say_json_list
 from hivepipe.text.visible import printable as printable  # re-exported
 
 Entry = dict[str, Any]
@@ -126,18 +127,20 @@ def show_entries(
     """Print entries as a table, or with --json as an object: the list under `name`, and `beside`.
 
     `columns` maps each column title to a value of the entries. In a terminal, a table has at most
-    MOST_ROWS rows, the newest, with a note if there are more. Returns True if JSON was printed.
+    MOST_ROWS rows, the newest, with a note if there are more. All entries are read before anything
+    is printed. Returns True if JSON was printed.
     """
-    found = list(entries)
-    if show_json(**(beside or {}), **{name: found}):
+    if as_json():
+        texts = [json.dumps(entry) for entry in entries]  # smaller than the entries
+        say_json_list({"schema": 1, **(beside or {})}, name, texts)
         return True
+    found = [
+        tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
+        for entry in entries
+    ]
     some = found[-MOST_ROWS:] if is_newest_last else found[:MOST_ROWS]
     shown = some if is_terminal() else found
-    rows = [
-        tuple(_shown(entry[at] if isinstance(at, str) else at(entry)) for at in columns.values())
-        for entry in shown
-    ]
-    show_table(tuple(columns), rows, without)
+    show_table(tuple(columns), shown, without)
     if len(shown) < len(found):
         say(f"only {len(shown):,} of {len(found):,} rows are shown: a pipe gets all", err=True)
     return False

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
@@ -98,6 +98,15 @@ def say_json(
     """Print a document as JSON; with `readable`, letters outside of ASCII are not escaped."""
     text = json.dumps(content, indent=indent, ensure_ascii=not readable)
     _print(f"{printable_json(text)}\n", err=False, at_once=at_once)
+
+
+def say_json_list(content: Mapping[str, Any], name: str, texts: Iterable[str]) -> None:
+    """Print a document as JSON, whose last field `name` is a list of these JSON texts."""
+    before = json.dumps({**content, name: []}).removesuffix("]}")
+    for text in texts:
+        _print(printable_json(f"{before}{text}"), err=False, at_once=False)
+        before = ", "
+    _print(f"{'' if before == ', ' else printable_json(before)}]}}\n", err=False)
 
 
 def say_archived_line(line: bytes) -> None:

@@ -281,8 +281,8 @@ class Listings:
         kind: str = "",
         state: str = "",
         limit: int = _ALL,
-    ) -> list[Entry]:
-        """Return agents, newest first, filtered by session, time range, type and state."""
+    ) -> Iterator[Entry]:
+        """Read agents, newest first, filtered by session, time range, type and state."""
         # An OR would read the whole table.
         named = {
             "session_id = :id": session,
@@ -298,7 +298,8 @@ class Listings:
             ORDER BY created_at DESC, id LIMIT :limit
         """
         wanted = {"id": session, "since": since, "until": until, "kind": kind, "state": state}
-        return [with_metadata(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
+        rows = self.each(sql, wanted | {"limit": limit})
+        return (with_metadata(dict(row)) for row in rows)
 
     def agent(self, agent: str) -> Entry | None:
         sql = f"""

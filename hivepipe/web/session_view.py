@@ -84,7 +84,7 @@ def content_of_store(store: Listings, session: str, found: TimeLine, costs: list
         "events": [event._asdict() for event in found.events],
         "cost": found.cost._asdict(),
         "agent_costs": costs,
-        "agent_rows": store.agents(session)[:MOST_EVENTS],
+        "agent_rows": list(store.agents(session, limit=MOST_EVENTS)),
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+import weakref
 from collections.abc import Iterator
 from datetime import datetime
 from types import SimpleNamespace
@@ -89,6 +90,28 @@ def test_a_terminal_shows_the_beginning_of_a_long_listing(
         show_entries("reads", entries, {"time": "at"}, is_newest_last=True)
     out, _ = capsys.readouterr()
     assert [entry["at"] in out for entry in entries] == [not is_terminal, True, True]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_long_listing_is_not_kept_as_entries(
+    options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    alive: list[weakref.ref[Any]] = []
+
+    class Entry(dict[str, Any]):
+        pass
+
+    def entries() -> Iterator[Entry]:
+        for number in range(5):
+            assert sum(each() is not None for each in alive) <= 1
+            entry = Entry(at=f"row{number}")
+            alive.append(weakref.ref(entry))
+            yield entry
+            del entry
+
+    with given(*options):
+        show_entries("reads", entries(), {"time": "at"})
+    assert "row4" in capsys.readouterr().out
 
 
 def test_in_a_pipe_each_row_is_one_line_of_aligned_columns(
