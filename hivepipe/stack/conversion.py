@@ -1,10 +1,10 @@
 """Convert a home of version 1.0.0, which is in its project's work tree.
 
 Database, archives and exports stay where they are, unless 1.0.0 was installed again after
-`move-home` had moved them out. First all other files are copied to a home outside the tree. Then
-the records are changed to name the new home. Finally, the old files are deleted. If a crash comes
-before the records change, the old home is unchanged. After a later crash, the next start finishes
-the conversion.
+`move-home` had moved them out. Only a database in the state folder is moved. First all other files
+are copied to a home outside the tree. Then the records are changed to name the new home. Finally,
+the old files are deleted. If a crash comes before the records change, the old home is unchanged.
+After a later crash, the next start finishes the conversion.
 """
 
 import filecmp
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.db.listings import is_unused
-from hivepipe.db.location import database_in
+from hivepipe.db.location import SUFFIXES, database_in, files_of_database
 from hivepipe.db.tree import refuse_shipped
 from hivepipe.errors import TreeError
 from hivepipe.files.manifest import Manifest
@@ -68,8 +68,9 @@ def _move_out(stack: Stack, new: str) -> None:
     old, project = stack.home, tree_of(stack.home)
     kernel.refuse_another(old)
     refuse_shipped(project)
-    tree = _tree_with_data(project, new)
+    _tree_with_data(old, new)  # refused while the stack still runs
     supervisor.stop(stack)
+    tree = _tree_with_data(old, new)
     names = [name for name in _moving(old) if not name.startswith(_OF_HOOKS)]
     names = [name for name in names if name not in _REGENERATED]
     if has_file(old) and _has_other_jobs(new, old):
@@ -85,15 +86,18 @@ def _move_out(stack: Stack, new: str) -> None:
     remove_runtime(stack)
 
 
-def _tree_with_data(project: str, new: str) -> str:
-    """Return the project, or "" if only the database in the new home has sessions."""
-    inside, outside = database_in(new, project), database_in(new, "")
-    if not _has_sessions(outside):
-        return project
-    if _has_sessions(inside):
-        text = f"{inside} and {outside} both have sessions: move one of the two away, with its -wal"
-        raise TreeError(text)
-    return ""
+def _tree_with_data(old: str, new: str) -> str:
+    """Return the project, or "" if only the database outside its work tree has sessions."""
+    project = tree_of(old)
+    inside = database_in(old, project)
+    for tree in (project, ""):
+        outside = database_in(new, tree)
+        if outside != inside and _has_sessions(outside):
+            if _has_sessions(inside):
+                text = f"{inside} and {outside} both have sessions"
+                raise TreeError(f"{text}: move one of the two away, with its -wal")
+            return tree
+    return project
 
 
 def _has_sessions(database: Path) -> bool:
@@ -120,6 +124,7 @@ def _finish(home: str) -> None:
     old = read_record(home).get("was", "")
     if not old:
         return
+    _move_database(database_in(old, tree_of(old)), database_in(home, tree_of(home)))
     for name in _moving(old):
         if name.startswith(_OF_HOOKS):
             _take(f"{old}/{name}", home, name)
@@ -134,6 +139,21 @@ def _finish(home: str) -> None:
     if tree := tree_of(home):
         claim_folders(tree, Manifest(home))
     change_records({home}, was="")
+
+
+def _move_database(old: Path, new: Path) -> None:
+    """Move a database whose path depends on its home's: that of a shared file system."""
+    if old == new or not _has_sessions(old) or _has_sessions(new):
+        return
+    for suffix in SUFFIXES if new.exists() else ():
+        Path(f"{new}{suffix}").unlink(missing_ok=True)
+    for name in reversed(files_of_database(old)):  # its main file last: a crash may come between
+        if os.path.lexists(old.parent / name):
+            make_private(os.path.dirname(new.parent / name))
+            os.rename(old.parent / name, new.parent / name)
+    for folder in (old.parent / "backups", old.parent):
+        with suppress(OSError):  # it is missing or not empty
+            folder.rmdir()
 
 
 def _take(path: str, home: str, name: str) -> None:

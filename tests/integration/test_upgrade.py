@@ -166,6 +166,32 @@ def test_a_second_upgrade_hides_no_sessions_that_were_moved_out(old: User, code:
     assert recorded_sessions(old) == ["before", "moved"]
 
 
+def test_an_upgrade_keeps_a_database_in_the_state_folder(
+    folder: Path, code: Path, installed: Installation
+) -> None:
+    """The database is there if its path is too long for SQLite, or on a shared file system."""
+    installed.install(code)
+    user = User(folder, installed, project=f"{250 * 'd'}/{250 * 'e'}")
+    databases = user.home / ".local/state/hivepipe/databases"
+    try:
+        user.hivepipe("init")
+        user.hivepipe("up", "-d")
+        record(user, "before")
+        upgrade(user)
+        user.hivepipe("restart")
+        until(lambda: recorded_sessions(user) == ["before"], "the session is hidden")
+        assert len(list(databases.iterdir())) == 1
+        user.hivepipe("down")
+        installed.install(code)
+        user.hivepipe("init")
+        upgrade(user)
+        user.hivepipe("up", "-d")
+        record(user, "after")
+        assert recorded_sessions(user) == ["after", "before"]
+    finally:
+        user.end_all()
+
+
 def assert_moved(user: User, *sessions: str) -> None:
     """Check that these sessions are recorded, and that only data are in the project."""
     until(lambda: recorded_sessions(user) == [*sessions], f"{recorded_sessions(user)}")
