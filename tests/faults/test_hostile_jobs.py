@@ -212,6 +212,7 @@ def test_many_newer_envelopes_keep_their_order(bench: Bench) -> None:
     until(lambda: "jobs of a newer hivepipe wait" in ordinary.writer.text, "no warning", 5)
     waiting = [job.decode() for job in bench.redis.lrange("rq:queue:medium", 0, -1)]
     assert waiting == [f"new{number:03d}" for number in range(300)]
+    assert {bench.redis.hget(f"rq:job:{job}", "status") for job in waiting} == {b"queued"}
     assert bench.dead() == {}
 
 

@@ -249,6 +249,22 @@ def test_an_answer_is_passed_on_before_a_kill_can_repeat_the_call(
     assert len(llm.requests) == 1
 
 
+def test_a_job_stopped_during_its_call_is_queued_again(scene: Scene, llm: Provider) -> None:
+    """The call ends with the worker, at once; the next worker repeats it."""
+    llm.script = [llm_server.hang]
+    scene.use(llm)
+    scene.start()
+    scene.end()
+    until(lambda: scene.make_due("slow") or llm.requests, "no request came")
+    (child,) = calling_processes(scene)
+    assert scene.llm.end() == 0
+    assert not child.is_running()
+    assert retry_waits(scene) == {}, "the call was not stopped, but timed out"
+    scene.llm.start()
+    row = scene.wait_for_summary()
+    assert (row["kind"], len(llm.requests)) == ("llm", 2)
+
+
 def test_what_names_the_folder_of_agreements(scene: Scene, llm: Provider) -> None:
     scene.use(llm)
     folder = scene.home.root / "state" / "hivepipe" / "summaries"

@@ -74,6 +74,8 @@ def test_an_edit_made_since_is_kept_with_its_layout() -> None:
     edited = ours.replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
     kept = FILES["hooks of others"].replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
     assert without_entries(edited) == kept
+    theirs, our = json.loads(ours)["hooks"]["PostToolUse"]
+    assert (theirs["matcher"], our["matcher"]) == ("Edit|Write", "*"), "ours comes last"
 
 
 def test_a_file_that_claude_code_rewrote_loses_exactly_our_entries() -> None:

@@ -3,6 +3,7 @@
 import multiprocessing
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -203,7 +204,9 @@ def test_a_lock_that_is_never_released_is_not_waited_for(path: Path) -> None:
     try:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"
+        began = time.monotonic()
         assert values(count(path, "b", T0 + 1)) == (True, None, None)
+        assert time.monotonic() - began > 0.15, "the holder may wait 0.1 s for a CPU"
     finally:
         holder.communicate(timeout=60)
     assert values(count(path, "c", T0 + 2)) == (False, 2, 1)

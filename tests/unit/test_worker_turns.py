@@ -18,8 +18,9 @@ import redis
 from hivepipe.db import clock_set_back, slots
 from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import Database
+from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.retry import is_store_error
-from hivepipe.queue.claims import TROUBLE_KEY, Claimed
+from hivepipe.queue.claims import TROUBLE_KEY, Claim, Claimed
 from hivepipe.stack.installed import installed
 from hivepipe.worker import claiming_worker, writer
 from hivepipe.worker.slow_worker import SlowWorker
@@ -272,6 +273,26 @@ def test_jobs_are_due_at_once_when_a_damaged_database_was_replaced(db: Database)
     assert own._is_ready()
     own._db.close()
     assert due == ["hurry"]
+
+
+def test_a_store_that_fails_is_tried_less_and_less_often() -> None:
+    claims = Mock()
+    job = Envelope(id="job", operation="insert_agent", priority=3, payload={}, event_time_ns=0)
+    own = worker(Writer, _claims=claims, _crash_marker=Mock(), _trouble="known")
+    for attempts in range(10):
+        held = Claimed("job", "high", b"", attempts, True)
+        own._store_failed([(held, job)], sqlite3.OperationalError("database is locked"))
+    delays = [call.args[0][0][2] for call in claims.retry.mock_calls]
+    assert delays == [0.1, 0.2, 0.4, 1, 2, 4, 8, 16, 30, 30]
+
+
+def test_jobs_that_nobody_takes_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    own = worker(Writer)
+    for _ in range(3):
+        own._warn_of_unclaimed(Claim([], None, newer=True, foreign=2))
+    newer, foreign = (record.getMessage() for record in caplog.records)
+    assert newer == "jobs of a newer hivepipe wait: upgrade this one"
+    assert foreign == "2 jobs of another program in our queues"
 
 
 def test_an_error_in_the_work_of_a_heartbeat_stops_no_job(caplog: pytest.LogCaptureFixture) -> None:
