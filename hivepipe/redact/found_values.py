@@ -149,6 +149,15 @@ class Learned:
         return hmac.digest(self._key, value, "sha256")[:16]
 
 
+def specific(values: Iterable[bytes]) -> list[bytes]:
+    """Return the values of one list that may be learned: at most half of a session's."""
+    found: dict[bytes, None] = {}
+    for value in values:
+        if len(found) < MOST // 2 and _is_specific(value):
+            found[value] = None
+    return list(found)
+
+
 def _is_specific(value: bytes) -> bool:
     """Tell whether a value is specific: not a word, number, name, id or address."""
     if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):

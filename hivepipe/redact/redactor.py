@@ -12,7 +12,7 @@ from hivepipe.redact import built_in, built_in_rules
 from hivepipe.redact.disguise import IN_JSON, IN_TEXT, decoded_texts, positions
 from hivepipe.redact.edit import Edit, edited
 from hivepipe.redact.escapes import OutOfTimeError, Reading
-from hivepipe.redact.found_values import MOST, Learned
+from hivepipe.redact.found_values import Learned, specific
 from hivepipe.redact.json_line import Leaf, leaves, plainly_quoted
 from hivepipe.redact.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
 from hivepipe.redact.scanner import Scanner, Span, merged
@@ -159,7 +159,7 @@ class Redactor:
             self._learned.learn(value, self._kinds[edit.rule])
             for edit in edits
             if edit.rule not in _NOT_LEARNED
-            for value in _VALUES(undisguised(text[edit.start : edit.end]))[: MOST // 2]  # of a list
+            for value in specific(_VALUES(undisguised(text[edit.start : edit.end])))
         ]
         return any(found)
 

@@ -264,7 +264,8 @@ def test_a_value_is_found_in_any_context() -> None:
 def test_a_long_list_leaves_room_for_other_secrets() -> None:
     rng, session = random.Random(4), session_redactor()
     keys = [expand("<A20>", rng) for _ in range(2 * found_values.MOST)]
-    session.redact_line(json.dumps({"text": f"api_keys = {json.dumps(keys)}"}).encode())
+    words = ["word-of-words"] * found_values.MOST  # are not remembered
+    session.redact_line(json.dumps({"text": f"api_keys = {json.dumps(words + keys)}"}).encode())
     session.redact_line(json.dumps({"password": (other := expand("<A20>", rng))}).encode())
     assert b"***REDACTED:api-key:" in session.redact_line(keys[0].encode())[0]
     assert b"***REDACTED:password:" in session.redact_line(other.encode())[0]
