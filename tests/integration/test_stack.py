@@ -208,6 +208,16 @@ def test_a_planted_link_is_not_followed(sandbox: Sandbox) -> None:
     assert list(target.iterdir()) == []
 
 
+def test_no_record_has_a_path_with_a_line_break(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path / "state"))
+    project = str(tmp_path / "a\nstate=off")
+    with pytest.raises(RegistrationError, match="line break"):
+        registration.register(project, Stack(f"{project}/.hive-mind", "/s"), "/p")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_system_that_keeps_no_modes_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
