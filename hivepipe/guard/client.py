@@ -54,6 +54,7 @@ _DESCRIBED = ("Bash", *AGENT_TOOLS)
 EDIT, CHANGE, WAITING, POLL, OTHER = "e", "f", "w", "p", "c"
 DENIED = "-"
 LISTED = "calls-listed"
+INTERNAL = "internal-"  # before the id of an agent without a type, in the key of its calls
 WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting; one is shown per session
 
 # Arguments of the scripts, in their order; the header of each script says what they hold.
@@ -64,7 +65,7 @@ NOTE_FIELDS = (
 VERDICT_FIELDS = ("calls", "activity", "session", "id", "denied", "subject")
 _CONSTANTS = f"""local AHEAD_SECS, KEPT_SECS = {AHEAD_SECS}, {KEPT_SECS}
 local WINDOW, KEPT_CALLS = {WINDOW}, {KEPT_CALLS}
-local PROMPT, EDIT, OTHER = '{PROMPT}', '{EDIT}', '{OTHER}'
+local PROMPT, EDIT, OTHER, INTERNAL = '{PROMPT}', '{EDIT}', '{OTHER}', '{INTERNAL}'
 local QUIET_CALLS, WAITING_SUBJECT = {QUIET_CALLS}, '{WAITING_SUBJECT}'
 """
 SCRIPT = _CONSTANTS + lua_text("guard/lua/note.lua")
@@ -115,7 +116,10 @@ class Watch:
 
     @property
     def calls_key(self) -> str:
-        return f"hivepipe:calls:{self.session}:{self.event.agent_id}".rstrip(":")
+        agent = self.event.agent_id
+        if agent and not self.event.agent_type:
+            agent = f"{INTERNAL}{agent}"
+        return f"hivepipe:calls:{self.session}:{agent}".rstrip(":")
 
     @property
     def keys(self) -> list[str]:

@@ -134,14 +134,15 @@ def test_open_calls_the_open_turn_task_and_profile_are_stored(scene: Scene) -> N
     until(lambda: scene.stored()["turn_is_open"] == 0, "the turn did not end")
 
 
-def test_the_agent_of_a_hook_neither_counts_nor_reopens_the_turn(scene: Scene) -> None:
+@pytest.mark.parametrize("agent", ["hook-agent-1", "a4607689665358ae5"])  # the latter of /btw
+def test_an_internal_agent_neither_counts_nor_reopens_the_turn(scene: Scene, agent: str) -> None:
     scene.writer.start()
     scene.fire_all([payloads.USER_PROMPT_SUBMIT, *calls(payloads.PRE_BASH, 2)])
     scene.fire(changed(payloads.STOP, background_tasks=[]))
     until(lambda: state_of(scene.home) == ("paused", True), "not paused")
-    judging = {"agent_id": "hook-agent-1", "agent_type": ...}
+    internal = {"agent_id": agent, "agent_type": ...}
     for kind in (payloads.PRE_BASH, payloads.FAILED_BASH):
-        scene.fire_all([changed(kind, **judging, tool_use_id=f"j{n}") for n in range(3)])
+        scene.fire_all([changed(kind, **internal, tool_use_id=f"j{n}") for n in range(3)])
     scene.fire_all(calls(payloads.PRE_BASH, 1, session_id="later"))
     until(lambda: scene.stored("later"), "not flushed")
     assert (scene.stored()["calls"], scene.stored()["failed"]) == (2, 0)

@@ -18,14 +18,14 @@
 -- ARGV[15]   what a person is asked for, until the next activity; '' for nothing
 -- ARGV[16]   batch: of each call id, pattern, result and '1' if it was not run, separated by blanks
 -- Returns    nothing; `reply` is '', or the calls up to this one to judge, separated by blanks
--- Constants  AHEAD_SECS, EDIT, KEPT_CALLS, KEPT_SECS, OTHER, PROMPT, WINDOW
+-- Constants  AHEAD_SECS, EDIT, INTERNAL, KEPT_CALLS, KEPT_SECS, OTHER, PROMPT, WINDOW
 
 local calls, activity, session, verb, id, pattern, kind, result, failed, at, turn, task, profile,
   waits, batch = unpack(ARGV, 2, 16)
--- A hook of type agent judges the session's work: its calls are in no transcript.
-local is_hooks = string.find(calls, ':hook-agent-', 1, true)
+-- Claude Code starts agents of its own (/btw, a hook of type agent): their calls are in no transcript.
+local is_internal = string.find(calls, ':' .. INTERNAL, 1, true)
 local function count(what)
-  if not is_hooks then redis.call('HINCRBY', activity, what, 1) end
+  if not is_internal then redis.call('HINCRBY', activity, what, 1) end
 end
 local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
 if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
@@ -36,7 +36,7 @@ local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
   local now = {'last_ms', at, 'task', task, 'profile', profile, 'waits', waits}
   if turn ~= '' then now[#now + 1], now[#now + 2] = 'turn', turn end
-  if verb ~= 'stop' and not is_hooks then now[#now + 1], now[#now + 2] = 'work_ms', at end
+  if verb ~= 'stop' and not is_internal then now[#now + 1], now[#now + 2] = 'work_ms', at end
   redis.call('HSET', activity, unpack(now))
 end
 redis.call('SADD', 'hivepipe:active', session)
