@@ -23,7 +23,9 @@ def folders(facts: Facts) -> Iterator[Finding]:
             yield Finding(f"{path} is not a folder, {consequence}: move it away")
             return
         if not os.access(path, os.W_OK | os.X_OK):
-            yield Finding(f"{path} cannot be written, {consequence}: it must be your own folder")
+            is_fixed = os.statvfs(path).f_flag & os.ST_RDONLY  # as in Claude's sandboxed Bash
+            reason = "it is read-only here" if is_fixed else "it must be your own folder"
+            yield Finding(f"{path} cannot be written, {consequence}: {reason}")
             return
     index = f"{kept}/{ARCHIVE_INDEX}"
     if os.path.islink(index) or (os.path.lexists(index) and not os.path.isfile(index)):

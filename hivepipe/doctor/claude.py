@@ -62,14 +62,14 @@ def _in_force(name: str, facts: Facts) -> list[ManagedFile]:
 
 
 def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
-    """Tell whether a setting disables hivepipe's hooks. Some settings spare a plugin's hooks."""
+    """Tell whether a setting disables hivepipe's hooks. Some spare managed ones, or a plugin's."""
     if name == _ALL_OFF:
         return value is True
     if name == _MANAGED_ONLY:
         is_set = value is True or (value is not False and _is_strict(facts))
-        return is_set and not _has_managed_plugin(facts)
+        return is_set and not _has_managed_hooks(facts)
     names_hooks = isinstance(value, list) and "hooks" in value
-    has_plugin = _has_managed_plugin(facts) or (facts.plugin and facts.plugin.is_usable)
+    has_plugin = _has_managed_hooks(facts) or (facts.plugin and facts.plugin.is_usable)
     return (value is True or names_hooks) and not has_plugin
 
 
@@ -78,11 +78,11 @@ def _is_strict(facts: Facts) -> bool:
     return facts.claude is None or facts.claude >= _STRICT_SINCE
 
 
-def _has_managed_plugin(facts: Facts) -> bool:
-    """Tell whether an administrator enables the plugin, so that its hooks count as managed."""
+def _has_managed_hooks(facts: Facts) -> bool:
+    """Tell whether an administrator's files have hivepipe's hooks or enable its plugin."""
     enabled = [file.settings.get("enabledPlugins") for file in facts.managed_files]
     names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
-    return any(name.startswith("hivepipe@") for name in names)
+    return bool(facts.managed_with_hooks) or any(name.startswith("hivepipe@") for name in names)
 
 
 def switched_off(facts: Facts) -> Iterator[Finding]:

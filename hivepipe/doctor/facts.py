@@ -126,11 +126,16 @@ class Facts:
         return [file for file in self.with_hooks if not another_owner(file.path)]
 
     @property
+    def managed_with_hooks(self) -> list[str]:
+        """Return the paths of an administrator's files that contain hivepipe's hooks."""
+        return [it.path for it in self.managed_files if settings_text.file_has_entries(it.path)]
+
+    @property
     def who_runs_hooks(self) -> list[str]:
         """Return the sources of hivepipe's hooks: settings files and the plugin."""
         plugin = self.plugin
         named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_usable else []
-        return [*[file.path for file in self.with_hooks], *named]
+        return [*self.managed_with_hooks, *[file.path for file in self.with_hooks], *named]
 
     @property
     def is_out_of_reach(self) -> bool:

@@ -1,6 +1,7 @@
 """Doctor checks whose failure a test must simulate: managed settings, a full disk."""
 
 import json
+import os
 import shutil
 import sqlite3
 import time
@@ -18,10 +19,10 @@ from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.events.job_plan import utc
-from hivepipe.home import Place, state_folder
+from hivepipe.home import Place, kept_folder, state_folder
 from hivepipe.install.claude_code import Scope, settings_path
 from hivepipe.install.claude_plugin import Plugin
-from hivepipe.install.hook_entries import Entry
+from hivepipe.install.hook_entries import EVENTS, Entry, Form, entry
 from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
 from hivepipe.stack.runtime_folder import Stack
@@ -148,6 +149,33 @@ def test_a_plugin_enabled_by_managed_settings_may_run_hooks(
 ) -> None:
     managed.write_text(json.dumps({"allowManagedHooksOnly": True, "enabledPlugins": plugins}))
     assert len(findings_of("managed-settings", facts)) == findings
+
+
+@pytest.mark.parametrize(("flags", "reason"), [(os.ST_RDONLY, "read-only here"), (0, "your own")])
+def test_the_reason_why_a_folder_cannot_be_written_is_named(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch, flags: int, reason: str
+) -> None:
+    os.makedirs(kept_folder(facts.place.home))
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("os.statvfs", lambda _: Mock(f_flag=flags))
+    (finding,) = findings_of("exports", facts)
+    assert reason in finding.text
+
+
+@pytest.mark.parametrize("setting", ["allowManagedHooksOnly", "strictPluginOnlyCustomization"])
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_hooks_in_managed_settings_run(
+    facts: Facts, managed: Path, setting: str, is_ours: bool
+) -> None:
+    """The settings were tried with Claude Code 2.1.332."""
+    dropped = managed.parent / "managed-settings.d" / "10-hooks.json"
+    dropped.parent.mkdir()
+    managed.write_text(json.dumps({setting: True}))
+    others = {"hooks": [{"type": "command", "command": "true"}]}
+    found = entry(EVENTS[0], Form.SHARED) if is_ours else others
+    dropped.write_text(json.dumps({"hooks": {"Stop": [found]}}))
+    assert bool(findings_of("managed-settings", facts)) != is_ours
+    assert facts.who_runs_hooks == [str(dropped)] * is_ours
 
 
 @pytest.mark.parametrize(
