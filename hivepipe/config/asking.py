@@ -34,7 +34,10 @@ NEW, CHANGED, TRUSTED, GONE, UNUSABLE = "new", "changed", "trusted", "gone", "un
 
 
 class Asking(NamedTuple):
-    """A file that needs trust: `state` is the user's decision, `trouble` an obstacle to trust."""
+    """A file that needs trust.
+
+    `state` is the user's decision. `trouble` says why the file cannot be trusted.
+    """
 
     name: str
     state: str

@@ -40,7 +40,10 @@ UNUSABLE = "?"  # the value of an unreadable setting with `limits_spending`
 
 
 class Config:
-    """The parsed files of a home, with `problems` for users and trusted `requests` by project."""
+    """The parsed config files of a home.
+
+    `problems` are messages for users. `requests` has the trusted requests of each project.
+    """
 
     def __init__(self, home: str, project: str = "") -> None:
         """Read the user's file, the home's file and `project`'s trusted request, if they exist."""
@@ -132,7 +135,10 @@ def load_and_use() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Return a note for each variable of this shell that limits spending: stacks ignore them."""
+    """Return a note for each variable of this shell that limits spending.
+
+    Stacks do not see these variables.
+    """
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")

@@ -318,7 +318,8 @@ class ToolEvent(Event):
     def is_told_elsewhere(self) -> bool:
         """Tell whether the agent is one of a team and is recorded only from its own events.
 
-        It then runs as a session of its own (in a pane), or Claude Code is 2.1.197.
+        This is so if the agent runs as a session of its own (in a pane), or if Claude Code is
+        2.1.197.
         """
         is_teams = self.response.get("status") == "teammate_spawned"
         return is_teams and "@" in str(self.response.get("agentId", "@"))
@@ -528,7 +529,7 @@ def is_machine_made(prompt: str) -> bool:
 
 
 def valid_id(text: str) -> str:
-    """Return an id unchanged, as a hash if it looks like a token, or as "" if it is invalid."""
+    """Return an id, its hash if it looks like a token, or "" if it is invalid."""
     if not text.strip(_OF_UUIDS) and len(text) <= CAP_ID:
         return text  # most ids; no token has only these characters
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
@@ -557,7 +558,7 @@ def clean(text: str) -> str:
 
 
 def storable(value: object, levels: int = 50) -> object:
-    """Return a JSON value with storable texts; raise RecursionError for too many `levels`."""
+    """Return a JSON value with storable texts; raise RecursionError beyond `levels` levels."""
     if isinstance(value, str):
         return clean(value)
     if not levels:

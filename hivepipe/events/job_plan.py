@@ -216,7 +216,10 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a session's start; after a compaction, archive the new summary, too."""
+    """Return the jobs of a session's start.
+
+    After a compaction, jobs that archive the new summary are added.
+    """
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
 
@@ -436,7 +439,10 @@ def _conclusion(event: Event, context: Context) -> Job:
 
 
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
-    """Return the jobs that archive the session's transcript or, at a subagent's end, its own."""
+    """Return the jobs that archive a transcript.
+
+    At a subagent's end this is the transcript of the subagent, else the transcript of the session.
+    """
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path
     if not path:
@@ -533,9 +539,10 @@ def event_keys(event: Event, session: str, instance: str, event_time_ns: int) ->
     The first key is the event's own. If the key depends on time, the keys of 2 s earlier and 2 s
     later follow.
 
-    An event fired twice (hooks in settings and plugin) has one key. A tool call is identified by
-    Claude's id. The start and stop of a subagent recur when it is resumed, so they are identified
-    by agent and time. Other events are identified by their bytes and time.
+    If hooks of the settings and of the plugin fire the same event, the two copies share a key. A
+    tool call is identified by Claude's id. A resumed subagent starts and stops again, so its start
+    and stop are identified by agent and time. Other events are identified by their process, bytes
+    and time.
     """
     name = f"{session}\0{event.name}\0"
     if isinstance(event, claude_code.ToolEvent) and event.tool_use_id:

@@ -38,7 +38,10 @@ def _notice(kind: str, text: str) -> Payload:
 
 
 def _called(event: claude_code.ToolEvent) -> str:
-    """Return a call's tool with its description or file: its arguments may be long or secret."""
+    """Return a call's tool with its description or file.
+
+    Other arguments are left out, because they may be long or secret.
+    """
     what = event.description or event.file_path
     return f"{event.tool} ({what})" if what else event.tool or "a tool"
 

@@ -14,9 +14,10 @@ _OPENING, _CLOSING = "<pasted_content id=", "</pasted_content id="
 
 
 def with_short_pastes(prompt: str, most: int) -> str:
-    """Return a prompt; if it is longer than `most` characters, its pastes are shortened.
+    """Return a prompt. If it is longer than `most` characters, its pastes are shortened.
 
-    The person's own words stay, even if they exceed `most`. The pastes share what is left, equally.
+    The person's own words stay, even if they exceed `most`. The pastes get equal shares of the
+    remaining characters.
     """
     if len(prompt) <= most:
         return prompt

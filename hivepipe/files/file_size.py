@@ -12,13 +12,16 @@ _HIT = (os.strerror(EFBIG), "disk I/O error")  # the messages of the system and 
 
 
 def small_limit() -> int | None:
-    """Return this process's file size limit in bytes if too small for a database, else None."""
+    """Return this process's file size limit in bytes if a database may need more, else None."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if soft == resource.RLIM_INFINITY or soft >= ENOUGH_BYTES else soft
 
 
 def with_limit_if_hit(message: str) -> str:
-    """Return a failed command's message, with the file size limit if that caused the failure."""
+    """Return a failed command's message.
+
+    If the file size limit caused the failure, the limit is added to the message.
+    """
     is_hit = any(reason in message for reason in _HIT) and "ulimit -f" not in message
     return with_limit(message) if is_hit else message
 

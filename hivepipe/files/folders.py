@@ -142,7 +142,7 @@ class Folder:
         return OSError(error.errno, error.strerror, f"{self.path}/{name}")
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return the status of a file or of the link itself, or None if it is missing."""
+        """Return the status of a file, or None if it is missing. A link is not followed."""
         try:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:

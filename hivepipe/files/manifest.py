@@ -100,12 +100,12 @@ class Manifest:
 
     @property
     def adopts(self) -> bool:
-        """Tell whether archives of hivepipe that the manifest lacks are to be added to it."""
+        """Tell whether to add archives of hivepipe that the manifest does not list."""
         self.begin()
         return bool(self.fact("adopts"))
 
     def set_adopts(self, adopts: bool) -> None:
-        """Set whether archives of hivepipe that the manifest lacks are to be added to it."""
+        """Set whether to add archives of hivepipe that the manifest does not list."""
         self._write("REPLACE INTO facts VALUES ('adopts', ?)", "1" if adopts else "")
 
     def remember(self, name: str, value: str) -> None:
@@ -192,7 +192,10 @@ class Manifest:
         return [Found(*row) for row in self._rows(sql, kind)]
 
     def clear_metadata(self) -> None:
-        """Clear imported files' metadata, which releases before 2026-11-25 stored in this file."""
+        """Clear the metadata of imported files.
+
+        Releases before 2026-11-25 stored the metadata in this file.
+        """
         if os.path.exists(self.path):
             with self._open() as db:
                 db.execute("PRAGMA secure_delete = ON")

@@ -70,7 +70,7 @@ def statements(script: str) -> Iterator[str]:
 
 @contextmanager
 def closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
-    """Close a new connection if the block fails, because no object owns it in that case."""
+    """Close a new connection if the block fails. In that case no object owns the connection."""
     try:
         yield
     except BaseException:

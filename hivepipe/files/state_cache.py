@@ -9,7 +9,7 @@ Found = TypeVar("Found")
 
 
 class StateCache(Generic[Found]):
-    """A bounded cache of the results computed last, each with the state of its source."""
+    """A cache of the latest results, each with the state of its source."""
 
     def __init__(self, most: int) -> None:
         """`most` is the maximum number of results."""
@@ -18,7 +18,10 @@ class StateCache(Generic[Found]):
         self._lock = Lock()
 
     def get(self, key: Hashable, state: object, find: Callable[[], Found]) -> Found:
-        """Return the cached result for a key and state, or compute it; state None is not cached."""
+        """Return the cached result for a key and state, or call `find` for the result.
+
+        With the state None, `find` is always called, and the result is not cached.
+        """
         with self._lock:
             kept = self._kept.get(key)
         if kept and state is not None and kept[0] == state:

@@ -42,10 +42,11 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
 
 
 def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
-    """Return (is_known, verdict); `is_known`: the answer is known before Redis counts the event.
+    """Return (is_known, verdict) before Redis has counted the event.
 
-    A warning is not known early, because only Redis knows whether it was given before. An answer
-    about a cancelled task or the shared disk is not given early, either.
+    `is_known` is True if the answer is known already. A warning is not known yet, because only
+    Redis knows whether it was given before. An answer about a cancelled task or the shared disk is
+    not given early, either.
     """
     event = watch.event
     if event.calls:

@@ -126,7 +126,10 @@ class Watch:
         return [self.calls_key, f"hivepipe:activity:{self.session}", self.session]
 
     def batch_ids(self) -> "list[tuple[str, bool]]":
-        """Return (id, was not run) for each call of a batch; ids are as in the list of calls."""
+        """Return (id, was not run) for each call of a batch that has an id.
+
+        The ids are hashes, as in the list of calls.
+        """
         return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 
     def note(self) -> Note:
@@ -157,7 +160,7 @@ class Watch:
 
 
 def record_elsewhere(runtime: str) -> None:
-    """Tell the process `intake` that its lists are outdated: this process has sent a note."""
+    """Tell the process `intake` that its lists are outdated, because this process sent a note."""
     try:
         posix.unlink(f"{runtime}/{LISTED}")
     except OSError:  # usually the file does not exist

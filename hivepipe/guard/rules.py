@@ -78,7 +78,10 @@ class Limits:
 
 
 class Verdict:
-    """The result of a rule for a call; not every repeated warning about a `subject` is shown."""
+    """The result of a rule for a call.
+
+    A warning about a `subject` may be repeated. Not every repetition is shown.
+    """
 
     __slots__ = ("count", "deny", "rule", "subject")
 
@@ -156,7 +159,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
 
 
 def _poll(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Return the denial of a poll whose last results are equal too often, or None."""
+    """Return the denial of a poll if its last results were equal too often, else None."""
     now = calls[-1]
     if now.kind != POLL:
         return None
@@ -216,7 +219,10 @@ def _verdict(
 
 
 def _counts(text: str | None, name: str) -> tuple[int, ...]:
-    """Parse positive counts, as many as the default of `name` has; else return the default."""
+    """Return the positive counts in a setting, or the default of `name` if the setting is invalid.
+
+    A valid setting has as many counts as the default.
+    """
     default = tuple(map(int, DEFAULTS[name].split()))
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)

@@ -69,7 +69,10 @@ class SharedDisk:
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
     def _is_in(self, folder: str, tree: "Word", link: int) -> bool:
-        """Tell whether the path or pattern `tree` contains the shared root or matches all in it."""
+        """Tell whether the path or pattern `tree` contains the shared root.
+
+        Also return True for a pattern that matches everything in the shared root.
+        """
         if tree.literal:
             return f"{self._root}/".startswith(f"{self._place(folder, tree.text, link)}/")
         names = tree.text.rstrip("/").split("/")
@@ -118,7 +121,10 @@ class SharedDisk:
         return self._resolved(path, start)
 
     def _resolved_folder(self, folder: str) -> str:
-        """Return a resolved working folder; keep it and each folder above it for later calls."""
+        """Return a resolved working folder.
+
+        The results for this folder and for each folder above it are cached for later calls.
+        """
         known, names = folder, []
         while known and known not in self._folders:
             known, _, name = known.rpartition("/")

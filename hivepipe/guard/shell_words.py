@@ -31,7 +31,10 @@ class Word:
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """`text` has no quotes, and `$` for each substitution; `inner` lists their commands."""
+        """`text` is the word without quotes, with `$` in place of each substitution.
+
+        `inner` lists the commands of the substitutions.
+        """
         self.text = text
         self.literal = literal
         self.inner = inner
@@ -44,10 +47,11 @@ Command = tuple[list[Word], list[Word], list[str], list[int]]
 
 
 class _Compound:
-    """A compound command that is not closed yet: the word that will close it, its first command.
+    """A compound command that is not closed yet.
 
-    `line` and `part` are the numbers of the first command of the current `&&` list and of the
-    current part of a pipeline.
+    `closer` is the word that will close it. `begin` is the number of its first command. `line` and
+    `part` are the numbers of the first command of the current `&&` list and of the current part of
+    a pipeline.
     """
 
     __slots__ = ("begin", "closer", "is_piped", "line", "part")
@@ -112,7 +116,10 @@ def _separate(found: list[Command], nested: list[_Compound], separator: str) -> 
 
 
 def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> bool:
-    """Tell whether a word is a keyword without a command of its own; note what it opens or ends."""
+    """Tell whether a word is a keyword without a command of its own.
+
+    A compound command that the word opens is added to `nested`. One that it closes is removed.
+    """
     words = found[-1][0]
     if text not in _KEYWORDS or " ".join(word.text for word in words[:3]) not in _BEFORE_KEYWORDS:
         return False
@@ -192,7 +199,10 @@ def _word(command: str, at: int) -> tuple[Word, int]:
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:
-    """Return the commands in the $( or ` at `at`, [] for a variable, and the position after it."""
+    """Return the commands in the substitution at `at`, and the position at which it ends.
+
+    For a variable, return [] and `at`.
+    """
     if command[at] == "`":
         end = command.find("`", at + 1)
         end = end if end >= 0 else len(command)

@@ -202,7 +202,7 @@ def _command_given(program: str, arguments: list[Word]) -> str:
 
 
 def _parsed(program: str, arguments: list[Word]) -> tuple[Options, list[Word]]:
-    """Return options and other arguments; after a wrapper's first argument, no options follow."""
+    """Return options and other arguments; a wrapper's options end at its first other argument."""
     letters = _WRAPPERS.get(program, _WITH_VALUE.get(program, ""))
     with_value, _, in_same_word = letters.partition(":")
     options: Options = {}

@@ -17,7 +17,10 @@ _DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap 
 
 
 class Liveness(NamedTuple):
-    """Whether a process lives. `lives` is None if unknown; `reason` says why it is dead."""
+    """Whether a process lives.
+
+    `lives` is None if this is unknown. `reason` says why a process is dead.
+    """
 
     lives: bool | None
     reason: str = ""

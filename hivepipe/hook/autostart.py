@@ -70,7 +70,8 @@ def _path(place: Place) -> str:
 def _is_due(text: str) -> bool:
     """Tell whether a start is due.
 
-    A time further ahead than the longest delay counts as due, because the clock was wrong then.
+    A time further ahead than the longest delay also counts as due, because the clock was wrong when
+    this time was written.
     """
     try:
         wait = float(text.split(" ", 1)[0]) - time.time()

@@ -5,7 +5,7 @@ pushes the messages, and returns the script's result. A note that Redis did not 
 like the messages and counted later. The same command sends the duration of the hook, which is not
 counted for spooled events.
 
-Hooks import this module, and the modules for failures only when needed.
+Hooks import this module. The modules that handle failures are imported only when needed.
 """
 # ruff: noqa: PLC0415
 
@@ -83,7 +83,10 @@ def _push_or_keep(
 
 
 def _time_of(name: str, began_ns: int) -> str:
-    """Return `<event> <n>`, where the hook took less than 2 ** (n / 4) us, and n is minimal."""
+    """Return `<event> <n>`, which says how long the hook took.
+
+    `n` is the least number for which the hook took less than 2 ** (n / 4) us.
+    """
     us = (monotonic_ns() - began_ns) // 1000
     return f"{name} {(us**4).bit_length()}"
 
@@ -123,7 +126,10 @@ def _end_ms(place: home.Place) -> str:
 
 
 def _notes_wait(place: home.Place) -> bool:
-    """Tell whether notes wait on disk: the guard judges no batch until the notes are counted."""
+    """Tell whether notes wait on disk.
+
+    The guard judges no batch until these notes are counted.
+    """
     for folder in (place.home, place.runtime):
         try:
             names = posix.listdir(folder)

@@ -210,7 +210,10 @@ class _Intake:
         return NEUTRAL
 
     def _with_prompt(self, event: UserPromptSubmit) -> bytes:
-        """Return the text added to a prompt: a cancelled task, texts by keyword, memories."""
+        """Return the answer that adds text to a prompt, or b"" if there is no text.
+
+        The text consists of the notice about a cancelled task, texts by keyword, and memories.
+        """
         texts, watch = [], self.watch
         if watch and watch.may_be_answered():
             from hivepipe.guard.check import check
@@ -259,7 +262,10 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Return the answer when nothing is recorded; warn root in a home of another user."""
+    """Return the answer to an event that is not recorded.
+
+    The answer to a session's start warns root in a home of another user. Other answers are empty.
+    """
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL
@@ -364,7 +370,10 @@ def _profile_folder(place: home.Place, profile: str) -> str:
 
 
 def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -> None:
-    """Snapshot an identity file that this call changed; compare folders by resolved paths."""
+    """Snapshot an identity file that this call changed.
+
+    The file's folder and the profile's folder are compared by their resolved paths.
+    """
     if not context.profile or not isinstance(event, PostToolUse) or event.tool not in EDIT_TOOLS:
         return
     folder, _, name = event.file_path.rpartition("/")
@@ -375,7 +384,10 @@ def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -
 
 
 def _task(place: home.Place) -> str:
-    """Return the task that the environment names, or ""; one assigned later is in the store."""
+    """Return the task that the environment names, or "".
+
+    A task that was assigned later is in the store.
+    """
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named:
         return ""

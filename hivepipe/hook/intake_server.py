@@ -314,7 +314,10 @@ def _log_failure(frame: Frame, error: Exception) -> None:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return inode and time of a file, or _MISSING if there is none (during a replacement)."""
+    """Return inode and time of a file, or _MISSING if the file does not exist.
+
+    A file may be missing for a moment while it is replaced.
+    """
     try:
         status = posix.stat(path)
     except OSError:

@@ -7,8 +7,8 @@
     <home>/recall/told-<hash of the session>    ids of memories shown since its last start
     <home>/recall/wanted          touched when a session starts with `memory_recall` on
 
-No database is opened, because the lines are sorted and a word is found by binary search. Hooks
-import this module with a prompt, if `memory_recall` is on.
+No database is opened. The lines are sorted, so a word is found by binary search. Hooks import this
+module with a prompt, if `memory_recall` is on.
 """
 
 import posix
@@ -176,7 +176,10 @@ def wanted_path(home: str) -> str:
 
 
 def note_shown(home: str, context: Context) -> None:
-    """Record memories as shown, after the event's hand-over, so that they are not shown again."""
+    """Record memories as shown, so that they are not shown again.
+
+    Call this after the event's hand-over.
+    """
     if not context.own_session:
         return
     path = recalled_path(home, context.own_session)

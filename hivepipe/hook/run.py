@@ -64,7 +64,7 @@ def _answer(answer: bytes) -> None:
 def _read() -> stdin.Input:
     """Read the event within STDIN_SECS, then set the alarm of the other steps to HARD_STOP_SECS.
 
-    An extension of the first deadline moves the second one, too.
+    If the time for reading was extended, the alarm comes later by as much.
     """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
@@ -89,7 +89,10 @@ _left: tuple[int, dict[int, str]] | None = None  # in the background: the parent
 
 
 def _wait_in_background() -> bool:
-    """Fork, so that the hook ends in time; return True in the child, which waits longer."""
+    """End the hook in time, and wait longer for the event in a child process.
+
+    Return True in the child process, or False if no child process was made.
+    """
     global _left
     if _left or not stdin.is_pipe():
         return False

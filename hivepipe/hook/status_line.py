@@ -2,9 +2,9 @@
 
     <home>/status-line.json    written by the slow worker (hivepipe.worker.status_line_file)
 
-The stack's file may be missing, and so may each field of Claude Code's JSON, which differs between
-versions. `hook statusline COMMAND` first prints the output of COMMAND, which was the status line
-before.
+The stack's file may be missing. Any field of Claude Code's JSON may be missing, too, because the
+JSON differs between versions. `hook statusline COMMAND` first prints the output of COMMAND, which
+is the user's earlier status line.
 """
 
 import posix

@@ -26,8 +26,8 @@ def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None 
     """Return the line that warns the user of events that wait, or "".
 
     `unfinished` is the plugin's line that says how to complete the installation, or "". The
-    plugin's line is returned even if no event waits. `before_ns` is the time of the current event;
-    it may be in the spool already, and is not counted.
+    plugin's line is returned even if no event waits. `before_ns` is the time of the current event.
+    The current event may be in the spool already, so only earlier events are counted.
     """
     now = time.time()
     looked, shown = max(_read(home), _read(runtime))

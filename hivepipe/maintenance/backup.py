@@ -219,7 +219,10 @@ def restore(
 
 
 def _refuse_full_disk(source: Path, place: Path) -> None:
-    """Raise BackupError if `place` is on another disk, and this disk has no room for a copy."""
+    """Raise BackupError if the disk of `place` has no room for a copy of `source`.
+
+    On the same disk, no copy is made.
+    """
     there = next(path for path in place.parents if path.exists())
     if source.exists() and source.stat().st_dev != there.stat().st_dev:
         free = shutil.disk_usage(there).free - LEFT_FREE_BYTES

@@ -101,7 +101,10 @@ class Forgetting:
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:
-        """Return sessions whose data ends before a time (UTC), or was left by a forget."""
+        """Return the sessions whose data ends before a time (UTC).
+
+        Also return forgotten sessions that still have data or may have some.
+        """
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
             entry["session_id"]: str(
@@ -142,7 +145,10 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def _workers(self) -> list[Worker]:
-        """Return the hive workers, read anew: one may be archived while the user is being asked."""
+        """Return the hive workers, read anew.
+
+        A worker may have been archived while the user was being asked.
+        """
         found, obstacles = workers_of(self._place.home)
         self.unread_hives.update(obstacles)
         return found
@@ -242,7 +248,10 @@ class Forgetting:
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
-        """Remove texts from the memory index; the files stay, and are indexed again if changed."""
+        """Remove texts from the memory index. The files stay.
+
+        A file is indexed again only after a change.
+        """
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return
@@ -281,7 +290,10 @@ class Forgetting:
         )
 
     def _remove_markers(self, wanted: ForgetQuery, dry_run: bool) -> int:
-        """Remove context files and marker files, which open sessions make again."""
+        """Remove context files and marker files.
+
+        Open sessions make their files again.
+        """
         small = [
             *self._home.glob("instances/*"),
             *self._home.glob("sessions/.session_*"),
@@ -320,9 +332,10 @@ class Forgetting:
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
-        """Yield the running Redis, else a temporary Redis on the append-only file, else None.
+        """Yield (client, whether workers are connected to its Redis).
 
-        Also yield whether workers are connected to this Redis.
+        The client is connected to the running Redis, else to a temporary Redis on the append-only
+        file. It is None if the home never had a job.
         """
         stack = Stack.of(self._place)
         try:

@@ -176,7 +176,7 @@ def _move_aside(plan: Plan, record: Record) -> Record:
 def _stack_at_rest(plan: Plan) -> AbstractContextManager[None]:
     """Stop the stack during the block if the predecessor's database is in place of the stack's.
 
-    Such a stack cannot store anything. The next event starts it again.
+    Such a stack cannot store anything. The next event starts the stack again.
     """
     if not any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
         return nullcontext()

@@ -1,6 +1,6 @@
 """Import the predecessor's archives and exports from `.claude-state/logs`, as copies.
 
-The files are not changed; the daily sweep imports files that appear later.
+The original files are not changed. The daily sweep imports files that appear later.
 """
 
 import os

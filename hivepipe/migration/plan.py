@@ -64,7 +64,7 @@ class Plan:
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 
     def processes(self) -> list[OldProcess]:
-        """Return the processes that use the predecessor's queue, or files that are to be moved."""
+        """Return the processes that use the predecessor's queue or files that will be moved."""
         return find_processes(self.project, [Path(move.source) for move in self.moves])
 
     def rehearsed(self) -> ImportResult:
@@ -113,7 +113,7 @@ def refuse_foreign_database(plan: Plan) -> None:
 
 
 def _moves(record: Record, found: OldHome) -> tuple[str, list[Move]]:
-    """Return the target folder and the moves: those of an interrupted run, else new ones."""
+    """Return target folder and moves of an interrupted run, or new ones if there is none."""
     for aside in record.asides:
         moves = _moves_to(aside, found)
         if not any(os.path.lexists(move.target) for move in moves) and moves[0] in record.moves:

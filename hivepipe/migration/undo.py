@@ -67,10 +67,10 @@ def _refuse_hivepipes_home(record: Record) -> None:
 
 
 def _move_back(move: Move) -> list[tuple[str, str]]:
-    """Move a file or folder back; return each path that is taken, with the file that stays behind.
+    """Move a file or folder back; return (path, file) for each path that is taken.
 
-    The oldest move is undone first, because a file may have been moved twice: an old hook may have
-    created it again.
+    The file for such a path stays where it is. A file may have been moved twice, because an old
+    hook may have created it again. So the oldest move is undone first.
     """
     if not os.path.lexists(move.target):
         return []
@@ -107,7 +107,10 @@ def _take_out_of_exclude(aside: str) -> None:
 
 
 def _restore_settings(settings: Settings) -> None:
-    """Restore a settings file, or add the old hooks if the file was edited after the migration."""
+    """Restore a settings file.
+
+    If the file was edited after the migration, only the old hooks are added to it.
+    """
     text = edits.read(settings.path)
     if text is None or text == settings.before:
         return

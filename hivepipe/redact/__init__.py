@@ -47,7 +47,7 @@ def redact_text(text: str) -> str:
 
 
 def of_session() -> "Redactor":
-    """Return a redactor with the active rules that also recognises secrets that it found before."""
+    """Return a redactor with the active rules. It recognises every secret that it found before."""
     return _rules().of_session()
 
 

@@ -5,8 +5,9 @@
 `files.logs` recognises the lines by their first words.
 
 Each line is appended under a lock on the file itself, so that several processes can write. Before
-the first line of a new day (UTC), the file is renamed to `security-audit.log.<its day>`, or the
-next free name. `prune_files` deletes files older than 90 days. The mode is 0600 with any umask.
+the first line of a new day (UTC), the file is renamed to `security-audit.log.<its day>`. If this
+name is taken, a number is added. `prune_files` deletes files older than 90 days. The mode is 0600
+with any umask.
 """
 
 import os

@@ -12,10 +12,16 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @cache
 def section() -> Section:
-    """Return the parsed rules.toml. Parsing takes 30 ms; only tests also try the examples."""
+    """Return the parsed rules.toml. Parsing takes 30 ms.
+
+    The examples of the rules are not tried. Only tests try them.
+    """
     return parse(read_text(FILE), ENGINE_WORDS, kind="API key", try_examples=False)
 
 
 def rules() -> tuple[Rule, ...]:
-    """Return the built-in rules, most specific first: the first rule that fits names a secret."""
+    """Return the built-in rules, the most specific ones first.
+
+    If matches of several rules overlap, the first of these rules names the secret.
+    """
     return section().rules

@@ -28,8 +28,8 @@ def load_redactor(home: str) -> Redactor:
 def use_rules(home: str) -> str:
     """Activate the rules of a home in this process; return an error or "".
 
-    After an error only the built-in rules are active, so that work continues and known secrets are
-    redacted.
+    After an error, only the built-in rules are active. The process can continue, and its texts are
+    still redacted by these rules.
     """
     try:
         redact.use(load_redactor(home))

@@ -1,8 +1,8 @@
-"""Redact the fields of a row or a job, except keys and times, to which other rows refer.
+"""Redact the fields of a row or a job.
 
-A rule of the user such as `[0-9]{4}` also matches ids, hashes, names of models, times, and paths of
-folders and files that hivepipe opens later. So the user's rules do not apply to these texts, only
-the built-in rules do.
+The user's rules do not apply to keys, times and paths; only the built-in rules do. Other rows refer
+to keys and times, and hivepipe opens the paths later. A rule of the user such as `[0-9]{4}` would
+also match ids, hashes, names of models, times and paths.
 """
 
 import json
@@ -127,7 +127,10 @@ def _literal(name: str | None, old: str, new: str) -> str:
 
 
 def _kept(name: str, before: str, after: str) -> str:
-    """Return `before` for a key, time or path without a built-in rule's match, else `after`."""
+    """Return `before` for a key, time or path, else `after`, the redacted text.
+
+    Also return `after` for a key, time or path in which a built-in rule finds a secret.
+    """
     if before == after or built_in().redact_text(before) != before:
         return after
     if name in _PATHS and _LIKE_A_PATH(before):

@@ -24,7 +24,11 @@ def files_of_rules(home: str) -> dict[Path, str]:
 
 
 def use_rules_when_needed(home: str) -> str:
-    """Activate rules as `configured.use_rules` does; load built-in rules (50 ms) when needed."""
+    """Activate the rules of a home in this process; return an error or "".
+
+    The user's rules are loaded at once. If there are none, the built-in rules are loaded when they
+    are first needed, because loading them takes 50 ms.
+    """
     if _has_rules(home):
         return _use_rules(home)
     redact.use_later(partial(_use_rules, home))

@@ -102,7 +102,10 @@ class Learned:
         return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
 
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
-        """Tell whether a known value may be in a text; with `escaped`, one that JSON escapes."""
+        """Tell whether a known value may be in a text.
+
+        With `escaped`, only values that JSON inside JSON escapes are searched.
+        """
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 
@@ -128,7 +131,10 @@ class Learned:
             found = sketches.search(symbols, at + 1)
 
     def _sketches(self, escaped: bool) -> "re2._Regexp | None":
-        """Return a pattern of the sketches, of escaped values if `escaped`, or None without any."""
+        """Return a pattern of the sketches, or None if there are none.
+
+        With `escaped`, the pattern has only sketches of values that JSON inside JSON escapes.
+        """
         if escaped not in self._patterns:
             sketches = {known.sketch for known in self.all if known.is_escaped or not escaped}
             pattern = b"|".join(sorted(sketches)).decode()
@@ -176,6 +182,9 @@ def _is_name(value: bytes) -> bool:
 
 
 def _is_of_all_kinds(value: bytes) -> bool:
-    """Tell whether a value has upper and lower case, digits and other characters."""
+    """Tell whether a long value has upper and lower case, digits and other characters.
+
+    A value with brackets, slashes or operators of source code does not count.
+    """
     is_long = len(value) >= _LONG_PASSWORD_BYTES
     return is_long and all(kind.search(value) for kind in _KINDS) and not _CODE.search(value)

@@ -53,7 +53,7 @@ Redacted = tuple[bytes, tuple[str, ...]]
 
 
 class Redactor:
-    """A compiled set of rules and allowed texts; without a key, placeholders have no tags."""
+    """A compiled set of rules and allowed texts. Without a key, its placeholders have no tags."""
 
     def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
         """Compile the rules, by default the built-in ones."""
@@ -67,15 +67,19 @@ class Redactor:
         self._learned: Learned | None = None
 
     def of_home(self, key: Callable[[], bytes], checksum: int = 0) -> "Redactor":
-        """Return a copy with this key's tags in placeholders; `checksum` 0 means unknown rules."""
+        """Return a copy that puts this key's tags into placeholders.
+
+        `checksum` identifies the rules. It is 0 if the rules are unknown.
+        """
         keyed = copy(self)
         keyed._tags, keyed.checksum = Tags(key), checksum
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return a copy that, if it has a key, recognises earlier secrets in every context.
+        """Return a copy that learns secrets and recognises them in every context.
 
-        `known` has lines from the property `known` of an earlier copy.
+        A copy without a key learns nothing. `known` has lines from the property `known` of an
+        earlier copy.
         """
         of_session = copy(self)
         of_session._learned = Learned(self._tags.key, known) if self._tags else None
@@ -119,7 +123,10 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact JSON lines one by one, and other text in windows; replace overlong lines."""
+        """Redact JSON lines one by one, and other text in windows.
+
+        An overlong line is replaced by a placeholder.
+        """
         text = Windows(self.edits)
         while line := source.readline(MAX_LINE_BYTES):
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
@@ -177,7 +184,7 @@ class Redactor:
         return edits
 
     def _is_left_alone(self, line: bytes, quoted: bytes, leaf: Leaf) -> bool:
-        """Tell whether a leaf is an id, time or path without a secret, and so stays unchanged.
+        """Tell whether a leaf stays unchanged: an id, time or path without a secret.
 
         The user's rules, such as [0-9]{4}, are not applied to such a leaf. Built-in rules are
         applied, and secrets found earlier are searched.

@@ -200,7 +200,10 @@ def _as_spelled(sieve: str, what: str) -> str:
 
 
 def _escapes(word: str) -> Iterator[str]:
-    """Yield patterns for a word as JSON escapes it: the part after the first `\\u`."""
+    """Yield patterns for a word whose non-ASCII letters JSON has escaped.
+
+    Each pattern matches the part of the word after the first `\\u`.
+    """
     for form in product(*(_forms(letter, not letter.isascii()) for letter in word)):
         escaped = json.dumps("".join(form)).strip('"')
         yield escaped.partition(r"\u")[2].replace("\\", r"\\+")

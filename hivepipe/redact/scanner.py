@@ -94,7 +94,10 @@ class Scanner:
         return tokens, names
 
     def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of a text that contain a disguise, with the bytes around it."""
+        """Yield the ranges of a text that contain a disguise.
+
+        A range also contains bytes before and after the disguise.
+        """
         start = end = behind = 0
         while self._disguise is not None and (mark := self._disguise.search(text, behind)):
             if mark.start() - AROUND_BYTES > end:
@@ -197,7 +200,10 @@ class _Exact:
         self._rejected: set[bytes] = set()
 
     def end_of_exclusion(self, text: bytes, at: int, start: int) -> int:
-        """Return the end of the `not_in` match that contains `start`, or 0; search from `at` on."""
+        """Return the end of the `not_in` match that contains `start`, or 0 without such a match.
+
+        The text before `at` is not searched.
+        """
         at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
         while self._not_in and (found := self._not_in.search(text, at, end)):
             if found.end() > start:
@@ -224,7 +230,10 @@ class _Exact:
 
 
 def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
-    """Tell whether a match inside a word is a token: random, and no part of words or base64."""
+    """Tell whether a match inside a word is a token.
+
+    A token is random. It is not made of words, and is not a part of base64.
+    """
     is_blob = _BLOB.search(text[max(0, start - _BLOB_BYTES) : start]) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 

@@ -30,7 +30,10 @@ class Tags:
         self.key = cache(key)
 
     def placeholder(self, kind: str, spelled: bytes) -> bytes:
-        """Return the placeholder of a secret, which is the same however the value is escaped."""
+        """Return the placeholder of a secret.
+
+        The placeholder is the same however the value is escaped.
+        """
         return b"***REDACTED:%s:%s***" % (_word(kind).encode(), self._tag(undisguised(spelled)))
 
     def _tag(self, value: bytes) -> bytes:

@@ -99,7 +99,11 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return [`head` with the lines that fit into `room` characters], or [] without lines."""
+    """Return a list with one text, or [] without lines.
+
+    The text has `head`, and the lines that fit into `room` characters. The number of the other
+    lines follows.
+    """
     shown, left = [], room + 1  # no newline after the last line
     for line in lines:
         left -= len(line) + 1
