@@ -270,7 +270,10 @@ class ArchiveFiles:
 
 
 def summed(lines: BinaryIO, size: int, checksum: int = 0) -> tuple[int, int]:
-    """Read up to `size` bytes; return their number, and their CRC-32 with `checksum` as start."""
+    """Read up to `size` bytes; return their number and their CRC-32.
+
+    The CRC-32 continues `checksum`, the CRC-32 of the bytes before them.
+    """
     length = 0
     while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
         length += len(chunk)

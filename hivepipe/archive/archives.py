@@ -100,7 +100,11 @@ class Archives(Catalog):
         return lines
 
     def has_all_of(self, source: Source) -> bool:
-        """Tell whether the archive covers the whole transcript, judged by the transcript's size."""
+        """Tell whether nothing remains to be done for the archive of a transcript.
+
+        The archive then covers the whole transcript, judged by the transcript's size. The metadata
+        have the same checkpoint. The session's known secrets are redacted in the archive.
+        """
         entry = self.index.entries().get(source.key)
         if entry is None:
             return False

@@ -44,11 +44,17 @@ class Catalog:
             yield ArchiveFiles(folder, name)
 
     def meta(self, kept: ArchiveFiles) -> Meta | None:
-        """Return the metadata, cached until the file changes; None if missing or not parseable."""
+        """Return the metadata, or None if they are missing or cannot be parsed.
+
+        The metadata are cached until their file changes.
+        """
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return an archive's totals, which callers must not change; None without a checkpoint."""
+        """Return an archive's totals, or None if the archive has no checkpoint.
+
+        The caller must not change the totals.
+        """
         offsets = kept.offsets()
         if offsets is None:
             return None

@@ -49,7 +49,10 @@ def key_of(entry: Entry) -> str:
 
 
 class Index:
-    """The index of one root, cached until a file changes; only archives in the manifest count."""
+    """The index of one root, cached until a file changes.
+
+    An entry whose archive is not in the manifest is ignored.
+    """
 
     def __init__(self, root: str, manifest: Manifest) -> None:
         self._root = root
@@ -210,7 +213,10 @@ def is_of(value: object, key: str) -> TypeGuard[Entry]:
 
 
 def is_entry(value: object) -> TypeGuard[Entry]:
-    """Tell whether the value is a valid entry; users can edit the file, and git can replace it."""
+    """Tell whether the value is a valid entry.
+
+    The index may have other values, because users can edit the file, and git can replace it.
+    """
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in Entry.__annotations__)

@@ -166,8 +166,8 @@ def _noted_type(real: str) -> str:
 def transcripts_in(claude_folder: str) -> Iterator[str]:
     """Yield the path of every transcript. A session comes before its subagents.
 
-    Within a folder, files are sorted by the time of their last change, oldest first, because a copy
-    is newer than its original transcript.
+    Within a folder, the file whose last change is oldest comes first. So an original transcript
+    comes before its copies, which are newer.
     """
     projects = f"{claude_folder}/projects"
     for project in _real_folders(projects):

@@ -142,7 +142,10 @@ def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:
 
 
 def _bad_source(path: str, offsets: Offsets) -> Iterator[str]:
-    """Yield an error if the archived part of a transcript was changed; deletion is no error."""
+    """Yield an error if the archived part of a transcript was changed.
+
+    A deleted transcript is no error.
+    """
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
         folder = os.path.dirname(folder)

@@ -116,14 +116,21 @@ def _updated_index(place: Place) -> Iterator[MemoryIndex]:
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:
-    """Tell whether a hit belongs to this folder's swarm or profile; a home may have several."""
+    """Tell whether this shell's profile and this folder's swarm may see a hit.
+
+    A home may have the memories of several profiles and swarms. Without a profile, the memories of
+    all profiles may be seen.
+    """
     if hit.scope == AGENT:
         return own_profile() in ("", hit.owner)
     return hit.owner in ("", own_swarm(place))
 
 
 def _record(place: Place, found: list[Hit]) -> None:
-    """Record which memories this shell's session was shown; the session's summary rates them."""
+    """Record which memories were shown to this shell's session.
+
+    The session's summary may rate these memories later.
+    """
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return

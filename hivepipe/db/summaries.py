@@ -31,7 +31,10 @@ def record_summary(db: Database, session: str, made: RecordSummary) -> None:
 
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:
-    """Return the newest summary of each session, or all of `session` if given, newest first."""
+    """Return the newest summary of each session, newest first.
+
+    With `session`, return all summaries of this session.
+    """
     newest = """
         NOT EXISTS (SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
           AND (other.made_at, other.state) > (one.made_at, one.state))
@@ -65,9 +68,10 @@ def is_summarised(store: Listings, session: str, state: str) -> bool:
 
 
 def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
-    """Return (id, project, last activity) of the open sessions last active from `since` to `until`.
+    """Return (id, project, last activity) of open sessions.
 
-    Sessions that were summarised since their last activity are not returned.
+    The last activity of these sessions is between `since` and `until`. Sessions that were
+    summarised since their last activity are not returned.
     """
     sql = f"""
         SELECT id, project, last FROM (

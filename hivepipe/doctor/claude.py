@@ -35,7 +35,10 @@ def readable(facts: Facts) -> Iterator[Finding]:
 
 
 def managed(facts: Facts) -> Iterator[Finding]:
-    """Find settings of an administrator that disable the hooks; they override all others."""
+    """Find settings of an administrator that disable the hooks.
+
+    The settings of an administrator override all other settings.
+    """
     for file in facts.managed_files:
         if file.trouble and _is_strict(facts):
             text = f"your hooks will not run, because {file.path} {file.trouble}"
@@ -74,7 +77,10 @@ def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
 
 
 def _is_strict(facts: Facts) -> bool:
-    """Tell whether an administrator's invalid settings disable hooks; True for unknown versions."""
+    """Tell whether invalid settings of an administrator disable the hooks.
+
+    This depends on the version of Claude Code. Return True if the version is unknown.
+    """
     return facts.claude is None or facts.claude >= _STRICT_SINCE
 
 

@@ -159,7 +159,8 @@ def _moving_aside(database: Path, now: float) -> str:
 def _read_ahead(path: Path) -> None:
     """Let the system read a file in order, as SQLite's check reads its pages one by one.
 
-    Another process reads the file: if this process closed it, its locks on the file would end.
+    A child process reads the file. If this process itself opened and closed the file, the locks
+    that this process holds on the file would end.
     """
     run_to_end(["/bin/sh", "-c", 'exec cat <"$1" >/dev/null', "sh", path], READ_SECS)
 
@@ -268,7 +269,7 @@ def config(facts: Facts) -> Iterator[Finding]:
 
 
 def asking(facts: Facts) -> Iterator[Finding]:
-    """Find files of the repository that ask for trust and that the user has not answered."""
+    """Find files of the repository that ask for trust and on which the user has not decided."""
     found = waiting(facts.place.home, facts.place.project)
     if found:
         text = f"files of this repository ask for something: {in_a_line(found)}"

@@ -158,9 +158,10 @@ def shared(facts: Facts) -> Iterator[Finding]:
 
 
 def interpreter(facts: Facts) -> Iterator[Finding]:
-    """Find a recorded interpreter that cannot import hivepipe. Hooks start the stack with it.
+    """Find a recorded interpreter that cannot import hivepipe.
 
-    The interpreter of this process is not checked.
+    Hooks start the stack with the recorded interpreter. If it is the interpreter of this process,
+    it is not checked.
     """
     python = facts.record.get("python")
     if python and python != sys.executable and not _has_hivepipe(python):

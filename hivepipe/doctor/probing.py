@@ -151,8 +151,9 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 
 
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
-    """Return the environment of a hook: of the shell, of `env` in the settings, and of Claude Code.
+    """Return the environment variables of a hook.
 
+    They come from the shell, from `env` in the settings, and from Claude Code.
     Settings files in the project can set only hivepipe's variables. With other variables, a cloned
     repository could run a program of its own.
     """

@@ -175,7 +175,7 @@ def spool(facts: Facts) -> Iterator[Finding]:
 
 
 def in_memory(facts: Facts) -> Iterator[Finding]:
-    """Find events stored outside the home because it was full or read-only."""
+    """Find events that were stored outside the home because the home was full or read-only."""
     home_spool = facts.home / "spool"
     count = sum(path.parent != home_spool for path in facts.spooled)
     if count:

@@ -48,8 +48,8 @@ def liveness_on(
     """Tell whether a process of `machine` lives, seen from `here`: (host, boot, pid namespace).
 
     A part of a machine that is "" is unknown. If boot and pid namespace are equal and only the host
-    name differs, the machine was renamed. An equal boot alone does not suffice, because the
-    containers of a machine share it.
+    name differs, the machine was renamed. An equal boot alone does not prove this, because all
+    containers of a machine have the same boot.
     """
     host, boot, pid_space = machine
     was_renamed = boot and pid_space and (boot, pid_space) == here[1:]

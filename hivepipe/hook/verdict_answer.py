@@ -21,7 +21,10 @@ _LEAVE_IT = "Do not go on with it."
 
 
 def prompt_notice(watch: Watch, verdict: Verdict) -> str:
-    """Return the text that tells Claude that the task is cancelled, or "" after the first time."""
+    """Return the text that tells Claude that the task is cancelled.
+
+    Return "" if the session was already told of this cancellation.
+    """
     if not is_first_notice(watch.home, watch.session, verdict.subject):
         return ""
     return messages.cancelled(verdict, watch.task) + _LEAVE_IT

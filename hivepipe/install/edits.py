@@ -156,7 +156,10 @@ def make(edit: Edit) -> None:
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:
-    """Return the edit that removes hivepipe's part; an unchanged file gets its original bytes."""
+    """Return the edit that removes hivepipe's part of a file.
+
+    A file that is unchanged since hivepipe's edit gets its original bytes.
+    """
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
     if text is None or not known:
@@ -223,7 +226,10 @@ def remove_if_empty(folder: str) -> None:
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:
-    """Tell whether hivepipe made the file, and `text` without hivepipe's part is empty."""
+    """Tell whether hivepipe made the file and the user has added nothing to the file.
+
+    `text` is the content of the file without hivepipe's part.
+    """
     return not known.existed and text.strip() in ("", "{}")
 
 

@@ -79,7 +79,10 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _is_used(place: Place) -> bool:
-    """Tell whether hivepipe used this home. If not, it may be a predecessor's home or a link."""
+    """Tell whether this home is hivepipe's: marked as a home, or missing, or empty.
+
+    Any other folder may be a predecessor's home. A link is not hivepipe's either.
+    """
     if os.path.islink(place.home):
         return False
     names = set(os.listdir(place.home)) if os.path.isdir(place.home) else set()

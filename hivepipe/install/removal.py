@@ -48,12 +48,12 @@ class Removal:
     """The actions of `uninstall`, and what remains.
 
     settings   an edit for each settings file; later edits of the user are kept
-    is_shared  whether other projects use this home, so that it is kept
+    is_shared  whether other projects use this home. A shared home is kept.
     runs       whether the stack of this home is known to run
     plugin     the plugin whose hooks continue to run, or None
     copies     settings files in worktrees that contain the hooks and are not changed
     of_others  settings files with hooks that belong to other users and are not changed
-    edited     settings files with a hook that was edited by hand, and so is not removed
+    edited     settings files with a hook that was edited by hand. Such a hook is not removed.
     """
 
     place: Place
@@ -107,7 +107,10 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 
 def _runs(place: Place) -> bool:
-    """Tell whether the stack runs; False if processes cannot be listed, so that removal goes on."""
+    """Tell whether the stack runs.
+
+    Return False if the processes cannot be listed, because the removal must continue then.
+    """
     with suppress(StackError):
         return bool(stack_processes(Stack.of(place)))
     return False

@@ -177,7 +177,10 @@ class Summariser:
         )
 
     def _subject(self, summary_input: SummaryInput) -> str:
-        """Return the id of the model's call: one per session state, or new if a person asks."""
+        """Return the id of the call of a model.
+
+        Calls about the same session state have the same id. If a person asks, the id is new.
+        """
         text = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
         if self._is_asked:
             text += f"\0{time.time_ns()}"

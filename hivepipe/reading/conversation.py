@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
-    """Return the conversation of a session or subagent by a prefix of its id, or `last`.
+    """Return the conversation of the session or subagent whose id begins with `start`.
 
-    With `around`, a byte offset from a search hit, return only the pieces around this line. Raise
-    ArchiveError if the session is not archived or its archive has no such byte. Iterating over the
-    pieces may raise DamagedArchiveError if the rest of the archive cannot be read.
+    If `start` is `last`, return the conversation of the newest session. `around` is a byte offset
+    from a search hit. With `around`, return only the pieces of the line there and of lines around
+    it. Raise ArchiveError if the session is not archived or its archive has no such byte. Iterating
+    over the pieces may raise DamagedArchiveError if the rest of the archive cannot be read.
     """
     archives = archives_of(home)
     key = _key(home, archives, start)

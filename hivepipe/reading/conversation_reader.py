@@ -52,7 +52,10 @@ class Archived(Protocol):
         """Yield an archive's lines from byte `begin` on. Raise DamagedArchiveError on damage."""
 
     def missing(self, entry: Entry) -> str:
-        """Return a text about lines missing at the end of an archive just read, or ""."""
+        """Return a text that says which last lines were missing in the archive, or "".
+
+        Call this after all lines of the archive were read.
+        """
 
 
 @dataclass
@@ -66,7 +69,7 @@ class Reader:
     _shown: set[str] = field(default_factory=set)
 
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
-        """Yield all pieces; a subagent's pieces come after its call."""
+        """Yield all pieces. A subagent's pieces come after the call that started this subagent."""
         self._shown.add(key)
         for offset, line, _ in self._lines(entry, 0):
             for piece in self._pieces(line, offset, depth):

@@ -86,7 +86,11 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Return the sums of charges since a time: of all sessions, of `sessions`, or of a folder."""
+    """Return the sums of the charges since a time.
+
+    Only the charges of `sessions` and of the project `folder` count. By default, the charges of all
+    sessions and of all projects count.
+    """
     found = Bills(columns)
     read = [readers(day_of)[name] for name in columns]
     folders = store.project_of_sessions() if folder else {}
@@ -97,7 +101,10 @@ def bills(
 
 
 def newest_message(homes: Iterable[KnownHome]) -> str:
-    """Return the newest message's time, or ""; a time in the future (a wrong clock) is ignored."""
+    """Return the time of the newest message, or "".
+
+    A time in the future, which a wrong clock has set, is ignored.
+    """
     sql = "SELECT MAX(created_at) AS newest FROM usage WHERE created_at <= :now"
     found = [""]
     for known in homes:

@@ -91,7 +91,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Found:
-    """The first found lines, the number of all, the number of unindexed bytes, facet counts."""
+    """The result of a search.
+
+    `lines` has the first of the `total` lines that match. `facets` maps each facet to the number of
+    matching lines by value.
+    """
 
     lines: list[Line]
     total: int

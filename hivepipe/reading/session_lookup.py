@@ -65,7 +65,8 @@ def session_named(home: str, start: str) -> str:
 def session_in(home: str, store: Listings, start: str) -> str:
     """Return the session as `session_named` does, but use a store that is already open.
 
-    For `last`, a session whose first turn is not archived yet is newer than each archive.
+    For `last`, the store's newest session is returned if it has a prompt and no archive yet. Such a
+    session is newer than every archived session.
     """
     newest = store.sessions(with_ended=True, limit=1) if start == LAST else []
     known = {entry["session_id"] for entry in _entries(home)}

@@ -11,7 +11,10 @@ LONGEST_MARK = 400  # characters of a mark's text
 
 @dataclass
 class Call:
-    """One tool call; `piece` is its piece's number; `ended` is "" if the call has no result."""
+    """One tool call.
+
+    `piece` is the number of the call's piece. `ended` is "" if the call has no result.
+    """
 
     text: str
     began: str
@@ -116,7 +119,10 @@ class _Reader:
 
 
 def _named(agent: Piece) -> str:
-    """Return type and short id of an agent. Claude Code's agents have ids like `word-...`."""
+    """Return the type and a short id of an agent.
+
+    The short id is the part before the first dash. An id without a dash is cut to 8 characters.
+    """
     kind = agent.text if agent.text not in ("", UNKNOWN_TYPE) else "agent"
     word, dash, _ = agent.id.partition("-")
     return f"{kind} {word if dash else agent.id[:8]}"

@@ -14,7 +14,11 @@ from hivepipe.times import stored_time
 
 
 def whole_report(place: Place) -> dict[str, Any]:
-    """Return a stack's report, with files due for deletion and files that `trust` must confirm."""
+    """Return the report of a stack, with two additions.
+
+    `deletions` has the data that retention will delete. `asking` has the files of the repository on
+    which the user has not decided (`hivepipe trust`).
+    """
     return {
         **status_report(place, Stack.of(place)),
         "deletions": _announced(place.home),

@@ -25,7 +25,10 @@ _MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 
 def close_gaps(home: str) -> None:
-    """Remove gaps of zeros from the append-only files of a stopped Redis; skip unwritable ones."""
+    """Remove gaps of zeros from the append-only files of a stopped Redis.
+
+    A file that cannot be read or written is skipped.
+    """
     folders = (Path(home, "appendonlydir"), *folders_aside(home))
     for path in (path for folder in folders for path in folder.glob("*.incr.aof")):
         with suppress(OSError):
@@ -56,7 +59,10 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _end_of_gap(data: bytes, at: int) -> int:
-    """Return the end of the gap at `at`, also if a torn command comes before it; 0 if none."""
+    """Return the end of the gap that begins at `at`, or 0 if there is none.
+
+    A torn command at `at` is treated as part of the gap that follows this command.
+    """
     for found in _END_OF_GAP.finditer(data, at):
         end = found.end()
         is_gap = not data[at:end].strip(b"\0")

@@ -17,7 +17,11 @@ _OF_A_DATABASE = ("-wal", "-shm", "-journal")
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copy a file over another, a database with its log. May raise OSError or StoreError."""
+    """Copy a file over another file. May raise OSError or StoreError.
+
+    The copy of a database includes the content of its write-ahead log. So the files -wal, -shm and
+    -journal are not copied.
+    """
     if source.endswith(_OF_A_DATABASE) or _is_same(source, target):
         return
     make_private(os.path.dirname(target))

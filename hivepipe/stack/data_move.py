@@ -8,7 +8,8 @@
 First all files are copied. Then the record is switched to the new place, in one step. Last, the old
 files are deleted. After a crash, `finish_interrupted_move` deletes the copies if the record was not
 switched, or else the old files. A work tree without the token may be a different one, so its files
-are kept. If such a tree should have the copies to keep, the files of both places are kept.
+are kept. If such a tree is the place whose files should stay, the files of the other place are
+kept, too.
 """
 
 import json
@@ -86,8 +87,8 @@ class Move(NamedTuple):
     def finish(self, tree: str, other: str) -> None:
         """Delete the files in `tree`, then the tokens and the journal.
 
-        `other` keeps its files. Raise TreeError if `other` is a work tree without the token: it has
-        no copies, so the files in `tree` may be the only ones.
+        The files in `other` are kept. Raise TreeError if `other` is a work tree without the token.
+        Such a work tree has no copies, so the files in `tree` may be the only ones.
         """
         if self._is_of(tree):
             self._delete(tree, other)

@@ -15,7 +15,10 @@ _MARKS = {
 
 
 def is_marked(home: str) -> bool:
-    """Tell whether a folder, not a link, has hivepipe's database or a file that only it makes."""
+    """Tell whether a folder has hivepipe's database or a file that only hivepipe makes.
+
+    Return False for a link to such a folder.
+    """
     return not os.path.islink(home) and has_data(home)
 
 
@@ -37,5 +40,8 @@ def is_whole(home: str) -> bool:
 
 
 def _is_users(home: str) -> bool:
-    """Tell whether the folder exists and no other user of a shared project made it."""
+    """Tell whether the folder exists and belongs to this user.
+
+    In a shared project, another user may have made the folder.
+    """
     return os.path.isdir(home) and not another_owner(home)

@@ -86,8 +86,9 @@ def _folder() -> str:
 
 
 def write(as_default: bool = False) -> None:
-    """Write the copy of the hook path; it becomes the default copy if `as_default` or none exists.
+    """Write the copy of the hook path, if the existing copy is not up to date.
 
+    The copy becomes the default copy if `as_default` is True or no default copy exists.
     Raise StackError if the copy cannot be written or executed.
     """
     path = Path(launcher())
@@ -104,7 +105,11 @@ def write(as_default: bool = False) -> None:
 
 
 def _chosen(trial: Path) -> bytes:
-    """Return the native hook, or the Python hook if there is none or HIVEPIPE_HOOK=python."""
+    """Return the native hook if it runs here, else the Python hook.
+
+    With HIVEPIPE_HOOK=python, return the Python hook. `trial` is the path of a temporary copy of
+    the native hook, which is run once.
+    """
     if settings.variable("HIVEPIPE_HOOK") == "python" or not NATIVE.exists():
         return _python_hook()
     data = NATIVE.read_bytes()

@@ -45,7 +45,10 @@ def touch(home: str) -> bool:
 
 
 def is_of_another_kernel(home: str) -> bool:
-    """Tell whether `<home>/kernel` names another kernel; another host name alone does not count."""
+    """Tell whether `<home>/kernel` names another kernel.
+
+    A different host name alone counts only if the id of the boot is unknown.
+    """
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 

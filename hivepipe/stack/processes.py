@@ -66,7 +66,10 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """A long-lived process of a stack; `if_redis` says with which kind of Redis it is needed."""
+    """A long-lived process of a stack.
+
+    `if_redis` is the kind of Redis with which the stack needs this process.
+    """
 
     name: str
     stop_secs: int = 10

@@ -18,7 +18,10 @@ STEADY_SECS = 5  # a crash loop keeps supervisord's own rate, about one start a 
 
 
 def make(supervisord: Any, **_config: str) -> object:
-    """End supervisord's wait in a shutdown, and when a program dies after it ran for a while."""
+    """Have supervisord act at once in a shutdown, and when a program ends.
+
+    A program that ran for less than STEADY_SECS is restarted after the usual wait.
+    """
     options = supervisord.options
     ready, write_end = os.pipe()
     os.write(write_end, b"!")  # never read, so a wait for `ready` returns at once

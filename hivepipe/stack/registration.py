@@ -160,9 +160,9 @@ def tree_with_data(project: str, home: str, *, adopt: bool = False) -> str:
 
 
 def new_home(project: str) -> str:
-    """Return a project's last home, or that name with a number if another project has that home.
+    """Return the last home of a project. If another project has that home, add a number.
 
-    The other project may have been at this path before it was renamed.
+    The other project may have been at the path of this project before it was renamed.
     """
     first = last_home(project)
     homes = chain([first], (f"{first}-{number}" for number in count(2)))

@@ -382,7 +382,7 @@ class _Connection(HTTPConnection):
 
 
 def _end_survivors(stack: Stack) -> None:
-    """End the processes of a dead or silent supervisor, Redis last; the caller holds its lock."""
+    """End the processes of a dead or silent supervisor, Redis last. The caller holds the lock."""
     found = stack_processes(stack)
     end_processes(found.pop(SUPERVISOR, []), STOP_SECS)
     for priority in sorted({entry.priority for entry in PROCESSES}, reverse=True):

@@ -85,7 +85,10 @@ class Answer(NamedTuple):
 
 
 def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
-    """Return the question about a transcript; of memories with the same name, use the first."""
+    """Return the question about a transcript and the memories recalled into its session.
+
+    If several memories have the same name, only the first of these memories is used.
+    """
     named = {memory.name: memory for memory in reversed(memories)}
     rated = sorted(named.values())[:MOST_MEMORIES]
     words = f"<transcript>\n{_fenced(transcript, 'transcript')}\n</transcript>"

@@ -8,7 +8,10 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 def skill_at_work(line: Fields) -> str:
-    """Return the skill that an answer's line names, because typed skills have no tool call."""
+    """Return the skill that an answer's line names, or "".
+
+    The line also names a skill that the user typed. Such a skill has no tool call.
+    """
     skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
     return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
 

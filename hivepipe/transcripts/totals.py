@@ -157,13 +157,13 @@ class Totals:
             self._feed_other(kind, line)
 
     def take_usages(self) -> list[Usage]:
-        """Return the usage of messages added since the last call. `dump` does not save it."""
+        """Return the usage that `feed` added since the last call. `dump` does not save it."""
         usages = list(self._usages.values())
         self._usages.clear()
         return usages
 
     def take_facts(self) -> SessionFacts:
-        """Return the session facts in lines added since the last call; `dump` saves no facts."""
+        """Return the session facts that `feed` added since the last call. `dump` saves no facts."""
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
 
@@ -181,7 +181,7 @@ class Totals:
         )
 
     def _is_copied(self, line: Fields) -> bool:
-        """Tell whether a line is a copy, because it is older than its file.
+        """Tell whether a line is a copy. A copied line is older than its file.
 
         A run without a terminal first writes its prompt into the file. If the run is a fork, it
         then copies the lines of its parent without their origin. The copied lines end at the first
@@ -209,7 +209,7 @@ class Totals:
             self.titles["summary"] = self.summaries.pop(mark)
 
     def _note_turn(self, line: Fields) -> None:
-        """Add the model to a line of Codex CLI, which names it only at a turn's start."""
+        """Add the model to a line. Codex CLI names the model only at the start of a turn."""
         if text(line, "type") == "turn_context":
             self.model, self.has_answer_ids = text(line, "model"), False
         elif self.model:

@@ -3,8 +3,9 @@
 `words` is the text of the line. A local command is a command that Claude Code executes without the
 model.
 
-Claude Code adds a prompt that the user typed while Claude was working to the running turn, and
-writes no user message. Source: transcripts of 2.1.132 to 2.1.331.
+If the user types a prompt while Claude is working, Claude Code adds the prompt to the running turn.
+Claude Code then writes the following line and no user message. Source: transcripts of 2.1.132 to
+2.1.331.
 
     {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt",
      "prompt": "...", "origin": {"kind": "human"}}, ...}

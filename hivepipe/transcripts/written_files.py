@@ -20,7 +20,7 @@ def path_in_call(tool: str, arguments: Fields) -> str:
 def path_written(result_line: Fields, asked: str) -> str:
     """Return the absolute path that was written.
 
-    The path differs from that in the call (`asked`) if another program's hook has replaced it.
+    `asked` is the path in the call. A hook of another program may have replaced this path.
     """
     response = part(result_line, "toolUseResult")
     written = text(response, "filePath", CAP_PATH) or text(response, "notebook_path", CAP_PATH)

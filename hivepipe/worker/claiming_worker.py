@@ -272,7 +272,7 @@ class ClaimingWorker(SimpleWorker):
                 continue
 
     def _turn(self, places: int) -> float:
-        """Claim and execute up to `places` jobs; return 0, or without jobs the seconds to wait."""
+        """Claim and execute up to `places` jobs; return the seconds until the next turn."""
         self._heartbeat_if_due()
         if not self._is_ready():
             return LONGEST_WAIT_SECS

@@ -138,7 +138,10 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return True
 
     def _reconcile(self) -> None:
-        """Make the ticks in Redis match the table of operations; a scheduler does this first."""
+        """Make the ticks in Redis match the table of operations.
+
+        A scheduler does this when it becomes active, and later if a tick is missing.
+        """
         if not self._is_acting:
             logger.info("scheduler %s is active", self.name)
             self._is_acting = True

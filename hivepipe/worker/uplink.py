@@ -113,7 +113,7 @@ class Uplink(SoleProcess):
                     return
 
     def _wait_for_change(self, secs: float, seen: tuple[int, int] = (0, 0)) -> bool:
-        """Wait until the log state differs from `seen`; return False if it does not in `secs`."""
+        """Wait up to `secs` until the log state differs from `seen`; return whether it does."""
         deadline = time.monotonic() + secs
         while self._should_continue() and time.monotonic() < deadline:
             if self._log_state() != seen:

@@ -10,7 +10,10 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 def chunks(text: str) -> list[str]:
-    """Return the sections of a text; split long ones at paragraphs, spaces or MOST_CHARS."""
+    """Return the sections of a text.
+
+    A long section is split at paragraphs, else at spaces, else after MOST_CHARS characters.
+    """
     found: list[str] = []
     for section in _SECTION.split(text):
         pending = ""

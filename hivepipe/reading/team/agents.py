@@ -68,7 +68,10 @@ def _entry(row: Entry, texts: Entry) -> Entry:
 def team_agents_by_session(
     source: Source, choice: Choice, home: str, *, limit: int, kind: str = "", state: str = ""
 ) -> tuple[list[TeamAgents], bool]:
-    """Return the agents by session, costs at the prices of `home`, and whether older ones exist."""
+    """Return the newest agents grouped by session, and whether older agents exist.
+
+    The costs are computed at the prices of the local `home`.
+    """
     found = team_agents(source, choice, kind=kind, state=state, limit=limit + 1)
     shown = found[:limit]
     sessions = sorted({(each["home"], each["session_id"] or "") for each in shown})

@@ -12,7 +12,10 @@ READS = """
 
 
 def newest_reads(source: Source, limit: int) -> list[Entry]:
-    """Return the newest audit entries: reads of this member's sessions, or all for an admin."""
+    """Return the newest audit entries that this member may see.
+
+    A member sees who has read the member's own sessions, and an admin sees all entries.
+    """
     return [read_of(row) for row in source.rows(READS, {"limit": limit})]
 
 

@@ -95,8 +95,9 @@ class _Shared:
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
         """Yield an archive's redacted lines.
 
-        An error of one archive is raised as DamagedArchiveError, so that other archives are read.
-        Errors of the server or bucket (no answer, a refusal, a rejected value) are not changed.
+        An error of one archive is raised as DamagedArchiveError. The caller can then continue with
+        the other archives. Errors of the server or bucket (no answer, a refusal, a rejected value)
+        are raised unchanged.
         """
         try:
             for offset, raw in self._source.lines(self._archives[entry["path"]], begin):
