@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -314,6 +315,9 @@ class Listings:
 
         A check that takes longer than `most_secs` fails with SQLITE_INTERRUPT.
         """
+        deadline = time.monotonic() + most_secs
+        self._connection.set_progress_handler(lambda: time.monotonic() >= deadline, 1000)
+        # SQLite before 3.41 calls no handler while it walks a tree.
         timer = Timer(most_secs, self._connection.interrupt)
         timer.start()
         try:
@@ -321,6 +325,7 @@ class Listings:
         finally:
             timer.cancel()
             timer.join()
+            self._connection.set_progress_handler(None, 0)
         return "" if row["quick_check"] == "ok" else str(row["quick_check"])
 
     def made_by_newer(self) -> str:

@@ -128,10 +128,9 @@ def database(facts: Facts) -> Iterator[Finding]:
     _read_ahead(path)
     try:
         with listings(path) as store:
+            if newer := store.made_by_newer():
+                yield Finding(newer)
             trouble = store.trouble(CHECK_SECS)
-            newer = "" if trouble else store.made_by_newer()
-        if newer:
-            yield Finding(newer)
     except StoreError as error:
         if _code(error) == sqlite3.SQLITE_INTERRUPT:
             text = f"{path} is so large that {CHECK_SECS} s were too short to check all of it"
