@@ -7,6 +7,7 @@ from typing import Any
 from hivepipe.doctor import additions, archive, claude, disk, hooks, predecessor, stack
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import HivepipeError
+from hivepipe.home import data_folder, state_folder, user_folder
 from hivepipe.install.users_folder import unusable_state_folder
 
 # The name of each check, which `--json` shows.
@@ -117,6 +118,11 @@ def examine(facts: Facts) -> Iterator[tuple[str, Finding]]:
         except HivepipeError as error:
             yield name, Finding(str(error))
         except Exception as error:  # noqa: BLE001  the other checks must still run
-            if is_closed and isinstance(error, PermissionError):
+            if is_closed and isinstance(error, PermissionError) and _is_users(error.filename):
                 continue
             yield name, Finding(f"this check itself failed: {type(error).__name__}: {error}")
+
+
+def _is_users(path: object) -> bool:
+    """Tell whether a path is in the user's HOME, state folder or data folder."""
+    return str(path).startswith((f"{user_folder()}/", state_folder(), data_folder()))

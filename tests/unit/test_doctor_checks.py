@@ -8,6 +8,7 @@ import time
 from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import closing
+from errno import EACCES
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,7 +20,7 @@ from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.events.job_plan import utc
-from hivepipe.home import Place, kept_folder, state_folder
+from hivepipe.home import Place, kept_folder, state_folder, user_folder
 from hivepipe.install.claude_code import Scope, settings_path
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import EVENTS, Entry, Form, entry
@@ -255,8 +256,10 @@ def test_a_short_cleanup_period_of_transcripts_is_a_note(
 def test_a_check_that_fails_is_reported_and_stops_no_other(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    error = PermissionError(EACCES, "no", "/elsewhere")
+
     def broken(_facts: Facts) -> Iterator[Finding]:
-        raise PermissionError("no")
+        raise error
         yield
 
     def sound(_facts: Facts) -> Iterator[Finding]:
@@ -269,6 +272,8 @@ def test_a_check_that_fails_is_reported_and_stops_no_other(
     assert "PermissionError" in first[1].text
     assert second == ("sound", Finding("found"))
     monkeypatch.setattr("hivepipe.doctor.checks.unusable_state_folder", lambda: "HOME is closed")
+    assert len(list(examine(facts))) == 2
+    error.filename = f"{user_folder()}/.claude/settings.json"
     assert list(examine(facts)) == [("sound", Finding("found"))]
 
 
