@@ -538,20 +538,23 @@ static int is_ours(const char *path) {
            !(status.st_mode & 077);
 }
 
-static int peer_is_ours(int connection) {
+/* With `must_see_pids`, a peer outside of this process's pid namespace is refused. Its pid is 0. */
+static int peer_is_ours(int connection, int must_see_pids) {
 #ifdef __linux__
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size)) return 0;
+    return peer.uid == geteuid() && (!must_see_pids || peer.pid);
 #else
     uid_t user;
     gid_t group;
+    (void)must_see_pids;
     return getpeereid(connection, &user, &group) == 0 && user == geteuid();
 #endif
 }
 
 /* Return a connection to a socket of this user's processes, or -1. */
-static int reach(const char *path) {
+static int reach(const char *path, int must_see_pids) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) return -1;
     memcpy(address.sun_path, path, strlen(path) + 1);
@@ -565,14 +568,14 @@ static int reach(const char *path) {
     fcntl(connection, F_SETFL, O_NONBLOCK);
 #endif
     int is_connected = connect(connection, (struct sockaddr *)&address, sizeof address) == 0;
-    if (is_connected && peer_is_ours(connection)) return connection;
+    if (is_connected && peer_is_ours(connection, must_see_pids)) return connection;
     close(connection);
     return -1;
 }
 
 static int reach_intake(void) {
     char path[PATH_BYTES];
-    return is_ours(runtime) ? reach(join(path, runtime, "/intake.sock")) : -1;
+    return is_ours(runtime) ? reach(join(path, runtime, "/intake.sock"), 1) : -1;
 }
 
 /* Return the path of the file that a hook without an answer makes for the next hooks; a running
@@ -598,7 +601,7 @@ static void mark_as_hanging(void) {
 
 /* Tell whether Redis accepts connections. Then a stack runs, and none must be started. */
 static int has_redis(void) {
-    int connection = redis_socket[0] ? reach(redis_socket) : -1;
+    int connection = redis_socket[0] ? reach(redis_socket, 0) : -1;
     if (connection >= 0) close(connection);
     return connection >= 0;
 }

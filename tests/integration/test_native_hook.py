@@ -278,6 +278,20 @@ def test_an_event_is_kept_where_proc_is_not_mounted(hook_home: HookHome) -> None
     assert len(hook_home.raw()) == 1
 
 
+@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux has pid namespaces")
+def test_an_event_from_another_pid_namespace_names_it(hook_home: HookHome) -> None:
+    """As in a sandbox: in the intake's namespace, its pids would be those of other processes."""
+    hook_home.intake()
+    unshared = 'exec unshare -p -f --mount-proc "$@"'
+    process = hook_home.start(hook_home.native, "SessionStart", shell=unshared)
+    _, errors = process.communicate(encoded(payloads.EVENTS["SessionStart"]), timeout=60)
+    if b"unshare" in errors:
+        pytest.skip("no namespace of pids can be made here")
+    (spooled,) = hook_home.home.spool
+    (namespace,) = set(re.findall(r"pid:\[\d+\]", spooled.read_text()))
+    assert namespace != os.readlink("/proc/self/ns/pid")
+
+
 FOREIGN = {
     "no-fields": (b"", b"{}"),
     "no-pid": (b"time=1\0parent=1\0began=1\0", b"{}"),
