@@ -30,6 +30,7 @@ from hivepipe.files.known_hives import known
 from hivepipe.home import (
     IN_PROJECT,
     OWN_FOLDERS,
+    is_in_project,
     is_private_folder,
     read_small,
     record_path,
@@ -40,7 +41,8 @@ from hivepipe.home import (
 from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
 from hivepipe.programs import run_to_end
-from hivepipe.stack.registration import IGNORE_ALL
+from hivepipe.stack.conversion import tree_with_data
+from hivepipe.stack.registration import IGNORE_ALL, new_home
 
 LARGE_WAL_BYTES = 64_000_000
 READ_SECS = 5
@@ -255,10 +257,13 @@ def unignored(facts: Facts) -> Iterator[Finding]:
 
 
 def data_replaced(facts: Facts) -> Iterator[Finding]:
-    """Find a link in place of a data folder in the work tree, or an unknown database."""
-    trouble = replaced(facts.place.home)
+    """Find a link instead of a data folder in the work tree, or an unknown or second database."""
+    home = facts.place.home
+    trouble = replaced(home)
     if trouble:
         yield Finding(trouble)
+    elif is_in_project(home):
+        tree_with_data(home, new_home(tree_of(home)))  # an upgrade from 1.0.0 raises the same error
 
 
 def config(facts: Facts) -> Iterator[Finding]:

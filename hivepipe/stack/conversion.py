@@ -68,9 +68,9 @@ def _move_out(stack: Stack, new: str) -> None:
     old, project = stack.home, tree_of(stack.home)
     kernel.refuse_another(old)
     refuse_shipped(project)
-    _tree_with_data(old, new)  # refused while the stack still runs
+    tree_with_data(old, new)  # refused while the stack still runs
     supervisor.stop(stack)
-    tree = _tree_with_data(old, new)
+    tree = tree_with_data(old, new)
     names = [name for name in _moving(old) if not name.startswith(_OF_HOOKS)]
     names = [name for name in names if name not in _REGENERATED]
     if has_file(old) and _has_other_jobs(new, old):
@@ -86,8 +86,11 @@ def _move_out(stack: Stack, new: str) -> None:
     remove_runtime(stack)
 
 
-def _tree_with_data(old: str, new: str) -> str:
-    """Return the project, or "" if only the database outside its work tree has sessions."""
+def tree_with_data(old: str, new: str) -> str:
+    """Return the project, or "" if only the database outside its work tree has sessions.
+
+    Raise TreeError if both have some.
+    """
     project = tree_of(old)
     inside = database_in(old, project)
     for tree in (project, ""):
