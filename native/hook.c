@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +27,6 @@
 #include <mach-o/dyld.h>
 #else
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #endif
 
 #include "blake2b.h"
@@ -82,11 +80,7 @@ static int is_late;        /* Claude Code no longer waits for this process */
 
 static int64_t now_ns(clockid_t clock) {
     struct timespec time;
-#ifdef __linux__
-    syscall(SYS_clock_gettime, clock, &time); /* the vDSO costs more at its first use: 10 us */
-#else
     clock_gettime(clock, &time);
-#endif
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
@@ -606,14 +600,12 @@ static int has_redis(void) {
     return connection >= 0;
 }
 
-/* Read an answer until `end`. For the first millisecond do not sleep: waking up takes 40 us. */
 static size_t receive(int connection, char *data, size_t size, int64_t end) {
     size_t got = 0;
     while (got < size) {
         ssize_t more = read(connection, data + got, size - got);
         if (more == 0 || (more < 0 && errno != EAGAIN && errno != EINTR)) break;
-        if (more < 0 && left_ms(end) >= ANSWER_MS - 1) sched_yield();
-        else if (more < 0 && !wait_for(connection, POLLIN, end)) break;
+        if (more < 0 && !wait_for(connection, POLLIN, end)) break;
         if (more > 0) got += (size_t)more;
     }
     return got;
