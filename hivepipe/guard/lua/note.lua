@@ -22,7 +22,7 @@
 
 local calls, activity, session, verb, id, pattern, kind, result, failed, at, turn, task, profile,
   waits, batch = unpack(ARGV, 2, 16)
--- Claude Code starts agents of its own (/btw, a hook of type agent): their calls are in no transcript.
+-- Calls of agents that Claude Code itself starts (/btw, a hook of type agent) are in no transcript.
 local is_internal = string.find(calls, ':' .. INTERNAL, 1, true)
 local function count(what)
   if not is_internal then redis.call('HINCRBY', activity, what, 1) end
