@@ -1,8 +1,8 @@
 """Append the new lines of a transcript to its archive, redacted, one chunk at a time.
 
-A chunk is synced to disk before it is yielded. The caller then writes the checkpoint (`Offsets`).
-After a kill, the file has either the old or the new checkpoint. Lines after the checkpoint are cut
-off and written again.
+A chunk is synced to disk before it is yielded. The caller then writes the commit record
+(`Offsets`). After a kill, either the old or the new commit record is there. Lines after the last
+commit are cut off and written again.
 """
 
 import os
@@ -32,7 +32,7 @@ Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk of appended lines; `before` and `after` are the checkpoints around the chunk."""
+    """A chunk of appended lines, with the commit records `before` and `after` the chunk."""
 
     before: Offsets
     after: Offsets
@@ -56,8 +56,8 @@ def chunks(
 ) -> Iterator[Chunk]:
     """Append a transcript's new lines to its archive; yield a `Chunk` at least every 32 MB.
 
-    `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before the first
-    write. `redact` also finds known secrets of earlier lines; `redact_alone` uses only rules.
+    `offsets` is the last commit record, or None if it is unknown. `claim` is called before the
+    first write. `redact` also finds known secrets of earlier lines; `redact_alone` uses only rules.
 
     Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
     the archive.
@@ -88,7 +88,7 @@ def chunks(
 
 
 def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
-    """Tell whether archive and transcript still begin with the content that the checkpoint covers.
+    """Tell whether archive and transcript still begin with the content of the last commit.
 
     The check compares the archive's size, and the last bytes that were read from the transcript.
     """
@@ -110,8 +110,8 @@ def _refuse_edited(
 ) -> None:
     """Raise EditedArchiveError if another program changed the archive's lines.
 
-    Lines that a killed process left after the checkpoint do not count as a change. If
-    `removed_lines` is None, all lines after the checkpoint are accepted.
+    Lines that a killed process left after the last commit do not count as a change. If
+    `removed_lines` is None, all lines after the last commit are accepted.
     """
     if kept.lines_status() is None or kept.is_untouched(offsets):
         return
@@ -131,7 +131,7 @@ def _is_torn_write(
     redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines,
 ) -> bool:
-    """Tell whether the lines after the checkpoint are a write that a kill interrupted.
+    """Tell whether the lines after the last commit are a write that a kill interrupted.
 
     Each line is redacted again before it is compared, because the killed process may have known
     fewer secrets.
@@ -154,7 +154,7 @@ def _is_torn_write(
 
 
 def _read_all(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
-    """Return a checkpoint computed from all lines of an archive, and the hashes of these lines."""
+    """Compute a commit record from all lines of an archive; return it and the lines' hashes."""
     removed_lines = RemovedLines()
     reader = LineReader(archive.fileno(), takes_open_end=False)
     for batch in reader.batches():

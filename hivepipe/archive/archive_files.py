@@ -1,10 +1,11 @@
-"""The files of one archive: its lines, their checkpoint (`Offsets`) and derived files.
+"""The files of one archive: its lines, their commit record (`Offsets`) and derived files.
 
-The files are written in this order: lines, checkpoint, metadata, totals. One write overwrites the
-checkpoint in place. Metadata and totals are replaced atomically and can be rebuilt from the lines.
+The files are written in this order: lines, commit record, metadata, totals. One write overwrites
+the commit record in place. Metadata and totals are replaced atomically and can be rebuilt from the
+lines.
 
-The checkpoint contains the checksum of the lines, and the metadata contain their own. If a checksum
-does not match, another program changed the file, and hivepipe leaves it as it is.
+The commit record contains the checksum of the lines, and the metadata contain their own. If a
+checksum does not match, another program changed the file, and hivepipe leaves it as it is.
 """
 
 import dataclasses
@@ -51,17 +52,17 @@ class ArchiveFiles:
     # ---- files other than the lines
 
     def offsets(self) -> Offsets | None:
-        """Return the last checkpoint, or None if it is lost and all lines have to be read again."""
+        """Return the last commit record, or None if it is lost and all lines must be read again."""
         data = self._folder.read(self._offsets)
         if not data:
             return Offsets.of_meta(self.meta())
         first, *others = Offsets.all_in(data)
-        # A process was killed while it replaced the lines: their checksum shows which checkpoint
+        # A process was killed while it replaced the lines: their checksum shows which commit record
         # applies.
         return next((each for each in others if each and self._is_whole(each)), first)
 
     def write_offsets(self, offsets: Offsets) -> None:
-        """Commit the lines that were written since the last checkpoint.
+        """Commit the lines that were written since the last commit.
 
         The folder is marked as changed, because searches read only changed folders. This is done
         before the write, in case the process is killed, and again after the write, for a search
@@ -118,7 +119,7 @@ class ArchiveFiles:
         return status.st_mtime_ns if status else 0
 
     def changed_ns(self) -> int:
-        """Return when the committed lines last changed (ns since 1970), or 0 without lines."""
+        """Return a time (ns since 1970) not before the last change of the committed lines, or 0."""
         names = (self._offsets, self._hidden(LEARNED), self._meta)
         found = map(self._folder.status, names)
         return max((status.st_ctime_ns for status in found if status), default=0)
@@ -188,7 +189,7 @@ class ArchiveFiles:
         return self._folder.open(self._lines), False
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
-        """Replace all lines, but not the file's modification time; return the new checkpoint."""
+        """Replace all lines, but not the file's modification time; return the new commit record."""
         length = checksum = 0
         with self._folder.replacing(self._lines) as out:
             for line in lines:
@@ -230,7 +231,7 @@ class ArchiveFiles:
         self._folder.remove(self._lines)
 
     def is_untouched(self, offsets: Offsets) -> bool:
-        """Tell whether the lines are unchanged since the checkpoint, judged by time and size."""
+        """Tell whether the lines are unchanged since the last commit, judged by time and size."""
         status = self.lines_status()
         if status is None or status.st_mtime_ns != offsets.stamp:
             return False

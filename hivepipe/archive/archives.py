@@ -1,4 +1,4 @@
-"""Extends an archive from its transcript: lines first, then checkpoint, then metadata.
+"""Extends an archive from its transcript: lines first, then commit record, then metadata.
 
 The metadata are written when the transcript is not expected to grow soon. While it grows, they are
 written when the new lines have 16 times as many bytes as the metadata. A turn therefore writes
@@ -103,7 +103,7 @@ class Archives(Catalog):
         """Tell whether nothing remains to be done for the archive of a transcript.
 
         The archive then covers the whole transcript, judged by the transcript's size. The metadata
-        have the same checkpoint. The session's known secrets are redacted in the archive.
+        belong to the same commit. The session's known secrets are redacted in the archive.
         """
         entry = self.index.entries().get(source.key)
         if entry is None:

@@ -51,7 +51,7 @@ class Catalog:
         return self._metas.get(kept.name.path, kept.meta_stamp(), kept.meta)
 
     def totals(self, kept: ArchiveFiles) -> Totals | None:
-        """Return an archive's totals, or None if the archive has no checkpoint.
+        """Return an archive's totals, or None if the archive has no commit record.
 
         The caller must not change the totals.
         """
@@ -113,7 +113,10 @@ class Catalog:
         return list(known)
 
     def find(self, start: str) -> tuple[str, Entry]:
-        """Return the one archive whose id begins with `start`, or raise ArchiveError."""
+        """Return the archive with the id `start`, or else the only one whose id begins with it.
+
+        Raises ArchiveError if there is none, or more than one.
+        """
         entries = self.index.entries()
         found = [key for key in entries if start in (key, entries[key]["agent_id"])] or [
             key

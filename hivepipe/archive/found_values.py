@@ -44,7 +44,7 @@ class Learning:
 
 
 def checksum_of(known: Iterable[str]) -> int:
-    """Return a checksum of a set of secrets, which is never 0."""
+    """Return a checksum, never 0, of a set of secrets."""
     return zlib.crc32("\n".join(sorted(known)).encode()) or 1
 
 

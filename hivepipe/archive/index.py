@@ -90,7 +90,7 @@ class Index:
     def move_to_journal(self) -> None:
         """Write all entries to the journal, because the index file is about to be replaced.
 
-        `uninstall` calls this function before it gives the file name back to a predecessor's index.
+        `uninstall` calls this function before it restores a predecessor's file of the same name.
         """
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))

@@ -1,8 +1,8 @@
-"""The checkpoint of an archive: how far the transcript was read and the archive written.
+"""The commit record of an archive: how far the transcript was read and the archive written.
 
-The checkpoint has a hundred bytes. The checkpoint is written in place after the lines are on disk,
-and this write commits the lines. Lines after the checkpoint were left by a killed process. Such
-lines are cut off and written again.
+The commit record has a hundred bytes. It is written in place after the lines are on disk, and this
+write commits the lines. Lines after the last commit were left by a killed process. Such lines are
+cut off and written again.
 
 A second line has the checksum of the redaction rules, and the length and checksum of the archive's
 lines that these rules redacted. The second line is ignored if its length or checksum differs from
@@ -51,7 +51,7 @@ class Offsets:
             return None
 
     def text(self) -> bytes:
-        """Return the checkpoint as lines of fixed length, which can overwrite older ones."""
+        """Return the commit record as lines of fixed length, which can overwrite older ones."""
         numbers = (self.length, self.checksum, self.source_bytes, self.source_checksum)
         more = (self.source_tail, self.removed_lines, self.stamp)
         line = b"%012x %08x %012x %08x %08x %08x %016x\n" % (*numbers, *more)
@@ -60,7 +60,7 @@ class Offsets:
 
     @classmethod
     def of_meta(cls, meta: dict[str, Any] | None) -> "Offsets | None":
-        """Return the checkpoint in metadata, or None if the metadata have none."""
+        """Return the commit record in metadata, or None if the metadata have none."""
         try:
             archive, source = meta["archive"], meta["source"]  # type: ignore[index]
             return cls(
@@ -75,7 +75,7 @@ class Offsets:
             return None
 
     def as_meta(self, source_path: str) -> dict[str, Any]:
-        """Return the checkpoint as a part of the metadata."""
+        """Return the commit record as a part of the metadata."""
         return {
             "archive": {"bytes": self.length, "crc32": f"{self.checksum:08x}"},
             "source": {

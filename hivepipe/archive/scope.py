@@ -42,7 +42,7 @@ def follow(home: str, folder: str) -> None:
     """Let this home archive transcripts of sessions that worked in this folder.
 
     The folder need not exist, because Claude Code keeps transcripts elsewhere. Raises ArchiveError
-    if it is a file, or belongs to another home.
+    if it is a file, belongs to another home, or has a name with unprintable characters.
     """
     real = os.path.realpath(folder)
     if os.path.lexists(real) and not os.path.isdir(real):

@@ -43,7 +43,7 @@ class TotalsCache:
         self._counted: OrderedDict[str, Counted] = OrderedDict()
 
     def take(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:
-        """Return the totals of an archive up to its checkpoint, and remove them from the cache.
+        """Return the totals of an archive up to its last commit, and remove them from the cache.
 
         The totals are removed because a caller may fail while it adds lines to them. A caller that
         succeeds puts them back with `keep`.
@@ -96,7 +96,7 @@ def _saved(kept: ArchiveFiles) -> Counted:
 
 
 def _catch_up(counted: Counted, kept: ArchiveFiles, offsets: Offsets) -> bool:
-    """Count the lines up to the checkpoint; return whether the totals then match the checkpoint."""
+    """Count the lines up to the last commit; return whether the totals then match its record."""
     if counted.length < offsets.length:
         for _, line in kept.lines_until(offsets.length, counted.length):
             counted.feed([line[:-1]])

@@ -62,7 +62,7 @@ def _compress(kept: ArchiveFiles, check_stop: Callable[[], None]) -> bool:
 def adopt(catalog: Catalog) -> int:
     """Add the archives of 1.0.0, which had no manifest, to the manifest; return their number.
 
-    An archive is added if its checkpoint and checksums match its files.
+    An archive is added if its commit record and checksums match its files.
     """
     adopted, made = 0, catalog.manifest.made()
     for _, kept in catalog.each_on_disk():
