@@ -132,7 +132,7 @@ def _more_specific(known: object, new: str | None) -> object:
 
 
 def _expiry(last_active: object, otherwise: str) -> str:
-    """Return when an agent expires: TTL_SECS after `last_active` or, if invalid, `otherwise`."""
+    """Return when an agent expires: TTL_SECS after `last_active`, or `otherwise` if invalid."""
     last = moment(last_active) or datetime.fromisoformat(otherwise)
     try:
         expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)

@@ -107,7 +107,10 @@ def end_is_stored(db: Database, job: Origin) -> bool:
 
 
 def lose_instance(db: Database, job: Origin) -> None:
-    """Record that an instance's process ended; it leaves its session unless a later event came."""
+    """Record the end of an instance's process.
+
+    The instance leaves its session, unless a later event has come.
+    """
     sql = """
         UPDATE instances SET
           gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,

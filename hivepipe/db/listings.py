@@ -207,7 +207,10 @@ class Listings:
         self._connection = connection
 
     def full_id(self, kind: str, prefix: str) -> str:
-        """Return the id of a kind (key of `_IDS`) that the prefix means, or raise StoreError."""
+        """Return the id that equals the prefix, or else the only id that begins with it.
+
+        `kind` is a key of `_IDS`. Raise StoreError if there is no such id, or more than one.
+        """
         return one_of(kind, prefix, self.ids(kind, prefix))
 
     def ids(self, kind: str, prefix: str) -> list[str]:

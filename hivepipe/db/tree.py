@@ -45,8 +45,8 @@ def refuse_replaced(home: str) -> None:
 def prepare(home: str) -> int:
     """Return the number that a new database of this home gets, or 0 outside a work tree.
 
-    If the home has no database yet, create it. Raise TreeError if the data was replaced, StoreError
-    if the database cannot be created.
+    A home without a number gets one, and its database is created if it is missing. Raise
+    TreeError if the data was replaced, StoreError if the database cannot be created.
     """
     if not tree_of(home) or variable("HIVEPIPE_DB"):
         return 0

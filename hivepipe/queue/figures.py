@@ -68,7 +68,10 @@ def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) 
 def shares(
     client: Redis, done: dict[str, int], effectless: dict[str, int], secs: float
 ) -> dict[str, tuple[int, int]]:
-    """Return operation -> (jobs without effect, all jobs) for the last `secs` seconds."""
+    """Return operation -> (jobs without effect, all jobs) for the last `secs` seconds.
+
+    An operation without such jobs is left out.
+    """
     listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     since = time.time() - secs
     samples = [sample for raw in listed if (sample := json.loads(raw))["at"] >= since]
@@ -109,7 +112,10 @@ def _newer(version: Any) -> int | None:
 
 
 def _oldest_secs(client: Redis) -> float | None:
-    """Return the age in seconds of the oldest queued job. Ids without a job hash are ignored."""
+    """Return the age in seconds of the oldest queued job, or None if no job is queued.
+
+    Ids without a job hash are ignored.
+    """
     heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in ALL_QUEUES]
     pipe = client.pipeline(transaction=False)
     for id in filter(None, heads):

@@ -62,6 +62,7 @@ class Housekeeper:
     def drain(self) -> int:
         """Move spooled events into Redis, the oldest first; return the number of moved files.
 
+        The number is at least 1 if a file remains because the time of this call was over.
         Unreadable files are moved to `bad/` afterwards, a few per call, so that they delay no
         event. Raise RefusedError if Redis cannot be reached; the remaining files stay. The hook has
         assigned the job ids, so an event that is already in Redis is not enqueued again.
@@ -113,7 +114,7 @@ class Housekeeper:
         return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
-        """Return the spool files, oldest first, except files known to be unreadable."""
+        """Return the spool files, oldest first, except those known to be unreadable or too new."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
         known = {*self._stuck, *self._bad}
@@ -153,7 +154,7 @@ class Housekeeper:
             self.maintain()
 
     def maintain(self) -> None:
-        """Requeue lost jobs, and clean up after killed hooks."""
+        """Requeue lost jobs, clean up failed jobs and torn spool files, rotate the hooks' log."""
         drop_superseded(self._connection)
         redact_failed_jobs(self._connection, not self._is_our_server)
         count_executed(self._connection)

@@ -81,7 +81,10 @@ def latencies(client: Redis) -> Latencies:
 
 
 def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
-    """Yield operation, end time and duration step (see `_step`) of each finished hivepipe job."""
+    """Yield operation, end time and duration step (see `_step`) of each finished job.
+
+    Periodic jobs and jobs of other programs are left out.
+    """
     for queue in QUEUES:
         ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
         pipe = client.pipeline(transaction=False)

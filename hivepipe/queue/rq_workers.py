@@ -38,7 +38,11 @@ class RqWorker(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the heartbeat is recent; an idle stock worker sends none for minutes."""
+        """Tell whether the last heartbeat is recent enough.
+
+        An idle stock worker sends none for minutes. So its limit is longer, and it is not alive if
+        its process is known to have ended.
+        """
         if self.heartbeat_secs is None:
             return False
         if self.role:
