@@ -30,7 +30,7 @@ PARTS_OF_A_KIND = 2
 
 
 def greeting(event: Event, place: Place, context: Context, by_plugin: bool) -> bytes:
-    """Return the answer to a SessionStart, or b"" if there is nothing to say."""
+    """Export the session's ids; return the answer to a SessionStart, or b"" if there is none."""
     source = getattr(event, "source", "")
     assigned = read_small(f"{place.home}/tasks/sessions/{context.own_session}").strip()
     task = context.task or valid_id(assigned)

@@ -193,7 +193,7 @@ def _notify_stack(name: str, place: home.Place) -> None:
 
 
 def apply_and_end(name: str, place: home.Place, path: str) -> None:
-    """Apply this spool file in this process, and end the process."""
+    """Apply this spool file by another process, wait for it, and end this process."""
     try:
         _apply_directly(name, place, path)
     finally:

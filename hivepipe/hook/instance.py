@@ -209,7 +209,7 @@ def _settings_marker(home: str, instance: Instance) -> str:
 
 
 def marked_session(home: str, instance: Instance) -> str:
-    """Return the session in the marker files, for an event without a session id."""
+    """Return the session in the marker files, or "", for an event without a session id."""
     for name in (f"sessions/.session_{instance.pid}", ".active_session"):
         session = valid_id(_first_line(f"{home}/{name}"))
         if session:

@@ -251,7 +251,10 @@ def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
 
 
 def _is_wanted(place: home.Place) -> bool:
-    """Tell whether events are recorded here. In CI and the cloud, a setting must allow it."""
+    """Tell whether events are recorded here.
+
+    In CI and the cloud, a record, HIVEPIPE_HOME or HIVEPIPE_AUTOSTART must ask for it.
+    """
     if place.state == "off" or home.owner_over_root(place.home):
         return False
     is_requested = place.python or settings.environment("HIVEPIPE_HOME")

@@ -48,7 +48,10 @@ class Memory:
 
 
 def recalled_text(event: Event, home: str, context: Context) -> str:
-    """Return the memories that match a prompt as text; also store them in the context."""
+    """Return the memories that match a prompt as text; also store them in the context.
+
+    For another event, forget which memories were shown to the session, and return "".
+    """
     if not isinstance(event, UserPromptSubmit):
         forget_shown(home, context.own_session)
         return ""

@@ -23,7 +23,7 @@ _SEPARATOR = " · "
 
 
 def run(_event: str = "") -> None:
-    """Print the line for the JSON on stdin, and end the process with 0."""
+    """Print the user's earlier line, if any, and hivepipe's line, and end the process with 0."""
     try:
         scan_without_json()
         data = _read_in_time()
@@ -44,7 +44,7 @@ def _read_in_time() -> bytes:
 
 
 def line(data: bytes) -> str:
-    """Return the line with its line break, or "" if hivepipe does not record here."""
+    """Return the line for Claude Code's JSON, or "" if it is empty or nothing is recorded here."""
     fields = parse_object(data, []) or {}
     place = home.locate(_folder(fields))
     if place.state == "off" or not posix.access(place.home, posix.F_OK):
@@ -76,7 +76,7 @@ def _folder(fields: Fields) -> str:
 
 
 def _read(descriptor: int) -> bytes:
-    """Read stdin to its end, up to a megabyte."""
+    """Read a descriptor to its end, up to a megabyte."""
     data = b""
     while len(data) < _LARGEST_INPUT:
         chunk = posix.read(descriptor, 1 << 16)
@@ -106,7 +106,7 @@ def _dollars(value: object, of: str) -> str:
 
 
 def _context(fields: Fields, session: Fields) -> str:
-    """Return the used share of the context window, from Claude Code or from the transcript."""
+    """Return the used share of the context window, by Claude Code or the transcript, or ""."""
     percent = _number(fields.get("used_percentage"))
     tokens, window = _number(session.get("tokens")), _number(session.get("window"))
     if percent is None and tokens is not None and window:

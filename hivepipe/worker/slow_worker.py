@@ -92,7 +92,7 @@ class SlowWorker(ClaimingWorker):
         self._job_context = JobContext(self._home, self._address, follow_up, self._should_stop)
 
     def _on_heartbeat(self) -> None:
-        """Switch on-demand programs on or off; serve also queue `llm` while no llm worker runs."""
+        """Switch on-demand programs on or off; serve `llm`, too, while no llm worker runs."""
         settings.use(renewed(self._home, self._settings))
         is_enabled = consent.is_enabled(self._home)
         runtime = runtime_for(self._home)

@@ -115,7 +115,7 @@ class Writer(ClaimingWorker):
         self._beside_jobs("idle shutdown", self._end_stack_if_idle)
 
     def _shrink_if_due(self) -> None:
-        """Shrink database and write-ahead log while the queues are empty."""
+        """Shrink the database if its write-ahead log is large; check every SHRINK_EVERY_SECS."""
         now = time.monotonic()
         if self._db is None or now - self._shrunk_at < SHRINK_EVERY_SECS:
             return
@@ -168,7 +168,7 @@ class Writer(ClaimingWorker):
         return db is not None
 
     def _try_to_write(self, db: Database) -> None:
-        """Test whether the store is writable; if it is, make the jobs that wait for it due."""
+        """If the store can be written, clear its trouble, and make the jobs due that waited."""
         try:
             db.try_to_write()
         except sqlite3.Error:
@@ -177,7 +177,10 @@ class Writer(ClaimingWorker):
         self._environment_works()
 
     def _prepare_claim(self) -> bool:
-        """Process call notes, activity and spool, because these are older than the queued jobs."""
+        """Process call notes, activity and spool, which are older than the queued jobs.
+
+        Return True if events were moved from the spool, because more may wait there.
+        """
         with unless_full():
             self._beside_jobs("call notes", partial(replay_notes, self.connection, self._home))
         if self._db is not None:
