@@ -28,7 +28,10 @@ logger = logging.getLogger("hivepipe.alerts")
 
 
 def raise_alerts(context: JobContext, job: Origin, _args: Args) -> None:
-    """Check the stack, then log, record and send the alerts that were raised or have ended."""
+    """Check the stack, then log, record and send the alerts that were raised or have ended.
+
+    Also store the minute's samples: counts of jobs, latencies, durations of hooks.
+    """
     with connect(context.address) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(context.home, found, connection))

@@ -51,7 +51,8 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
     """Bring an archive up to date with its transcript.
 
     A transcript that is missing or outside Claude's folders is skipped and logged. A transcript of
-    a forgotten session is skipped.
+    a forgotten session is skipped. At a session's end, the transcripts of its subagents are
+    archived, too. After that, and after a compaction, a summary is enqueued.
     """
     if is_forgotten(context.home, job.session):
         return

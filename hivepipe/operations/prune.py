@@ -27,7 +27,10 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 def prune(context: JobContext, job: Origin, _args: Args) -> None:
-    """Delete all rows that were outdated at the time of the job's event."""
+    """Delete rows that were outdated at the time of the job's event, at most KEYS_PER_RUN a table.
+
+    Nothing is deleted on the first day after an installation (`may_delete`).
+    """
     if not may_delete(context.home, job):
         return
     with open_database(context.home) as db:

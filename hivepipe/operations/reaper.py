@@ -45,7 +45,11 @@ logger = logging.getLogger("hivepipe.reaper")
 
 
 def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
-    """End the sessions and instances whose processes have ended; remove the instances' files."""
+    """End the sessions and instances whose processes have ended; remove the instances' files.
+
+    Also pause sessions whose turn a person interrupted, and enqueue follow-up work of ended
+    sessions that no job has claimed.
+    """
     machine = this_machine()
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         instances = running_instances(db)
@@ -146,7 +150,7 @@ def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:
 
 
 def _conclusions(job: Origin, ended: Iterable[Row]) -> Iterator[Message]:
-    """Yield follow-up jobs for sessions whose last instance ended without a SessionEnd."""
+    """Yield the follow-up jobs of sessions that ended, and whose follow-up work is unclaimed."""
     for row in ended:
         parent = replace(job, session=row["id"], instance="", project=row["project"] or "")
         conclusion = ConcludeSession(path=row["transcript_path"] or "").job(row["id"][:8])

@@ -20,7 +20,7 @@ from hivepipe.operations.job_context import JobContext
 
 
 def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) -> None:
-    """Enqueue the jobs that archive the transcript, summarise it, and clean up after the process.
+    """Enqueue the jobs that archive (and then summarise) the transcript and clean up.
 
     Raise MissingParentError if the end itself is not stored yet.
     """

@@ -39,7 +39,10 @@ class SweepResult:
 
 
 def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
-    """Archive this project's transcripts for which no hook ran, and rebuild the archive index."""
+    """Archive this project's transcripts for which no hook ran, and rebuild the archive index.
+
+    Also import a predecessor's files that are new, and update the search index.
+    """
     result = sweep(context, job, scope.claude_folders(context.home))
     for row in import_found(context, job, kept_folder(context.home)):
         if row.outcome == REFUSED:
@@ -56,7 +59,10 @@ def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepResult:
-    """Archive new lines of the transcripts in these folders. Raise StoppedError if told to stop."""
+    """Archive new lines of the transcripts in these folders, and rebuild the archive index.
+
+    Raise StoppedError if the process is told to stop.
+    """
     archives = archives_of(context.home)
     followed = scope.followed_folders(context.home)
     callbacks = callbacks_of(context, job)

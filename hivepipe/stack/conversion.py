@@ -160,7 +160,10 @@ def _move_database(old: Path, new: Path) -> None:
 
 
 def _take(path: str, home: str, name: str) -> None:
-    """Copy a file that a hook wrote. An existing target stays, because it is newer."""
+    """Copy a file that a hook wrote. An existing target stays, because it is newer.
+
+    Lost events are appended to the target, and call notes get a new name.
+    """
     if name == LOST:
         with open(f"{home}/{name}", "ab") as new:
             new.write(read_bytes(path))

@@ -355,7 +355,10 @@ def _remove_record(folder: str) -> None:
 
 
 def text_of(record: dict[str, str]) -> str:
-    """Return a record's text. Raise RegistrationError if it exceeds the size that hooks read."""
+    """Return a record's text.
+
+    Raise RegistrationError if a value has a line break, or hooks would not read the whole text.
+    """
     refuse_broken_line(*record.values())
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:

@@ -119,7 +119,8 @@ def runtime_for(home: str) -> str:
     """Make and check the folder for this home's sockets and locks; return its path.
 
     A recorded folder is preferred, because XDG_RUNTIME_DIR differs between a login, cron and a
-    container's shell. Two folders would give two Redis servers on one append-only file.
+    container's shell. Two folders would give two Redis servers on one append-only file. Raise
+    StackError if other users can enter the folder, or its path is too long for a socket.
     """
     record = read_record(home)
     recorded = record.get("runtime") or os.path.dirname(record.get("socket", ""))
@@ -139,7 +140,7 @@ def runtime_for(home: str) -> str:
 
 
 def make_private(path: str) -> None:
-    """Make a folder and its parents with mode 0700. Concurrent calls are safe."""
+    """Make a folder and its parents with mode 0700, or raise StackError. May run concurrently."""
     try:
         make_root(path)
         os.stat(f"{path}/")  # fails if it is a file
