@@ -128,7 +128,7 @@ def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
 
 
 def drain(home: str) -> Report:
-    """Apply the whole spool of a home, and set aside the incomplete files of dead hooks."""
+    """Apply the whole spool of a home, write the exports, set aside files that dead hooks left."""
     raw = raw_events(home)
     convert_all(home)
     spools = [Path(folder) for folder in spool_folders(home)]
@@ -181,7 +181,7 @@ def apply_in_turn(home: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Apply one file. Errors are ignored, because the file then stays in the spool."""
+    """Apply the named file and the rest of its spool. After an error, files stay in the spool."""
     os.umask(0o077)
     core_dumps.leave_none()
     try:

@@ -302,8 +302,8 @@ def owner_over_root(path: str) -> int:
 def environment_of(home: str) -> dict[bytes, bytes]:
     """Return the environment for processes of a home, without the variables of the calling hook.
 
-    If the home has no recorded environment, as in a work tree, return only PATH and the variables
-    of the user's folders.
+    If the home has no recorded environment, as in a work tree, return only PATH, HIVEPIPE_HOME and
+    the variables of the user's folders.
     """
     path = "" if is_in_project(home) else f"{home}/environment"
     lines = read_small(path, LARGEST_ENVIRONMENT).splitlines()

@@ -122,7 +122,7 @@ def _values() -> dict[str, str]:
 
 
 def variable(name: str) -> str | None:
-    """Return a setting's value.
+    """Return a setting's value, or None if it is not set.
 
     The value comes from the variable or an alias, else from a config file. "" counts as unset.
     """

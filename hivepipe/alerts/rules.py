@@ -73,7 +73,7 @@ class Change(NamedTuple):
 
 
 def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
-    """Return the changes; `standing` maps an active alert to the number of checks without it."""
+    """Return the changes; `standing` is active alert -> number of successive checks without it."""
     now = {alert.name: alert for alert in seen}
     absent = {name: checks + 1 for name, checks in standing.items() if name not in now}
     over = sorted(name for name, checks in absent.items() if checks >= CHECKS_TO_RESOLVE)

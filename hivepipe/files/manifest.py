@@ -132,7 +132,10 @@ class Manifest:
         return {path: OwnFile(*rest) for path, *rest in self._rows("SELECT * FROM files")}
 
     def take_over(self, files: Mapping[str, OwnFile]) -> None:
-        """Replace the entries of all files by `files`, after a backup has restored the files."""
+        """Replace the entries of files by `files`, after a backup has restored the files.
+
+        Entries of files outside the exports' folder (`../`) stay.
+        """
         self.begin()
         rows = [(path, *record) for path, record in files.items()]
         with self._open() as db:

@@ -2,7 +2,7 @@
 
 A Lua script, run in the same step as the enqueue, stores the last calls of each conversation and
 the totals of each session. Parallel calls are counted exactly, because Redis runs one script at a
-time. Each call is judged by the list at its arrival.
+time. A call is judged by the list as it is when the call arrives.
 
     hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; expires in a week
         <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
@@ -11,7 +11,7 @@ time. Each call is judged by the list at its arrival.
     hivepipe:active                         set    sessions with activity that is not yet stored
 
 A duplicate event has a known id, and changes nothing. Ids, arguments and results are kept as
-hashes. Hooks import this module. Hooks import the rules before a tool call only.
+hashes. Hooks import this module.
 """
 
 import posix

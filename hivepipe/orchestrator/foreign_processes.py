@@ -62,7 +62,7 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_proc() -> Iterator[tuple[int, list[str]]]:
-    """Read the command lines in /proc. psutil reads more files and takes several times as long."""
+    """Yield pid and arguments of the processes in /proc; psutil takes several times as long."""
     for name in filter(str.isdecimal, os.listdir(_PROC)):
         with suppress(OSError):
             data = read_bytes(f"{_PROC}/{name}/cmdline")

@@ -263,7 +263,8 @@ class Orchestrator:
     def _card(self, worker: Worker) -> Card:
         """Return a worker's card, the parameters of its spawn.
 
-        Without a card, the project is looked up in the list of projects.
+        If hivepipe did not start the worker, its project is looked up in the list of projects.
+        Raise HiveError if the worker has no session, or its project is not in the list.
         """
         card = worker.card()
         if not card.session:

@@ -153,7 +153,7 @@ def _of_living(
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Return the next step for a dead worker.
+    """Return the next step for a dead worker, or "".
 
     The step `ask` is taken once, and only if hivepipe stopped the worker.
     """

@@ -44,7 +44,7 @@ class Question:
         return terms_of(self.words, whole_words=self.whole_words)
 
     def filters(self) -> Filters:
-        """Return the SQL conditions of the filters, which narrow the search for the terms."""
+        """Return the filters of the query as SQL conditions."""
         return Filters.of(
             project=self.project,
             session=self.session,

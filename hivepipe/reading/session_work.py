@@ -35,7 +35,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Lane:
-    """The calls and marks of one agent ("" for Claude itself), oldest first.
+    """The calls, prompts and errors of one agent ("" for Claude itself), oldest first.
 
     `parent` is the agent that started this agent; `depth` is 0 for Claude, 1 for a subagent, and so
     on.

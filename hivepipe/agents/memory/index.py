@@ -174,7 +174,7 @@ class MemoryIndex:
     # ---- forgetting
 
     def forget_all(self, is_wanted: Callable[[str], bool], *, dry_run: bool = False) -> list[str]:
-        """Forget files of which `is_wanted` accepts the name or a chunk; return their paths."""
+        """Forget files whose name or chunk `is_wanted` accepts; return the paths of these files."""
         sql = "SELECT path, path AS text FROM files UNION ALL SELECT path, text FROM chunks"
         found = sorted({path for path, text in self._db.execute(sql) if is_wanted(text)})
         if not dry_run:
@@ -183,7 +183,7 @@ class MemoryIndex:
         return found
 
     def clean(self) -> None:
-        """Erase forgotten text from the word index, free pages and the write-ahead log."""
+        """Erase forgotten text from the word index, the free pages and the write-ahead log."""
         self._db.execute("INSERT INTO words (words) VALUES ('rebuild')")
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -209,7 +209,7 @@ class MemoryIndex:
     # ---- finding
 
     def find_words(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Return (chunk id, score) of the matching chunks, best first. Higher scores are better."""
+        """Return (chunk id, score) of matching chunks, best first; or raise MemoryIndexError."""
         sql = """
             SELECT rowid, -bm25(words) AS score FROM words WHERE words MATCH ?
             ORDER BY score DESC, rowid LIMIT ?

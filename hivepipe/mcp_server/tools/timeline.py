@@ -19,7 +19,10 @@ _COUNTS = ("prompts", "calls", "failed", "agents")
 
 
 def answer(call: ToolCall) -> Answer:
-    """Return the messages and calls around an offset, oldest first, or events, newest first."""
+    """Return the messages and calls around `offset`, oldest first.
+
+    Without an offset, return the session's events, newest first.
+    """
     start, limit = call.text("session"), call.number("limit")
     known = home_with(call.homes, start)
     home = known.home
