@@ -1,4 +1,4 @@
-"""The status that Claude Code's process reports: busy, waiting for a person, or idle.
+"""The status that Claude Code's process reports: busy, waiting for a person, idle or shell.
 
 Each interactive process writes `sessions/<pid>.json` in its settings folder. The file is not
 documented. If a field is missing or invalid, the file is ignored, and only events count.
@@ -11,8 +11,9 @@ from hivepipe.home import read_small
 from hivepipe.install.claude_code import config_folder
 from hivepipe.transcripts.lines import read_object
 
-BUSY, WAITING, IDLE = "busy", "waiting", "idle"
-_SHELL = "shell"  # idle, while a command runs in the background
+BUSY, WAITING = "busy", "waiting"
+IDLE = "idle"  # waits for a prompt; no command or agent runs in the background
+SHELL = "shell"  # waits for a prompt, while a command runs in the background
 MOST_BYTES = 1 << 16
 MOST_WORDS = 100
 LATEST_MS = 253_402_300_800_000  # the year 10000; no stored time can be as late
@@ -39,11 +40,11 @@ def client_status(
         return None
     if fields.get("pid", pid) != pid or str(fields.get("procStart") or started) != started:
         return None
-    status = IDLE if fields.get("status") == _SHELL else fields.get("status")
+    status = fields.get("status")
     at_ms = fields.get("statusUpdatedAt", fields.get("updatedAt"))
     if not isinstance(at_ms, int | float) or not 0 < at_ms < LATEST_MS:
         return None
-    if status not in (BUSY, WAITING, IDLE):
+    if status not in (BUSY, WAITING, IDLE, SHELL):
         return None
     waits_for = fields.get("waitingFor") if status == WAITING else ""
     words = waits_for[:MOST_WORDS] if isinstance(waits_for, str) else ""

@@ -1,6 +1,6 @@
 """Find turns that a person ended with Esc, or with No to a question. No hook reports this.
 
-After such an end the status of Claude Code's process is idle. A pause of the session is stored with
+After such an end the status of Claude Code's process is idle or shell. A pause of the session is stored with
 the time of this status.
 """
 
@@ -13,7 +13,7 @@ from hivepipe.events.job_plan import Message
 from hivepipe.hook.alive import liveness_of
 from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.client_status import IDLE, client_status
+from hivepipe.operations.client_status import IDLE, SHELL, client_status
 from hivepipe.operations.families.history import RecordNotice
 from hivepipe.operations.families.sessions import PauseSession
 from hivepipe.times import stored_time
@@ -29,7 +29,9 @@ def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Ite
             continue
         session, transcript = row["session_id"], row["transcript_path"]
         client = client_status(row["pid"], row["pid_started"] or "", session, transcript)
-        if client is None or client.status != IDLE or client.at_ns > job.event_time_ns - SETTLED_NS:
+        if client is None or client.status not in (IDLE, SHELL):
+            continue
+        if client.at_ns > job.event_time_ns - SETTLED_NS:
             continue
         # A client may still report a question that the person has left.
         is_newest = row["waits_for"] or stored_time(client.at_ns) > row["last_active_at"]

@@ -7,8 +7,8 @@
                (`lost_secs`)
 
 A session that waits for a tool, a person or background work is neither stalled nor lost. No event
-reports that a person interrupted a turn (Esc, No) or answered a question. For these cases the
-status of Claude Code's process is used.
+reports that a person interrupted a turn (Esc, No), answered a question, or gave no prompt yet. For
+these cases the status of Claude Code's process is used.
 """
 
 from collections.abc import Collection
@@ -18,7 +18,7 @@ from hivepipe.db.activity import activities, processes_of
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.hook.alive import liveness_on
 from hivepipe.hook.instance import this_machine
-from hivepipe.operations.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
+from hivepipe.operations.client_status import BUSY, IDLE, SHELL, WAITING, ClientStatus, client_status
 from hivepipe.times import age_secs, stored_time
 
 _OPEN = ("active", "paused")
@@ -85,7 +85,9 @@ def condition(
     reported = client.status if client else ""
     has_news = client is not None and last_active_at < stored_time(client.at_ns)
     # An idle client has no open question: 2.1.197 reports a question after the person has left it.
-    if reported == IDLE and turn_is_open and (has_news or asks):
+    if reported in (IDLE, SHELL) and turn_is_open and (has_news or asks):
+        return "paused"
+    if reported == IDLE and not turn_is_open:  # it was started or resumed, and got no prompt yet
         return "paused"
     if reported == WAITING or (asks and not (reported == BUSY and has_news)):
         return "waiting"

@@ -350,7 +350,10 @@ LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
         (ClientStatus("idle", 0), False, True, "active"),
         # the notification came after the end of the turn
         (ClientStatus("idle", 0), True, True, "paused"),
-        (ClientStatus("idle", NOW_NS), False, False, "active"),
+        (ClientStatus("shell", NOW_NS), False, True, "paused"),
+        # the session got no prompt yet; a command in the background keeps it active
+        (ClientStatus("idle", 0), False, False, "paused"),
+        (ClientStatus("shell", NOW_NS), False, False, "active"),
     ],
 )
 def test_the_clients_own_status_counts_if_it_is_newer(

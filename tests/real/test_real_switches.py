@@ -139,9 +139,11 @@ def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
 def test_a_cleared_session_can_be_resumed() -> None:
     with client_environment(HELLO, SECOND, THIRD) as person:
         with on_terminal(person) as terminal:
+            wait_for_condition(person, "paused")  # before the first prompt
             say(terminal, HELLO)
             terminal.say("/clear")
             until(lambda: "said the quokka" not in terminal.screen, "it is not cleared")
+            wait_for_condition(person, "paused")
             say(terminal, SECOND)
             terminal.say("/resume")
             terminal.shows("Resume session", "Resume Session")

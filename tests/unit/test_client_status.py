@@ -30,7 +30,7 @@ def read(home: Path, content: object, pid: int = 7) -> ClientStatus | None:
 def test_the_status_file_beside_the_transcripts_is_read(tmp_path: Path) -> None:
     at_ns = 1_795_000_000_123 * 10**6
     assert read(tmp_path, STATUS) == ClientStatus("idle", at_ns)
-    assert read(tmp_path, STATUS | {"status": "shell"}) == ClientStatus("idle", at_ns)
+    assert read(tmp_path, STATUS | {"status": "shell"}) == ClientStatus("shell", at_ns)
     waiting = STATUS | {"status": "waiting", "waitingFor": "approve Bash"}
     assert read(tmp_path, waiting) == ClientStatus("waiting", at_ns, "approve Bash")
     assert read(tmp_path, waiting | {"waitingFor": 3}) == ClientStatus("waiting", at_ns)

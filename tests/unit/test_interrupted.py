@@ -63,8 +63,9 @@ def execute(home: Path, sql: str) -> None:
         db.execute(sql, {})
 
 
-def test_an_interrupted_turn_is_paused_at_the_time_of_the_status(home: Path) -> None:
-    write_status(home)
+@pytest.mark.parametrize("status", ["idle", "shell"])
+def test_an_interrupted_turn_is_paused_at_the_time_of_the_status(home: Path, status: str) -> None:
+    write_status(home, status=status)
     messages = planned_jobs(home)
     assert [(operation, at_ns) for _, operation, at_ns in messages] == [
         ("pause_session", IDLE_NS),
