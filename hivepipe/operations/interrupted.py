@@ -1,7 +1,7 @@
 """Find turns that a person ended with Esc, or with No to a question. No hook reports this.
 
-After such an end the status of Claude Code's process is idle or shell. A pause of the session is stored with
-the time of this status.
+After such an end the status of Claude Code's process is idle or shell. A pause of the session is
+stored with the time of this status.
 """
 
 from collections.abc import Iterator

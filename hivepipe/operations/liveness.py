@@ -18,7 +18,14 @@ from hivepipe.db.activity import activities, processes_of
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.hook.alive import liveness_on
 from hivepipe.hook.instance import this_machine
-from hivepipe.operations.client_status import BUSY, IDLE, SHELL, WAITING, ClientStatus, client_status
+from hivepipe.operations.client_status import (
+    BUSY,
+    IDLE,
+    SHELL,
+    WAITING,
+    ClientStatus,
+    client_status,
+)
 from hivepipe.times import age_secs, stored_time
 
 _OPEN = ("active", "paused")
