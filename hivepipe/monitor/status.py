@@ -19,8 +19,9 @@ from hivepipe.queue.reductions import Reduction, reductions_of
 from hivepipe.queue.rq_workers import missing_queues
 from hivepipe.queue.spooled import waiting_events
 from hivepipe.stack import supervisor
-from hivepipe.stack.condition import HEALTHY, StackFacts, condition_of
+from hivepipe.stack.condition import BROKEN, HEALTHY, UNHEALTHY, StackFacts, condition_of
 from hivepipe.stack.idle_policy import may_shut_down
+from hivepipe.stack.lock import is_locked_folder
 from hivepipe.stack.ping import answers
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable
@@ -28,9 +29,28 @@ from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report
 
 TROUBLE_SECS = 10  # shorter times are transactions of other programs
+CHANGE_SECS = 3.0  # longer than most starts take
+CHANGE_PAUSE_SECS = 0.1
 
 # Values that only Redis has: they are None, not 0, while Redis does not answer.
 _IN_REDIS = ("accepted", *(each.name for each in fields(Figures)))
+
+
+def settled_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:
+    """Return the report; wait up to CHANGE_SECS for a start or stop of the stack to end.
+
+    Otherwise a stack that starts would be reported as broken.
+    """
+    deadline = time.monotonic() + CHANGE_SECS
+    while True:
+        was_changing = is_locked_folder(stack.home)  # the change may end during the report
+        report = status_report(place, stack, table)
+        is_changing = was_changing or is_locked_folder(stack.home)
+        is_bad = report["condition"] in (BROKEN, UNHEALTHY)
+        if not (is_bad and is_changing) or time.monotonic() > deadline:
+            return report
+        table = None  # read it again
+        time.sleep(CHANGE_PAUSE_SECS)
 
 
 def status_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:

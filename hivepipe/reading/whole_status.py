@@ -6,7 +6,7 @@ from typing import Any
 from hivepipe.config.asking import waiting
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
-from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status import settled_report
 from hivepipe.operations.deletion_day import first_deletion
 from hivepipe.operations.prune_files import Outdated, announced_deletions
 from hivepipe.stack.runtime_folder import Stack
@@ -20,7 +20,7 @@ def whole_report(place: Place) -> dict[str, Any]:
     which the user has not decided (`hivepipe trust`).
     """
     return {
-        **status_report(place, Stack.of(place)),
+        **settled_report(place, Stack.of(place)),
         "deletions": _announced(place.home),
         "asking": [file.name for file in waiting(place.home, place.project)],
     }

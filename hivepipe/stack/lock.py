@@ -29,6 +29,17 @@ def locked_folder(path: str, wait_secs: float) -> AbstractContextManager[None]:
     return _held(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
 
 
+def is_locked_folder(path: str) -> bool:
+    """Tell whether another process has locked a folder; return False for a missing folder."""
+    try:
+        with locked_folder(path, 0):
+            return False
+    except LockHeldError:
+        return True
+    except OSError:
+        return False
+
+
 def locked_file(path: str, wait_secs: float) -> AbstractContextManager[None]:
     """Lock a file, which is made if it is missing. Raise LockHeldError after `wait_secs`."""
     return _held(path, os.O_RDWR | os.O_CREAT, wait_secs)

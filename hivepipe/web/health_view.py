@@ -7,7 +7,7 @@ from hivepipe.doctor.checks import Examination, examined
 from hivepipe.doctor.facts import Facts
 from hivepipe.errors import RetentionError
 from hivepipe.maintenance.disk_usage import DiskUsage, disk_usage
-from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status import settled_report
 from hivepipe.monitor.status_words import verdict
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
@@ -56,7 +56,7 @@ def _has_problem(stack: Entry) -> bool:
 def _report(known: KnownHome, table: ProcessTable) -> Entry:
     place = known.place()
     with settings_of(known.home):
-        return status_report(place, Stack.of(place), table)
+        return settled_report(place, Stack.of(place), table)
 
 
 def _with_checks(query: ViewQuery, known: KnownHome, report: Entry) -> Entry:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from hivepipe.db.listings import Entry
 from hivepipe.files.action_log import Action, actions
-from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status import settled_report
 from hivepipe.monitor.status_words import verdict
 from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome, settings_of
@@ -35,7 +35,7 @@ def _queues(query: ViewQuery, known: KnownHome, table: ProcessTable) -> Entry:
     place = known.place()
     stack = Stack.of(place)
     with settings_of(known.home):
-        report = status_report(place, stack, table)
+        report = settled_report(place, stack, table)
     found: list[FailedJob] = []
     if report["queues"] is not None:
         with failed_jobs(stack.address) as store:

@@ -1,15 +1,39 @@
 """The page pauses and resumes a stack; meanwhile events are spooled and none is lost."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.home import read_record, record_path, short_hash
-from tests.conftest import Home, fire, until
+from tests.browser_scene import Browser, expect, is_live
+from tests.conftest import CLI, Home, fire, until
 from tests.payloads import SESSION, SESSION_START
 from tests.web_scene import client_of, post
+
+
+def test_a_stack_that_starts_is_not_shown_as_broken(private_home: Home) -> None:
+    page = client_of(private_home.project)
+    shown = set()
+    with subprocess.Popen([*CLI, "up", "-d"], cwd=private_home.project, env=private_home.env) as up:
+        while up.poll() is None:
+            shown |= {stack["condition"] for stack in page.get("/queues.json").json()["stacks"]}
+    private_home.command("down")
+    assert shown <= {"unregistered", "resting", "healthy"}
+
+
+def test_queues_follow_jobs_that_change_no_database(
+    private_home: Home, address: str, browser: Browser
+) -> None:
+    page = browser.page(address)
+    page.goto(page.url.replace("/now", "/queues"))
+    is_live(page)
+    fire("SessionStart", SESSION_START, private_home.env)
+    expect(page.locator("tr", has_text="high").locator(".number")).not_to_have_text(
+        "0", timeout=30_000
+    )
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def failed(id: str, operation: str = "insert_agent", **more: Any) -> FailedJob:
 @pytest.fixture
 def queue_with_a_failed_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace Redis with a queue that has one failed job."""
-    monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: REPORT)
+    monkeypatch.setattr("hivepipe.web.queues_view.settled_report", lambda *_: REPORT)
     jobs = nullcontext(SimpleNamespace(jobs=lambda: [failed("1")]))
     monkeypatch.setattr("hivepipe.web.queues_view.failed_jobs", lambda _: jobs)
 
@@ -151,7 +151,7 @@ def test_durations_of_jobs_are_shown(client: TestClient, monkeypatch: pytest.Mon
     took = {"jobs": 2, "p50_ms": 4.0, "p99_ms": 20.0}
     course = [{"at": "2026-11-21T10:00:00.0000Z", **took}]
     report = REPORT | {"latencies": {"operations": {"start_session": took}, "course": course}}
-    monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: report)
+    monkeypatch.setattr("hivepipe.web.queues_view.settled_report", lambda *_: report)
     shown = client.get("/queues").text
     assert '<th scope="row">start_session</th><td class="number">2</td>' in shown
     assert "2 jobs, p50 4 ms, p99 20 ms" in shown
@@ -163,7 +163,7 @@ def test_a_paused_stack_names_its_waiting_events(
     monkeypatch.setattr("hivepipe.web.view_cache.LASTS_SECS", 0.0)
     for spool, text in ((1, "1 event waits"), (2, "2 events wait")):
         paused = {**REPORT, "state": "down", "queues": None, "spool": spool}
-        monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_, it=paused: it)
+        monkeypatch.setattr("hivepipe.web.queues_view.settled_report", lambda *_, it=paused: it)
         assert f"{text} on disk." in client.get("/queues").text
 
 
@@ -171,7 +171,7 @@ def test_a_read_only_token_cannot_pause_and_gets_no_button(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = {**REPORT, "processes": [{"name": "writer"}]}
-    monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: running)
+    monkeypatch.setattr("hivepipe.web.queues_view.settled_report", lambda *_: running)
     monkeypatch.setattr(
         "hivepipe.web.queues_view.failed_jobs", lambda _: nullcontext(SimpleNamespace(jobs=list))
     )
