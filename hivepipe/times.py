@@ -28,6 +28,13 @@ def age_secs(stored: str) -> float | None:
         return None
 
 
+def span(secs: float) -> str:
+    """Return a duration in seconds, minutes or hours: the unit that gives at least 2."""
+    if secs < 120:
+        return f"{secs:.0f} s"
+    return f"{secs / 60:.0f} min" if secs < 7200 else f"{secs / 3600:.0f} h"
+
+
 def now() -> tuple[str, int]:
     """Return the current time in the store's form, and in ns."""
     now_ns = time.time_ns()

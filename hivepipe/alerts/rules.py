@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from hivepipe.text.plurals import counted
+from hivepipe.times import span
 
 STORE_SECS = 60.0  # shorter times are transactions of other programs
 WAITING_SECS = 60.0
@@ -104,7 +105,7 @@ def _of_processes(vitals: Vitals) -> Iterator[Alert]:
 
 def _of_store(vitals: Vitals) -> Iterator[Alert]:
     if vitals.store_secs >= STORE_SECS:
-        text = f"the database has not been writable for {_span(vitals.store_secs)}"
+        text = f"the database has not been writable for {span(vitals.store_secs)}"
         yield Alert("store", f"{text}: {vitals.store_reason}", is_urgent=True)
     if vitals.free_bytes is not None and vitals.free_bytes < ROOM_BYTES:
         free = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk"
@@ -123,11 +124,11 @@ def _of_jobs(vitals: Vitals) -> Iterator[Alert]:
     if vitals.failed:
         yield Alert("failed_jobs", f"{counted(vitals.failed, 'failed job')}: hivepipe failed list")
     if vitals.oldest_waiting_secs >= WAITING_SECS:
-        yield Alert("queue_age", f"a job has waited for {_span(vitals.oldest_waiting_secs)}")
+        yield Alert("queue_age", f"a job has waited for {span(vitals.oldest_waiting_secs)}")
     limit = SPOOLED_SECS if vitals.redis_answers else SPOOLED_WHILE_AWAY_SECS
     if vitals.spooled and vitals.oldest_spooled_secs >= limit:
         waiting = counted(vitals.spooled, "event", "wait")
-        oldest = _span(vitals.oldest_spooled_secs)
+        oldest = span(vitals.oldest_spooled_secs)
         yield Alert("spool", f"{waiting} on disk, the oldest for {oldest}")
 
 
@@ -146,7 +147,7 @@ def _of_updates(vitals: Vitals) -> Iterator[Alert]:
         if all_ >= SHARE_LEAST and nothing * 100 >= all_ * SHARE_PERCENT
     ]
     if counts:
-        text = f"updates that changed no row within {_span(SHARE_SECS)}: {', '.join(counts)}"
+        text = f"updates that changed no row within {span(SHARE_SECS)}: {', '.join(counts)}"
         yield Alert("no_effect", text)
 
 
@@ -156,15 +157,9 @@ def _of_servers(vitals: Vitals) -> Iterator[Alert]:
     if vitals.ratings:
         text = f"the memory server did not accept ratings: {vitals.ratings}"
         yield Alert("memory_server", text)
-    lag = f"rows have waited for the team's server for {_span(vitals.uplink_secs)}"
+    lag = f"rows have waited for the team's server for {span(vitals.uplink_secs)}"
     reasons = [lag] if vitals.uplink_secs >= UPLINK_SECS else []
     if vitals.uplink:
         reasons.append(vitals.uplink)
     if reasons:
         yield Alert("uplink", ": ".join(reasons))
-
-
-def _span(secs: float) -> str:
-    if secs < 120:
-        return f"{secs:.0f} s"
-    return f"{secs / 60:.0f} min" if secs < 7200 else f"{secs / 3600:.0f} h"

@@ -22,6 +22,7 @@ from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
 from hivepipe.operations.liveness import with_activity
 from hivepipe.stack.runtime_folder import Stack
+from hivepipe.times import span
 
 EVERY_SECS = 1.0
 MOST_SESSIONS = 8
@@ -90,7 +91,7 @@ def _processes(report: dict[str, Any]) -> RenderableType:
         hangs = silence(report, entry["pid"])
         colour = "red" if hangs else _COLOURS.get(entry["state"], "red")
         state = Text(f"{entry['state']}{hangs}", style=colour)
-        table.add_row(entry["name"], state, str(entry["pid"]), _span(entry["uptime_secs"]))
+        table.add_row(entry["name"], state, str(entry["pid"]), span(entry["uptime_secs"]))
     if not report["processes"]:
         word = report["condition"] if report["condition"] in NOT_RUNNING else "not supervised"
         table.add_row("none", Text(word, style=_COLOURS.get(word, "red")), "", "")
@@ -157,9 +158,3 @@ def _sessions(home: str) -> list[Entry]:
     return read_store(
         home, lambda store: with_activity(store, store.sessions(with_ended=False)), []
     )
-
-
-def _span(secs: int) -> str:
-    if secs < 120:
-        return f"{secs} s"
-    return f"{secs // 60} min" if secs < 7200 else f"{secs // 3600} h"

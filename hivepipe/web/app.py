@@ -182,6 +182,7 @@ class _Page:
             "has_team": membership.is_joined(),
             "of_team": request.query_params.get("team") == "1",
             "with_team": WITH_TEAM,
+            "of_stacks": OF_STACKS,
         }
         return _templates().get_template(file).render({**around, **content})
 

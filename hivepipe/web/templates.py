@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hivepipe.text.sizes import size
-from hivepipe.times import now, ns_of
+from hivepipe.times import now, ns_of, span
 from hivepipe.web.fragment_cache import FragmentCache
 from hivepipe.web.view_query import address
 
@@ -28,7 +28,7 @@ def templates(*folders: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
+    pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size, span=span)
     pages.globals.update(address=address, once=FragmentCache())
     return pages
 

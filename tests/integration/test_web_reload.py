@@ -48,6 +48,19 @@ def test_a_reload_keeps_entries_the_focus_and_the_scrolled_table(
     assert page.locator(".wide").evaluate("each => each.scrollLeft") == 40
 
 
+def test_a_selection_is_kept_until_it_ends(page: Any, private_home: Home) -> None:
+    record_hostile(private_home.database.parent)
+    page.goto(page.url.replace("/now", "/skills"))
+    is_live(page)
+    page.locator("main > p").first.select_text()
+    use_skill(private_home.database, "a new skill")
+    page.wait_for_timeout(2000)
+    assert page.evaluate("getSelection().toString()").startswith("Skills that")
+    assert page.get_by_text("a new skill").count() == 0
+    page.evaluate("getSelection().removeAllRanges()")
+    page.wait_for_selector("tbody th >> text='a new skill'")
+
+
 def test_a_page_says_that_no_answer_comes(page: Any) -> None:
     """As over a half-open connection."""
     page.evaluate("limit = 200")  # first: a load that begins now keeps the limit it began with

@@ -4,6 +4,8 @@ let timer = null; // of the next load
 let again = Infinity; // milliseconds from the end of this load to the next one
 let isLoading = false; // one load at a time: an older answer must not replace a newer one
 let pause = 200; // milliseconds from a change to the next load
+const every = 1000 * document.querySelector("main").dataset.every; // milliseconds between loads without a change
+let regular = setTimeout(later, every); // the next of these loads
 let limit = 60000; // milliseconds for an answer, which never comes over a half-open connection
 
 function later(wait = pause) {
@@ -16,13 +18,15 @@ async function load() {
   await refresh().catch(() => (trouble = connection === "connection lost" ? "" : `${OUTDATED} does not answer`));
   isLoading = false;
   show();
+  clearTimeout(regular);
+  regular = setTimeout(later, Math.max(every, 4 * pause));
   if (again < Infinity) later(again);
 }
 
 async function refresh() {
   if (document.hidden && !(window.Notification && wanted())) return; // visibilitychange loads it
   if (document.querySelector("form.still")) return; // a confirmation must not change
-  if (document.hasFocus() && document.activeElement?.matches(TYPING)) return later(2000);
+  if (isInUse()) return later(2000);
   const began = performance.now();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(limit) });
   const isPage = answer.headers.get("Content-Type")?.startsWith("text/html"); // of a view or its error
@@ -36,10 +40,16 @@ async function refresh() {
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   if (!after) return;
   keep(before, after);
-  if (before.innerHTML === after.innerHTML) return; // so a selection in it stays
+  if (before.innerHTML === after.innerHTML) return; // so a screen reader stays where it reads
+  if (isInUse()) return later(2000); // since the request
   replace(before, after);
   notify(waiting(before), waiting(after));
   offer();
+}
+
+function isInUse() { // an update would disturb typing, and undo a selection that is about to be copied
+  const selects = getSelection().type === "Range" && getSelection().containsNode(document.querySelector("main"), true);
+  return document.hasFocus() && (selects || document.activeElement?.matches(TYPING));
 }
 
 function keep(before, after) { // what the user has opened and entered
@@ -168,7 +178,6 @@ addEventListener("pageshow", (event) => event.persisted && resume());
 addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
 document.addEventListener("visibilitychange", () => document.hidden || later());
-setInterval(later, 60000); // some states change with time only
 unfold();
 goOn(document);
 offer();
