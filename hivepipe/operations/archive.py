@@ -63,7 +63,7 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
                 open_source(args.path, args.claude, job.session, args.agent_type)
             )
         except FileNotFoundError:
-            if not _was_unused(context.home, job.session):
+            if not _is_expected(context.home, job.session, args.path):
                 _warn(context, job, "transcript not found", is_settled)
             return
         except RefusedTranscriptError as error:
@@ -79,10 +79,18 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
             context.follow_up(job, [summarise.job(source.session[:8])])
 
 
-def _was_unused(home: str, session: str) -> bool:
-    """Tell whether the session ended before its first prompt, so that it has no transcript."""
+def _is_expected(home: str, session: str, path: str) -> bool:
+    """Tell whether the transcript may be missing.
+
+    Claude Code writes none for a session that ended before its first prompt. It moves the
+    transcripts of a session that leaves a worktree, and the session's end names their new folder.
+    """
     found = read_store(home, lambda store: store.session(session), None)
-    return found is not None and found["status"] == "ended" and not found["prompts"]
+    if found is None:
+        return False
+    folder = os.path.dirname(found["transcript_path"] or path)
+    is_moved = not path.startswith(f"{folder}/")
+    return is_moved or (found["status"] == "ended" and not found["prompts"])
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:

@@ -15,7 +15,14 @@ import pytest
 from tests.archive_scene import SESSION, TOKEN, line, lines
 from tests.conftest import Home, Process, Server, Writer, fire, fire_all, untagged, until
 from tests.installed import UID, User
-from tests.payloads import SESSION_END, SESSION_START, STOP, SUBAGENT_STOP, changed
+from tests.payloads import (
+    SESSION_END,
+    SESSION_START,
+    STOP,
+    SUBAGENT_STOP,
+    USER_PROMPT_SUBMIT,
+    changed,
+)
 from tests.rounds import rounds
 
 TURNS = rounds(40)
@@ -303,6 +310,25 @@ def test_a_missing_transcript_is_a_warning_unless_the_session_had_no_prompt(scen
     assert scene.log().count("[WARNING] transcript not found (session ") == 1
     assert scene.dead() == 0
     assert not scene.kept.joinpath("main-session").exists()
+
+
+def test_a_transcript_that_moved_with_its_session_is_archived_without_a_warning(
+    scene: Scene,
+) -> None:
+    """Claude Code 2.1.332 moves it when it removes the worktree; a job may name the old path."""
+    scene.start()
+    scene.path().write_bytes(lines(2))
+    fire("UserPromptSubmit", changed(USER_PROMPT_SUBMIT, session_id=SESSION), scene.env)
+    scene.stop()
+    until(lambda: scene.archived() == lines(2), "nothing is archived")  # a second job follows
+    moved = scene.transcripts.with_name("-main") / scene.path().name
+    moved.parent.mkdir()
+    scene.path().rename(moved)
+    end = changed(SESSION_END, session_id=SESSION, transcript_path=str(moved))
+    fire("SessionEnd", end, scene.env)
+    scene.settle()
+    assert scene.archived() == moved.read_bytes()
+    assert "transcript not found" not in scene.log()
 
 
 def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None:
