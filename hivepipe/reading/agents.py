@@ -51,7 +51,7 @@ class Agent:
 
     @property
     def took_ms(self) -> int | None:
-        """Return the duration in ms that Claude Code reported, else the time from start to end."""
+        """Return the duration in ms that Claude Code reported, else from start to end, or None."""
         if self.duration_ms is not None:
             return self.duration_ms
         began, ended = (

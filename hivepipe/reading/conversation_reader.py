@@ -43,7 +43,7 @@ class Archived(Protocol):
     """The interface of a source with the archives of a session and its subagents."""
 
     def entry(self, key: str) -> Entry | None:
-        """Return the archive of a key, <session> or <session>/<agent>."""
+        """Return the archive of a key, <session> or <session>/<agent>, or None."""
 
     def of_subagents(self, session: str) -> dict[str, Entry]:
         """Return key -> entry of a session's subagents."""
@@ -83,7 +83,10 @@ class Reader:
             yield from self._others(entry["session_id"])
 
     def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
-        """Yield the pieces of the line at an offset, and some pieces before and after the line."""
+        """Yield the pieces of the line at an offset, and some pieces before and after the line.
+
+        Raise ArchiveError if the archive has no byte at the offset.
+        """
         before: deque[Piece] = deque(maxlen=BEFORE)
         behind, found = BEHIND, False
         begin = max(offset - LOOK_BACK_BYTES, 0)

@@ -93,7 +93,7 @@ def _entries(home: str) -> list[Entry]:
 
 
 def _newest(archives: Archives, entries: Iterable[Entry]) -> str:
-    """Return the session whose last line is newest.
+    """Return the session whose last line is newest, or "" if there is none.
 
     The time of an archive's file is only an upper bound, because the sweep also copies old
     transcripts. Only an archive whose file time is later than the newest line found so far is

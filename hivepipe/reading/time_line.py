@@ -62,7 +62,7 @@ def _session(home: str, store: Listings, session: str) -> Entry | None:
 
 
 def _of_archive(home: str, session: str) -> Entry | None:
-    """Return the metadata of a session that is only in the archive, in the form of a row."""
+    """Return the metadata of a session that is only archived, in the form of a row, or None."""
     meta = _archived(home, session)
     if not meta:
         return None

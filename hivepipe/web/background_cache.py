@@ -53,7 +53,8 @@ class BackgroundCache(Generic[Value]):
 
         If the computation takes longer than `wait_secs`, it continues in the background, and the
         previous value or None is returned. With `on_ready`, the call does not wait, and `on_ready`
-        is called when the value is ready and no other value is pending.
+        is called when the value is ready and no other value is pending. An error of the
+        computation is raised here.
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())

@@ -32,7 +32,7 @@ class Outcome:
 
 
 async def sent_form(request: Request, token: str) -> Fields:
-    """Return the fields of a form. Raise FormError if the form is invalid or of another page."""
+    """Return the fields of a form. Raise FormError if it is invalid, long or of another page."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk

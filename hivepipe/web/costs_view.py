@@ -13,7 +13,7 @@ MOST_ROWS = 500
 
 
 def costs(query: ViewQuery) -> Content:
-    """Return tokens and cost by day, model and project from day `since` until day `until`.
+    """Return tokens and cost by day, model and project from `since` to the day before `until`.
 
     The default is the last 30 days up to the newest message; `all=1` returns all days.
     """

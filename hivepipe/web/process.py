@@ -13,7 +13,10 @@ from hivepipe.web.server import serve
 
 
 def main(reading: int, listening: int) -> None:
-    """Serve the page until it is stopped."""
+    """Serve the page until it is stopped.
+
+    `reading` is the descriptor of a pipe with the arguments, and `listening` that of the socket.
+    """
     with os.fdopen(reading, "rb") as pipe:
         arguments: dict[str, Any] = json.loads(pipe.read())
     load_and_use()

@@ -37,7 +37,7 @@ class ViewCache:
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
-        """Return the cached answer of a key; make it again if the state has changed."""
+        """Return the cached answer of a key; make it again after a change or LASTS_SECS."""
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)

@@ -37,7 +37,7 @@ _OPEN = ("/static/", HEALTH)
 
 
 def audit(query: ViewQuery) -> Content:
-    """Return the audit entries of reads of the signed-in member's sessions."""
+    """Return the newest audit entries that the signed-in member may see."""
     with opened(query.reader) as source:
         found = newest_reads(source, MOST_READS + 1)
     return {"reads": found[:MOST_READS], "has_more": len(found) > MOST_READS}

@@ -39,7 +39,10 @@ class TrustedHeader:
     routes: Sequence[Route] = ()
 
     def person(self, request: Request) -> str:
-        """Return the value of the header, or ""."""
+        """Return the value of the header, or "".
+
+        Raise IdentityError for a request past the proxy, or with several such headers.
+        """
         client = request.client.host if request.client else ""
         if not _is_of(client, self.proxies):
             raise IdentityError("this page can only be reached through its proxy")

@@ -218,6 +218,6 @@ def demand_https(url: str) -> None:
 
 
 def _refused(error: Exception, status: int) -> Response:
-    """Log why a sign-in failed; the response omits the reason, which may be untrusted text."""
+    """Log why a sign-in failed; return a response without the reason, an untrusted text."""
     logger.warning("sign-in failed: %s: %s", type(error).__name__, printable(error))
     return PlainTextResponse("you are not signed in: try again at /login\n", status)
