@@ -65,7 +65,10 @@ def _in_force(name: str, facts: Facts) -> list[ManagedFile]:
 
 
 def _is_against_hooks(name: str, value: object, facts: Facts) -> bool:
-    """Tell whether a setting disables hivepipe's hooks. Some spare managed ones, or a plugin's."""
+    """Tell whether a setting disables hivepipe's hooks.
+
+    Some settings spare the hooks of managed settings, or of a plugin.
+    """
     if name == _ALL_OFF:
         return value is True
     if name == _MANAGED_ONLY:

@@ -185,7 +185,10 @@ class Facts:
 
     @cached_property
     def redis_server(self) -> tuple[str, str]:
-        """Return the path of a server for the home's own Redis, and an error if none was found."""
+        """Return the path of a server for the home's own Redis, and an error if none was found.
+
+        Both are "" if the home uses another Redis.
+        """
         if self.stack.url:
             return "", ""
         try:

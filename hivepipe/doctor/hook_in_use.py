@@ -25,7 +25,7 @@ class HookInUse:
 
     @property
     def ratio(self) -> float | None:
-        """Return the Python hook's start time divided by the native hook's start time."""
+        """Return the Python hook's start time divided by the native hook's, or None."""
         if self.native_ms is None or self.python_ms is None:
             return None
         return self.python_ms / self.native_ms

@@ -36,7 +36,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def registered(facts: Facts) -> Iterator[Finding]:
-    """Find a project for which neither the settings nor the plugin has hivepipe's hooks."""
+    """Find a project without hooks of settings or plugin, or whose path has a line break."""
     try:
         project, home = facts.place.project, facts.place.home
         refuse_broken_line(project, home, own_home(project))

@@ -33,7 +33,10 @@ _LOOKED_AT = 100  # waiting jobs that are read per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
-    """Report that no Redis or Valkey server is installed, or that the configured one is missing."""
+    """Report that no Redis or Valkey server is installed, or that the configured one is missing.
+
+    Also report folders with events that Redis could not load.
+    """
     _, trouble = facts.redis_server
     if trouble:
         command = install_command()

@@ -304,7 +304,7 @@ class ToolEvent(Event):
 
     @property
     def spawned_agent(self) -> str:
-        """Return Claude Code's id of the spawned agent."""
+        """Return Claude Code's id of the spawned agent, or ""."""
         return self._id(self.response, "agentId")
 
     @property
@@ -336,12 +336,12 @@ class ToolEvent(Event):
 
     @property
     def skill(self) -> str:
-        """Return the name of the called skill, whose field depends on Claude Code's version."""
+        """Return the skill's name, whose field depends on Claude Code's version, or ""."""
         return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
 
     @property
     def skill_arguments(self) -> str:
-        """Return the arguments of the skill, which the predecessor's event calls `context`."""
+        """Return the skill's arguments, which the predecessor's event calls `context`, or ""."""
         return self._first_text(("args", "context"), CAP_ARGUMENTS)
 
     def _first_text(self, keys: tuple[str, ...], cap: int) -> str:

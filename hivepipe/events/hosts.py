@@ -48,7 +48,10 @@ class Host:
         self.folder_variable = folder_variable
 
     def translated(self, payload: Fields) -> Fields:
-        """Return an event with Claude Code's names; unknown names stay."""
+        """Return an event with Claude Code's names; unknown names stay.
+
+        A path of a transcript that hivepipe cannot read is left out.
+        """
         fields = {self.fields.get(key, key): value for key, value in payload.items()}
         for key, table in (("hook_event_name", self.events), ("tool_name", self.tools)):
             word = fields.get(key)

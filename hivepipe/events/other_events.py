@@ -57,7 +57,7 @@ class BatchCall:
 
     @property
     def error(self) -> str:
-        """Return why the call was not run."""
+        """Return why the call was not run, or ""."""
         text = self.answer if isinstance(self.answer, str) else ""
         return clean(text.removeprefix(NOT_RUN).partition("</tool_use_error>")[0][:CAP_ERROR])
 

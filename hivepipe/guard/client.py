@@ -216,7 +216,7 @@ def task_of(home: str, session: str) -> str:
 
 
 def _task_in(text: str) -> str:
-    """Return the id in a task file: a JSON object, or a text with the id in its first line."""
+    """Return the id in a task file, JSON or a text with the id in its first line, or ""."""
     found = parse_object(text.encode("utf-8", "replace"), [])
     if found is None:
         return valid_id(text.strip().partition("\n")[0].strip())

@@ -40,7 +40,7 @@ class SharedDisk:
         self._profile = profile
 
     def verdict(self, event: PreToolUse) -> Verdict | None:
-        """Judge one call: a denial, a warning if a command cannot be parsed, or None."""
+        """Return the denial of a call, a warning if its command cannot be parsed, or None."""
         if event.tool in claude_code.EDIT_TOOLS:
             return self._denial(event.cwd, event.file_path) if event.file_path else None
         if event.tool != "Bash":

@@ -123,9 +123,10 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact JSON lines one by one, and other text in windows.
+        """Yield each line without its secrets, with the rules that found them.
 
-        An overlong line is replaced by a placeholder.
+        JSON lines are redacted one by one, other text in windows. A placeholder replaces an
+        overlong line.
         """
         text = Windows(self.edits)
         while line := source.readline(MAX_LINE_BYTES):
