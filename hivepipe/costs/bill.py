@@ -50,5 +50,5 @@ class Cost:
 
     @property
     def rounded(self) -> float | None:
-        """Return the dollars as a float with six decimals."""
+        """Return the dollars as a float with six decimals, or None if they are unknown."""
         return None if self.dollars is None else float(round(self.dollars, 6))

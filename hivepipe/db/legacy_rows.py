@@ -159,7 +159,10 @@ def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session_in(metadata: object) -> str | None:
-    """Return the session id in an agent's metadata: the predecessor's table has no such column."""
+    """Return the session id in an agent's metadata, or None.
+
+    The predecessor's table of agents has no column for it.
+    """
     fields = read_object(metadata.encode("utf-8", "replace")) if isinstance(metadata, str) else None
     if fields is None:
         return None

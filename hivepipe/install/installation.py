@@ -126,7 +126,8 @@ def plan(
 def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     """Register the project and install the hook, then write the hooks into the settings.
 
-    Return the plan with the resulting home, because a home of 1.0.0 is moved.
+    Events that hooks kept before the home existed are moved into it. Return the plan with the
+    resulting home, because a home of 1.0.0 is moved.
     """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
@@ -161,7 +162,7 @@ def without_ours(text: str) -> str:
 
 
 def _status_line_elsewhere(scope: Scope, here: str) -> str:
-    """Return the command of the status line that a status line in this scope would override."""
+    """Return the command of the status line that one in this scope would override, or ""."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
         with suppress(OSError, SettingsError):  # raised for a file that stays as it is

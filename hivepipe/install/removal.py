@@ -128,7 +128,8 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     """Remove the hooks, stop the stack and remove the records; return the renamed files that stay.
 
     The hooks are removed first, so that nothing restarts the stack. Renamed files get their old
-    names back, except where a file of the user now has that name.
+    names back, except where a file of the user now has that name. The home's files are deleted if
+    `purge` is set or the home holds no recorded data.
     """
     place = removal.place
     if purge:

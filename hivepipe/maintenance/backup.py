@@ -255,7 +255,7 @@ def _settings_beside(home: str, settings: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Unpack a backup beside the home and verify it, before any file of the home is changed."""
+    """Yield the folder with the files of a backup, and its manifest; both are verified."""
     with work_folder(home, ".restore-") as folder:
         try:
             with gzip.open(source) as packed:

@@ -121,7 +121,10 @@ class Forgetting:
         return old | with_workers | unfinished_sessions(self._place.home)
 
     def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
-        """Return the sessions whose data contains the text. A dry run starts no Redis."""
+        """Return the sessions whose data contains the text. A dry run starts no Redis.
+
+        Also return forgotten sessions that still have data or may have some.
+        """
         found = stored.sessions_with_text(self._db, wanted)
         found |= unfinished_sessions(self._place.home)
         found |= queued.sessions_spooled(self._spools, wanted)
@@ -248,7 +251,7 @@ class Forgetting:
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
-        """Remove texts from the memory index. The files stay.
+        """Remove entries with the text from the memory index. The files stay.
 
         A file is indexed again only after a change.
         """
@@ -290,7 +293,7 @@ class Forgetting:
         )
 
     def _remove_markers(self, wanted: ForgetQuery, dry_run: bool) -> int:
-        """Remove context files and marker files.
+        """Remove context files and marker files; return their number.
 
         Open sessions make their files again.
         """

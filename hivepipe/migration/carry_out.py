@@ -113,7 +113,7 @@ def _refuse_links(plan: Plan) -> None:
 
 
 def _take_out(hooks: OldHooks, record: Record) -> Record:
-    """Remove the old hooks from one settings file."""
+    """Remove the old hooks from one settings file; return the journal with this change."""
     if not hooks.old:
         return record
     project = record.project

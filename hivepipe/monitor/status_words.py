@@ -33,7 +33,7 @@ def verdict(report: dict[str, Any]) -> str:
 
 
 def silence(report: dict[str, Any], pid: int) -> str:
-    """Return a note if a running process sends no heartbeat because it hangs or was suspended."""
+    """Return a note if a running process sends no heartbeat (it hangs or was suspended), or ""."""
     for worker in report["workers"] or ():
         if worker["pid"] == pid and not worker["alive"] and worker["heartbeat_secs"] is not None:
             return f", no heartbeat for {worker['heartbeat_secs']:.0f} s"

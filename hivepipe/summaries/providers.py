@@ -276,7 +276,10 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
 
 
 def _codex(provider: Provider, read_setting: ReadSetting) -> Offer | None:
-    """Return an offer with Codex's access token; a refresh would end Codex's own login."""
+    """Return an offer with Codex's access token, or None.
+
+    An expired token is not refreshed, because a refresh would end Codex's own login.
+    """
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
         tokens = json.loads(read_bytes(path)[:LIMIT_BYTES])["tokens"]

@@ -23,7 +23,10 @@ class Found(NamedTuple):
 
 
 def find(connection: Connection, name: str) -> Found:
-    """Return the member or session with a name. Raise TeamError unless exactly one matches."""
+    """Return the member with a name, or the only session whose id begins with it.
+
+    Raise TeamError if there is none, or if several sessions match.
+    """
     if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
         return Found("member", name)
     sessions: list[str] = one(connection, "SELECT hivepipe.sessions_beginning(%s)", name)

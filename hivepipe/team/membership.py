@@ -102,7 +102,10 @@ def remove() -> None:
 
 
 def share_at_most(pattern: str, level: Level | None) -> Membership:
-    """Set this user's highest level for a pattern of projects; None removes the pattern."""
+    """Set this user's highest level for a pattern of projects; None removes the pattern.
+
+    Raise TeamError if the pattern to remove is that of all other projects.
+    """
     known = read()
     share = {each: word for each, word in known.share.items() if each != pattern}
     if level:

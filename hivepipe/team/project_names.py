@@ -58,7 +58,8 @@ def project_name(folder: str, known: str | None = None) -> str | None:
     """Return the name of the project in a folder, or "" for a path that is not absolute.
 
     For a folder that is gone, or that git cannot read, return `known`, the name stored earlier. The
-    folder's own name could have another level of sharing. Raise TeamError if git does not answer.
+    folder's own name could have another level of sharing; it is returned only for a folder that is
+    gone and has no stored name. Raise TeamError if git does not answer.
     """
     if not folder.startswith("/"):  # the search upwards from a relative path would not end
         return ""

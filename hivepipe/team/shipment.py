@@ -85,7 +85,11 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._opened.close()
 
     def greet(self) -> Greeting:
-        """Read the server's mark and policies; resend all rows if policies or columns changed."""
+        """Read the server's mark and policies; resend all rows if policies or columns changed.
+
+        The server also deletes the next part of the rows that are older than its retention. If this
+        home is older than the mark, because it was restored, send the rows that the server lacks.
+        """
         _collect(self._db)
         home = captured.home_of(self._store)
         with server.translated():
