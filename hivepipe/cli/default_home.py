@@ -31,7 +31,7 @@ WRITING = {
 
 
 def announcing_home(command: click.Command, path: str) -> click.Command:
-    """Make a command and its subcommands name the default home before they write to it."""
+    """Let a command and its subcommands print the default home before they write to it."""
     if path in WRITING and command.callback and not hasattr(command.callback, "__wrapped__"):
         command.callback = _naming(command.callback, WRITING[path])
     if isinstance(command, click.Group):

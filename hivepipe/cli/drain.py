@@ -28,8 +28,8 @@ from hivepipe.text.plurals import counted
 def drain(uplink: bool, within: float) -> None:
     """Apply the events that wait on disk to the database, without Redis.
 
-    Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. A CI job
-    runs it as its last step. Without a joined team, --uplink uses HIVEPIPE_TEAM.
+    Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. Run it as
+    the last step of a CI job. Without a joined team, --uplink uses HIVEPIPE_TEAM.
     """
     home = locate(".").home
     try:

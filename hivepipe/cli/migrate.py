@@ -1,4 +1,4 @@
-"""Command `migrate`: from the predecessor's hooks, database and queue to hivepipe, in one step."""
+"""Command `migrate`: replaces the predecessor's hooks, and imports its database and queue."""
 
 import os
 import sys

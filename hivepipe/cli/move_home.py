@@ -1,4 +1,4 @@
-"""Command `move-home`: a project's data out of its work tree, or into it."""
+"""Command `move-home`: moves a project's data out of its work tree, or into it."""
 
 import os
 

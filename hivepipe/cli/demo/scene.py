@@ -108,7 +108,10 @@ class Scene:
         return not (accounts["waiting"] or accounts["running"] or accounts["retrying"])
 
     def fire(self, by_instance: Mapping[str, list[HookCall]]) -> int:
-        """Run the hooks of all instances in parallel, but the hooks of one instance in order."""
+        """Run the hooks of all instances in parallel, but the hooks of one instance in order.
+
+        Return the number of hooks.
+        """
         with ThreadPoolExecutor(len(by_instance)) as pool:
             list(pool.map(lambda name: self._fire_all(name, by_instance[name]), by_instance))
         return sum(len(events) for events in by_instance.values())

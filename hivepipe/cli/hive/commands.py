@@ -50,7 +50,7 @@ def hive() -> None:
 def init(adopt: bool) -> None:
     """Create .hive in this folder.
 
-    Its workers are recorded in this project's home.
+    The hive's workers are recorded in this project's home.
     """
     made, is_new = make_hive(Path(), locate(".").home, adopt=adopt)
     say(f"{short(str(made.root))} is {'ready' if is_new else 'ready, it exists already'}")

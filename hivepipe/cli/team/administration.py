@@ -119,7 +119,7 @@ def _with_stored_time(row: dict[str, Any]) -> dict[str, Any]:
 def revoke(machine: str) -> None:
     """End the logins of a machine, or open invites of a member.
 
-    Their rows stay. If several members have a machine of this name, give MEMBER/MACHINE.
+    Recorded rows stay. If several members have a machine of this name, give MEMBER/MACHINE.
     """
     with administrator() as connection:
         done = one(connection, "SELECT hivepipe.revoke(%s)", machine)

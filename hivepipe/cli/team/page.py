@@ -105,7 +105,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
 
     It shows Now, Agents, Costs, Search, sessions and the audit list. Each member sees what its role
     allows. Give --header with --proxy, or --oidc with --client-id and --url; the client's secret is
-    HIVEPIPE_TEAM_OIDC_SECRET. Put a TLS proxy in front of it.
+    HIVEPIPE_TEAM_OIDC_SECRET. Put a TLS proxy in front of the page.
     """
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")
