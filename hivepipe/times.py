@@ -1,7 +1,7 @@
 """Times in the store's form: UTC with milliseconds, as texts that sort by time."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 AHEAD_SECS = 60
 
@@ -10,6 +10,17 @@ def stored_time(time_ns: int) -> str:
     """Return a time in the store's form: 2026-11-21T01:00:00.000Z."""
     secs, rest_ns = divmod(time_ns, 1_000_000_000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(secs))}.{rest_ns // 1_000_000:03d}Z"
+
+
+def in_store_form(at: datetime) -> str:
+    """Return a time in the store's form; a time without a zone is local time.
+
+    A local time that the clocks skip, such as a midnight, becomes the moment of the change. Raise
+    ValueError or OverflowError if UTC's calendar lacks the time.
+    """
+    # Not `at.astimezone(UTC)`: it moves a skipped time to an hour before the change.
+    utc = datetime.fromtimestamp(at.timestamp(), UTC)
+    return f"{utc.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def ns_of(stored: str) -> int:

@@ -16,6 +16,7 @@ from hivepipe.cli.parameters import given, shared_option, together
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.terminal import is_terminal, say, say_json, say_json_list
 from hivepipe.text.visible import printable as printable  # re-exported
+from hivepipe.times import in_store_form
 
 Entry = dict[str, Any]
 Column = str | Callable[[Entry], object]  # a key of the entries, or a function of one
@@ -178,10 +179,9 @@ def stored(time: datetime | None) -> str:
     if time is None:
         return ""
     try:
-        at = time.replace(tzinfo=UTC) if given("utc") else time.astimezone(UTC)
+        return in_store_form(time.replace(tzinfo=UTC) if given("utc") else time)
     except (ValueError, OverflowError):
         raise click.UsageError(f"{time.date()} is out of range") from None
-    return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def local_day(text: str) -> str:

@@ -13,6 +13,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.errors import BadEnvelopeError, MissingParentError
 from hivepipe.events.claude_code import valid_id
+from hivepipe.times import in_store_form
 from hivepipe.transcripts.lines import LARGEST_COUNT, read_object
 
 # Columns that both hivepipe and its predecessor have; parent tables come first.
@@ -70,10 +71,9 @@ def utc_time(text: str, otherwise: str | None = None) -> str:
     Any other text is returned unchanged, or replaced by `otherwise`.
     """
     try:
-        moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
+        return in_store_form(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
         return text if otherwise is None else otherwise
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _time(value: object) -> object:

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
+
+from hivepipe.times import in_store_form
 
 LONGEST = 1000  # characters of a text
 MOST_SKIPPED = 100_000
@@ -79,7 +81,6 @@ def stored_day(name: str, text: str) -> str:
     if not text:
         return ""
     try:
-        at = datetime.fromisoformat(text).astimezone(UTC)
+        return in_store_form(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         raise ArgumentError(f"{name} must be a day such as 2026-11-21") from None
-    return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

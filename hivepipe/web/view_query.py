@@ -8,11 +8,10 @@ from urllib.parse import urlencode
 
 from hivepipe.errors import HivepipeError
 from hivepipe.reading.homes import KnownHome
-from hivepipe.times import stored_time
+from hivepipe.times import in_store_form
 
 Content = dict[str, Any]
 _MOST_DIGITS = 9
-_STORED_CHARACTERS = len("2026-11-21T00:00:00.000Z")
 
 
 class FilterError(HivepipeError):
@@ -63,13 +62,10 @@ def day_begins(text: str, days: int = 0, name: str = "since") -> str:
     if not text:
         return ""
     try:
-        at = (datetime.fromisoformat(text) + timedelta(days)).timestamp()
-        stored = stored_time(round(at * 1000) * 1_000_000)
-        if len(stored) == _STORED_CHARACTERS:  # a five-digit year would sort incorrectly
-            return stored
-    except (ValueError, OverflowError, OSError):
-        pass
-    raise FilterError(f"{name} is not a day such as 2026-11-21: {text[:40]}")
+        return in_store_form(datetime.fromisoformat(text) + timedelta(days))
+    except (ValueError, OverflowError):
+        text = f"{name} is not a day such as 2026-11-21: {text[:40]}"
+        raise FilterError(text) from None
 
 
 def address(filters: dict[str, str], **changes: object) -> str:

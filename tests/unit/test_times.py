@@ -1,10 +1,13 @@
 """Stored times sort as texts, and an invalid date shows the format in letters."""
 
+import time
+from datetime import datetime
+
 import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
-from hivepipe.times import backoff_secs, now, stored_time
+from hivepipe.times import backoff_secs, in_store_form, now, stored_time
 
 DAY_NS = 86_400 * 10**9
 
@@ -25,6 +28,27 @@ def test_a_time_of_long_ago_sorts_first() -> None:
     text, time_ns = now()
     assert text == stored_time(time_ns)
     assert stored_time(time_ns - 999_999 * DAY_NS) < "1970" < text
+
+
+@pytest.mark.parametrize(
+    ("zone", "local", "text"),
+    [
+        ("America/Santiago", "2026-09-06", "2026-09-06T04:00:00.000Z"),  # no midnight: 01:00
+        ("America/Havana", "2026-11-01", "2026-11-01T04:00:00.000Z"),  # two midnights: the first
+        ("Australia/Lord_Howe", "2026-10-04T02:15", "2026-10-03T15:45:00.000Z"),  # 02:45
+        ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00.000Z"),
+        ("Europe/Berlin", "0999-01-01T12:00+00:00", "0999-01-01T12:00:00.000Z"),
+    ],
+)
+def test_a_local_day_begins_where_the_clocks_change(
+    monkeypatch: pytest.MonkeyPatch, zone: str, local: str, text: str
+) -> None:
+    with monkeypatch.context() as changed_zone:
+        changed_zone.setenv("TZ", zone)
+        time.tzset()
+        found = in_store_form(datetime.fromisoformat(local))
+    time.tzset()
+    assert found == text
 
 
 def test_a_delay_doubles_up_to_the_longest_however_many_failures() -> None:
