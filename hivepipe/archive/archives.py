@@ -17,6 +17,7 @@ from hivepipe.archive.append import Chunk, chunks
 from hivepipe.archive.archive_files import REMOVED_LINES, ArchiveFiles, Meta
 from hivepipe.archive.catalog import Catalog, entry_of
 from hivepipe.archive.found_values import Learning, checksum_of, clear, is_cleared_of
+from hivepipe.archive.index import Entry
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.offsets import Offsets
@@ -234,8 +235,10 @@ class Archives(Catalog):
     def _clear_others(self, source: Source, callbacks: ArchiveCallbacks) -> None:
         """Redact a session's archives except that of `source`, and update their metadata."""
         known = self.known_of(source.session)
+        if not known:
+            return
         for key, entry in self.of_session(source.session).items():
-            if key == source.key:
+            if key == source.key or self._is_cleared(entry, known):
                 continue
             changed = False
             lock = locked(self.root, key, callbacks.check_stop)
@@ -245,6 +248,11 @@ class Archives(Catalog):
                     self.index.change({key: {**entry, "path": kept.path}})
             if changed:
                 self.describe_again(key, callbacks)
+
+    def _is_cleared(self, entry: Entry, known: list[str]) -> bool:
+        with suppress(OSError), self.opened(entry) as kept:
+            return is_cleared_of(kept, known) and kept.path == entry["path"]
+        return False
 
     # ---- metadata
 

@@ -4,8 +4,9 @@ The metadata of recently used archives are cached while their files stay the sam
 """
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import orjson
 
@@ -24,6 +25,10 @@ from hivepipe.transcripts.lines import typed
 from hivepipe.transcripts.totals import Totals
 
 CACHED_METAS = 256
+CACHED_SESSIONS = 4
+SETTLED_NS = 2_000_000_000
+
+Opened = list[tuple[Folder, list[ArchiveName]]]
 
 
 class Catalog:
@@ -35,6 +40,7 @@ class Catalog:
         self.index = Index(root, manifest)
         self._totals_cache = TotalsCache()
         self._metas: StateCache[Meta | None] = StateCache(CACHED_METAS)
+        self._known: StateCache[dict[str, None]] = StateCache(CACHED_SESSIONS)
 
     @contextmanager
     def opened(self, entry: Entry) -> Iterator[ArchiveFiles]:
@@ -77,9 +83,7 @@ class Catalog:
         return own | self.of_subagents(session)
 
     def of_subagents(self, session: str) -> dict[str, Entry]:
-        entries = self.index.entries()
-        keys = [key for key in entries if key.startswith(f"{session}/")]
-        return {key: entries[key] for key in sorted(keys)}
+        return dict(sorted(self.index.of_agents(session).items()))
 
     def not_described(self) -> dict[str, Entry]:
         """Return key -> entry of sessions whose metadata must be written again.
@@ -106,11 +110,21 @@ class Catalog:
 
     def known_of(self, session: str) -> list[str]:
         """Return the learned secrets of all archives of a session, for `Redactor.of_session`."""
-        known: dict[str, None] = {}
+        names: dict[tuple[str, ...], list[ArchiveName]] = {}
         for entry in self.of_session(session).values():
-            with suppress(OSError), self.opened(entry) as kept:
-                known |= dict.fromkeys(Learning.of(kept).known)
+            name = ArchiveName.of_path(entry["path"])
+            names.setdefault(name.folders, []).append(name)
+        with ExitStack() as stack:
+            opened = [*self._opened_folders(names, stack)]
+            known = self._known.get(session, _state_of(opened), lambda: _learned(opened))
         return list(known)
+
+    def _opened_folders(
+        self, names: dict[tuple[str, ...], list[ArchiveName]], stack: ExitStack
+    ) -> Iterator[tuple[Folder, list[ArchiveName]]]:
+        for folders, inside in names.items():
+            with suppress(OSError):
+                yield stack.enter_context(Folder(self.root, *folders)), inside
 
     def find(self, start: str) -> tuple[str, Entry]:
         """Return the archive with the id `start`, or else the only one whose id begins with it.
@@ -205,6 +219,27 @@ class Catalog:
             remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
         self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
         self.index.change({key: None})
+
+
+def _learned(opened: Opened) -> dict[str, None]:
+    """Return the learned secrets of these archives, in the order of the archives."""
+    known: dict[str, None] = {}
+    for folder, names in opened:
+        for name in names:
+            with suppress(OSError):
+                known |= dict.fromkeys(Learning.of(ArchiveFiles(folder, name)).known)
+    return known
+
+
+def _state_of(opened: Opened) -> object:
+    """Return a state that differs after a new secret, because its file replaces an older one.
+
+    Return None if a folder has changed just now: a later change may have the same time.
+    """
+    changed = [folder.changed_ns() for folder, _ in opened]
+    if time.time_ns() - max(changed, default=0) < SETTLED_NS:
+        return None
+    return changed, [len(names) for _, names in opened]
 
 
 def entry_of(meta: Meta, kept: ArchiveFiles) -> Entry:

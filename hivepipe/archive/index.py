@@ -7,8 +7,10 @@ both files.
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from io import BytesIO
 from sys import intern
 from typing import Any, TypedDict, TypeGuard
@@ -26,6 +28,7 @@ JOURNAL = ".archive-index.new"
 _HEAD, _TAIL = b'{"schema": 1, "archives": {\n', b"\n}}\n"
 SMALL_BYTES = 64 << 10
 LARGE_EVERY_SECS = 600.0
+_END_BYTES = 256
 
 
 class Entry(TypedDict):
@@ -51,15 +54,21 @@ def key_of(entry: Entry) -> str:
 class Index:
     """The index of one root, cached until a file changes.
 
-    An entry whose archive is not in the manifest is ignored.
+    An entry whose archive is not in the manifest is ignored. What a process adds to the journal is
+    read once, so that a new archive costs the same however many archives there are.
     """
 
     def __init__(self, root: str, manifest: Manifest) -> None:
         self._root = root
         self._manifest = manifest
         self._stamps: tuple[object, ...] = (None, None, None)
-        self._in_file: Entries = {}
+        self._guard = threading.RLock()
+        self._journal_bytes = 0  # how much of the journal was read
+        self._journal_end = b""  # the last bytes that were read
+        self._made: AbstractSet[str] = frozenset()
+        self._unlisted: Entries = {}  # entries whose archives are not in the manifest
         self._entries: Entries = {}
+        self._agents: dict[str, Entries] = {}  # session -> the entries of its subagents
 
     def entries(self) -> Entries:
         """Return key -> entry. The caller must not change the mapping."""
@@ -68,6 +77,10 @@ class Index:
                 return self._read(folder)
         except FileNotFoundError:  # no archive was made here yet
             return {}
+
+    def of_agents(self, session: str) -> Entries:
+        """Return key -> entry of a session's subagents. The caller must not change the mapping."""
+        return self._agents.get(session, {}) if self.entries() else {}
 
     def change(self, changes: Mapping[str, Entry | None]) -> None:
         """Set the entries in `changes`. Remove an entry whose value is None."""
@@ -105,28 +118,85 @@ class Index:
             return True
 
     def _read(self, folder: Folder) -> Entries:
-        stamps = self._stamps_of(folder)
-        if stamps[0] != self._stamps[0]:  # seldom: a large index takes long to parse
-            self._in_file = _parsed(folder.read(FILE))
-        if stamps != self._stamps:
-            entries = dict(self._in_file)
-            for line in (folder.read(JOURNAL) or b"").splitlines():
-                _apply(entries, line)
-            made = {path: path for path in self._manifest.made()}
-            self._entries = {key: each for key, each in entries.items() if _is_in(made, each)}
+        with self._guard:
+            stamps = self._stamps_of(folder)
+            if stamps == self._stamps:
+                return self._entries
+            changes: dict[str, Entry | None] | None = None
+            if stamps[0] == self._stamps[0]:
+                changes = self._new_in_journal(folder)
+            if changes is None:  # seldom: a large index takes long to parse
+                self._read_all(folder)
+            else:
+                if changes:
+                    self._take(changes)
+                made = self._manifest.made()
+                if made is not self._made or self._unlisted:
+                    self._filter()
             self._stamps = stamps
-        return self._entries
+            return self._entries
+
+    def _read_all(self, folder: Folder) -> None:
+        self._entries = _parsed(folder.read(FILE))
+        self._unlisted, self._journal_bytes, self._journal_end = {}, 0, b""
+        for key, entry in (self._new_in_journal(folder) or {}).items():
+            _set(self._entries, key, entry)
+        self._filter()
+
+    def _new_in_journal(self, folder: Folder) -> dict[str, Entry | None] | None:
+        """Read what was added to the journal: key -> entry, or None for a removed entry.
+
+        Return None if the journal no longer has the bytes that were read before.
+        """
+        try:
+            descriptor = folder.open(JOURNAL)
+        except FileNotFoundError:
+            return None if self._journal_bytes else {}
+        with os.fdopen(descriptor, "rb") as journal:
+            journal.seek(self._journal_bytes - len(self._journal_end))
+            data = journal.read()
+        if not data.startswith(self._journal_end):
+            return None
+        data = data[: data.rfind(b"\n") + 1]  # another process may write the rest just now
+        added = data[len(self._journal_end) :]
+        self._journal_bytes += len(added)
+        self._journal_end = data[-_END_BYTES:]
+        return dict(filter(None, map(_change, added.splitlines())))
+
+    def _take(self, changes: Mapping[str, Entry | None]) -> None:
+        """Apply changes to copies, because other threads may read the mappings."""
+        entries, made = dict(self._entries), self._manifest.made()
+        for key, entry in changes.items():
+            known = entry or entries.get(key)
+            if known and known["agent_id"]:
+                agents = dict(self._agents.get(known["session_id"], {}))
+                _set(agents, key, entry)
+                self._agents[known["session_id"]] = agents
+            _set(entries, key, entry)
+            self._unlisted.pop(key, None)
+            if entry and entry["path"].removesuffix(".gz") not in made:
+                self._unlisted[key] = entry  # `_filter` removes it from `entries`
+        self._entries = entries
+
+    def _filter(self) -> None:
+        """Leave out the entries whose archives are not in the manifest, and group the others."""
+        self._made = self._manifest.made()
+        made = {path: path for path in self._made}
+        known = {**self._entries, **self._unlisted}
+        self._entries = {key: each for key, each in known.items() if _is_in(made, each)}
+        self._unlisted = {key: each for key, each in known.items() if key not in self._entries}
+        self._agents = {}
+        for key, entry in self._entries.items():
+            if entry["agent_id"]:
+                self._agents.setdefault(entry["session_id"], {})[key] = entry
 
     def _write(self, folder: Folder, entries: Entries) -> None:
         if replace_own(folder, self._manifest, FILE, _text(entries), _is_damaged):
             # The journal is emptied last: an entry in both is harmless.
             os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-            self._in_file = entries
         else:  # a person edited the file: it stays, and the journal keeps all entries
-            gone = {key: None for key in self._in_file if key not in entries}
+            gone = {key: None for key in _parsed(folder.read(FILE)) if key not in entries}
             folder.replace(JOURNAL, _lines({**gone, **entries}))
-        self._entries = entries
-        self._stamps = self._stamps_of(folder)
 
     def _stamps_of(self, folder: Folder) -> tuple[object, ...]:
         """Return a value that changes when the index file, its journal or the manifest changes."""
@@ -196,14 +266,20 @@ def _is_damaged(data: bytes) -> bool:
     return not _parsed(data)
 
 
-def _apply(entries: Entries, line: bytes) -> None:
+def _change(line: bytes) -> tuple[str, Entry | None] | None:
+    """Return the key and the entry (None: removed) of a journal's line, or None if invalid."""
     try:
         key, entry = orjson.loads(line)
     except (ValueError, TypeError):  # the line is empty, incomplete or not hivepipe's
-        return
-    if entry is None and isinstance(key, str):
+        return None
+    is_valid = isinstance(key, str) if entry is None else is_of(entry, key)
+    return (key, entry) if is_valid else None
+
+
+def _set(entries: Entries, key: str, entry: Entry | None) -> None:
+    if entry is None:
         entries.pop(key, None)
-    elif is_of(entry, key):
+    else:
         entries[key] = entry
 
 

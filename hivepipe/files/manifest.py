@@ -14,6 +14,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -76,7 +77,7 @@ class Manifest:
         is_too_long = len(os.fsencode(home)) > LONGEST_HOME_BYTES
         folder = f"{state_folder()}/databases/{short_hash(home)}" if is_too_long else home
         self.path = f"{folder}/{FILE}"
-        self._known: tuple[tuple[int, ...], frozenset[str]] | None = None
+        self._known: tuple[tuple[int, ...], set[str]] | None = None
 
     # ---- the installation
 
@@ -119,12 +120,15 @@ class Manifest:
 
     # ---- files that hivepipe made
 
-    def made(self) -> frozenset[str]:
-        """Return the paths of all files that hivepipe made, cached until the manifest changes."""
+    def made(self) -> AbstractSet[str]:
+        """Return the paths of all files that hivepipe made, cached until the manifest changes.
+
+        `claim` adds its path to the cached set. After any other change the set is a new object.
+        """
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
             rows = self._rows("SELECT path FROM files")
-            self._known = (stamp, frozenset(path for (path,) in rows))
+            self._known = (stamp, {path for (path,) in rows})
         return self._known[1]
 
     def files(self) -> dict[str, OwnFile]:
@@ -144,8 +148,15 @@ class Manifest:
 
     def claim(self, path: str) -> None:
         """Record a file before it is made. Raises OSError or StoreError if this is impossible."""
-        if path not in self.made():
-            self._write("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", path, time.time())
+        if path in (made := self.made()):
+            return
+        known = self._known
+        self._write("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", path, time.time())
+        stamp = self.stamp()
+        # A counter that rose by one shows that nobody else wrote meanwhile.
+        if known and known[1] is made and stamp[:1] == known[0][:1] and stamp[1] == known[0][1] + 1:
+            known[1].add(path)
+            self._known = (stamp, known[1])
 
     def disown(self, path: str) -> None:
         """Remove a file from the manifest, because it was deleted or belongs to a person now."""
@@ -210,7 +221,8 @@ class Manifest:
         """Return the manifest's inode and SQLite change counter, which each transaction changes."""
         try:
             with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
-                return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])
+                counter = int.from_bytes(file.read(28)[24:], "big")
+                return (os.fstat(file.fileno()).st_ino, counter)
         except FileNotFoundError:
             return ()
 

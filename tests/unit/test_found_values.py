@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import upkeep
-from hivepipe.archive.archive_files import LEARNED
+from hivepipe.archive import catalog, upkeep
+from hivepipe.archive.archive_files import LEARNED, ArchiveFiles
+from hivepipe.archive.found_values import Learning
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import callbacks_of
 from hivepipe.operations.job_context import JobContext
 from hivepipe.redact import found_values
 from hivepipe.redact.found_values import Learned
 from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
-from tests.archive_scene import REDACTOR, Scene, line, lines
+from tests.archive_scene import REDACTOR, SESSION, Scene, line, lines
 from tests.learned_secrets import Secrets, agent_lines, environment, main_lines, secrets, spellings
 from tests.redaction_corpus import expand
 
@@ -75,6 +76,30 @@ def test_damaged_learned_secrets_count_as_none(scene: Scene, data: bytes) -> Non
     scene.extend(settled=True)
     assert len(scene.archived.splitlines()) == 2
     assert remaining_secrets(values, scene.root / "shop") == []
+
+
+def test_secrets_of_unchanged_archives_are_read_once_and_a_new_one_is_seen(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, of = list[ArchiveFiles](), Learning.of
+    monkeypatch.setattr(Learning, "of", lambda kept: reads.append(kept) or of(kept))
+    scene.path.write_bytes(lines(2))
+    for number in range(5):
+        path = scene.agent_path(f"a{number}")
+        path.write_bytes(lines(1))
+        scene.extend(path)
+    scene.extend()
+    monkeypatch.setattr(catalog, "SETTLED_NS", 0)
+    reads.clear()
+    assert [scene.archives.known_of(SESSION) for _ in range(3)] == [[], [], []]
+    assert len(reads) == 6
+    time.sleep(0.02)  # more than the precision of a folder's time
+    other = Scene(scene.root)
+    path.write_bytes(lines(1) + line(1, environment(secrets("late"))))
+    other.extend(path)
+    known = scene.archives.known_of(SESSION)
+    assert known
+    assert known == other.archives.known_of(SESSION)
 
 
 def test_later_lines_are_redacted_at_once(scene: Scene) -> None:
