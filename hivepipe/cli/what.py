@@ -15,6 +15,7 @@ from hivepipe.queue import endpoint
 from hivepipe.settings import switched_on, variable
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.summaries.consent import is_enabled
+from hivepipe.team import membership
 from hivepipe.text.sizes import size
 
 # Table -> its name on the screen and its content. A test compares this with the schema.
@@ -116,6 +117,8 @@ def _leaves(place: Place) -> str:
     named = []
     if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
         named.append(f"jobs are sent to the Redis that you named ({endpoint.shown(place.socket)})")
+    if membership.is_joined():
+        named.append("redacted rows are sent to the team that you joined")
     if variable("HIVEPIPE_ALERT_WEBHOOK"):
         named.append("alerts, without texts of sessions, are sent to the webhook that you named")
     if is_enabled(place.home, with_environment=False):

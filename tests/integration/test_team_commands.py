@@ -71,6 +71,7 @@ def test_a_team_from_init_to_leave(
     } == {0o600}
     assert "joined already" in run("team", "join", word, "--yes", code=1).stderr
     assert "uplink    not started yet" in run("team", "status").stdout
+    assert "sent to the team that you joined" in json.loads(run("what", "--json").stdout)["leaves"]
 
     fire_sample(private_home, "UserPromptSubmit", prompt="to the team")
     report = json.loads(run("drain", "--uplink", "--json").stdout)
