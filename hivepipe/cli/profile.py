@@ -146,7 +146,7 @@ def remove(profile_id: str) -> None:
     with opened(locate(".").home) as db:
         number = profiles.count_versions(db, profile_id)
         if number is None:
-            raise ProfileError(f"no profile has the id {profile_id}")
+            raise ProfileError(f"no profile has the id {profile_id}: see `hivepipe profile list`")
         versions = counted(number, "version")
         confirm_or_end(f"{profile_id} has {versions} of files. Remove permanently?")
         changes.remove(db, profile_id)
@@ -157,7 +157,7 @@ def _version(store: Listings, profile_id: str, name: str | None, version: int) -
     """Return one version of a file. Raise ProfileError if the file does not have this version."""
     found = profiles.version(store, profile_id, version)
     if found is None:
-        raise ProfileError(f"profile {profile_id} has no version {version}: see `history`")
+        raise ProfileError(f"profile {profile_id} has no version {version}: see its `history`")
     if name not in (None, found["name"]):
         raise ProfileError(f"version {version} is one of {found['name']}, not of {name}")
     return found
@@ -165,4 +165,4 @@ def _version(store: Listings, profile_id: str, name: str | None, version: int) -
 
 def _require(store: Listings, profile_id: str) -> None:
     if profile_id not in {entry["id"] for entry in profiles.list_profiles(store)}:
-        raise ProfileError(f"no profile has the id {profile_id}")
+        raise ProfileError(f"no profile has the id {profile_id}: see `hivepipe profile list`")
