@@ -62,7 +62,7 @@ class ProcessTable:
         locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
         locks[stack.data_lock] = "redis"
         programs = {entry: name for path, name in locks.items() for entry in self._at(path)}
-        for entry in self._at(stack.home):
+        for entry in (*self._at(stack.lock(SUPERVISOR)), *self._at(stack.home)):
             programs.setdefault(entry, entry.program)
         for entry in self._servers:
             if f"{stack.socket} " in entry.title:
@@ -91,11 +91,17 @@ class _Entry:
         self.program = SUPERVISOR if _SUPERVISORD in self.words else _program_of(self.words)
 
     def paths(self) -> set[str]:
-        """Return the open locks and the home of a worker; for a supervisor, only its home."""
+        """Return the open locks, and the home of a supervisor or worker.
+
+        The supervisor's lock counts only for a supervisor, because commands hold it, too. Other
+        locks do not count for a supervisor, because its forks have its command line at first.
+        """
         home = {home_of(self.process)} if self.program else set()
-        if self.program == SUPERVISOR:
-            return home
-        return home.union(value_or(lambda: open_locks(self.process), []))
+        is_supervisor = self.program == SUPERVISOR
+        locks = value_or(lambda: open_locks(self.process), [])
+        return home.union(
+            lock for lock in locks if lock.endswith(f"/{SUPERVISOR}.lock") == is_supervisor
+        )
 
 
 def _program_of(words: list[str]) -> str:

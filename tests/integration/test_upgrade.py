@@ -144,16 +144,16 @@ def test_a_second_upgrade_hides_no_sessions_that_were_moved_out(old: User, code:
     record(old, "moved")
 
     def downgrade() -> None:
-        old.hivepipe("down")
-        old.end_all()
         old.installation.install(code)
         old.hivepipe("init")
 
-    downgrade()
+    downgrade()  # while the stack runs
     upgrade(old)
     old.hivepipe("init")
     old.hivepipe("up", "-d")
     assert recorded_sessions(old) == ["before", "moved"]
+    old.hivepipe("down")
+    old.end_all()
     downgrade()
     old.hivepipe("up", "-d")
     record(old, "again")

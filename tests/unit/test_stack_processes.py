@@ -6,7 +6,7 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.project_records import record_files, records
 from hivepipe.stack.runtime_folder import Stack, make_private
-from hivepipe.stack.stack_processes import ProcessTable, stack_processes
+from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable, stack_processes
 from hivepipe.web import health_view
 from hivepipe.web.health_view import health
 from hivepipe.web.queues_view import queues
@@ -75,12 +75,17 @@ def six_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [str(home) for home in homes]
 
 
+SUPERVISORD = [sys.executable, "-c", "import time; time.sleep(60)", "supervisor.supervisord"]
+
+
 @contextmanager
-def started(stack: Stack, name: str) -> Iterator["subprocess.Popen[bytes]"]:
+def started(
+    stack: Stack, name: str, command: Sequence[str] = ("sleep", "60")
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a process with the lock of a program, as a Procfile starts it, without a supervisor."""
     make_private(stack.folder)
     lock = acquire_lock(stack.lock(name), 0)
-    process = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
+    process = subprocess.Popen(command, pass_fds=[lock])
     os.close(lock)
     try:
         yield process
@@ -131,6 +136,16 @@ def test_a_program_that_starts_after_the_processes_were_read_is_stopped_too(
     with started(stack, name) as program:
         assert list(lifecycle.take_all_down([stack], table)) == [(stack, None)]
         assert program.wait(1) == -signal.SIGTERM
+
+
+def test_a_supervisor_of_another_home_is_found_by_its_lock(six_homes: list[str]) -> None:
+    """1.0.0 records a home in the work tree with the runtime folder of the running stack."""
+    stack = Stack.of(locate(six_homes[0]))
+    with started(stack, SUPERVISOR):  # a command that starts or stops the stack
+        assert not stack_processes(stack)
+    with started(stack, SUPERVISOR, SUPERVISORD) as supervisor:
+        lifecycle.take_down(stack)
+        assert supervisor.wait(1) == -signal.SIGTERM
 
 
 def test_the_processes_of_another_supervisord_miss_no_supervisor(
