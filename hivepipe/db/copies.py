@@ -8,6 +8,7 @@ from pathlib import Path
 from hivepipe.db.listings import listings
 from hivepipe.db.tree import refuse_tracked
 from hivepipe.errors import StoreError
+from hivepipe.files.sqlite_file import refuse_special_file
 
 
 def copy_to(path: Path, target: Path) -> bool:
@@ -17,6 +18,7 @@ def copy_to(path: Path, target: Path) -> bool:
     refuse_tracked(path)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
+        refuse_special_file(path)
         with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as db:
             db.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:

@@ -14,6 +14,7 @@ from hivepipe.db.migrations import made_by_newer, made_by_older
 from hivepipe.db.tree import refuse_tracked
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
+from hivepipe.files.sqlite_file import refuse_special_file
 from hivepipe.jobs.about_session import COLUMNS
 from hivepipe.jobs.agent_expiry import metadata_of
 from hivepipe.transcripts.lines import part
@@ -109,10 +110,9 @@ def listings(path: Path) -> Iterator["Listings"]:
     """Open a database read-only. Raise StoreError if the file is missing or cannot be read."""
     if not path.exists():
         raise NothingRecordedError(path)
-    if not path.is_file():  # SQLite would wait until another process opens a pipe
-        raise StoreError(f"cannot open {path}: no plain file")
     refuse_tracked(path)
     try:
+        refuse_special_file(path)
         connection = _connection(path)
     except sqlite3.Error as error:
         raise StoreError(f"cannot open {path}: {error}") from error

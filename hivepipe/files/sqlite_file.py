@@ -12,8 +12,18 @@ _TWO_LETTERS_I = ("tr", "az", "ku", "crh", "tt")  # locales where I is not the c
 def open_to_write(path: str | os.PathLike[str], timeout_secs: float) -> sqlite3.Connection:
     """Open or create a database in autocommit mode. Raise OSError or sqlite3.Error."""
     _make_private_file(path)
+    refuse_special_file(path)
     _use_plain_letters()
     return sqlite3.connect(path, timeout=timeout_secs, isolation_level=None)
+
+
+def refuse_special_file(path: str | os.PathLike[str]) -> None:
+    """Raise sqlite3.OperationalError for a pipe or a folder.
+
+    Of a pipe SQLite reports "disk I/O error", or it waits until another process opens the pipe.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise sqlite3.OperationalError("no plain file")
 
 
 def open_in_memory() -> sqlite3.Connection:

@@ -75,7 +75,8 @@ def test_the_doctor_ignores_a_pipe(bench: Bench) -> None:
 def test_a_pipe_in_the_place_of_the_database_is_refused(bench: Bench) -> None:
     bench.home.database.unlink(missing_ok=True)
     os.mkfifo(bench.home.database)
-    assert "no plain file" in bench.command("sessions", expect=1)
+    for command in (["sessions"], ["cleanup"], ["drain"], ["backup", f"{bench.home.root}/b.tgz"]):
+        assert "no plain file" in bench.command(*command, expect=1)
 
 
 def test_a_torn_file_that_cannot_be_set_aside_stops_no_other_event(
