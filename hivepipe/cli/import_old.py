@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.tables import json_option, printable, show_json, show_table
-from hivepipe.cli.terminal import say, short
+from hivepipe.cli.tables import as_json, json_option, printable, show_json, show_table
+from hivepipe.cli.terminal import say, say_prose, short
 from hivepipe.db.database import opened
 from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.db.location import database_path
@@ -27,6 +27,11 @@ _PARTS = {
     "failed": "failed in the old worker; --include-failed imports them",
     ".tmp": "never queued, because the hook was killed",
 }
+
+_WHOLE = (
+    "this is a database of hivepipe: `hivepipe backup` in its project and `hivepipe restore` here "
+    "copy all of it, and `hivepipe init --adopt` uses it where it is"
+)
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be imported.")
 
@@ -76,6 +81,8 @@ def import_db(file: str, dry_run: bool) -> None:
         imported = _import(lambda importer: importer.database(legacy), dry_run)
         left_out = legacy.left_out()
     _show(imported, left_out, dry_run)
+    if legacy.is_of_hivepipe and not as_json():
+        say_prose(_WHOLE)
     has_lost = any(each.rows != 0 and each.name.startswith("table ") for each in left_out)
     sys.exit(0 if imported.is_whole and not has_lost else 1)
 
@@ -115,7 +122,7 @@ def show_unimported(imported: Imported, left_out: list[LeftOut]) -> None:
     for each in left_out:
         if each.rows != 0:
             number = "" if each.rows is None else f" ({each.rows})"
-            say(f"not imported: {each.name}{number}: {each.reason}")
+            say_prose(f"not imported: {each.name}{number}: {each.reason}", 2)
     if imported.local_times:
         zone = time.strftime("%Z")
         times = counted(imported.local_times, "time")

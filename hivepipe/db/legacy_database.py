@@ -23,6 +23,7 @@ _REASONS = {
     "schema_migrations": "it is hivepipe's own",
 }
 _UNKNOWN = "hivepipe has no such table"
+_OWN = "only the tables of the bash hooks are imported from a database of hivepipe"
 _NO_TABLE = "it is not an ordinary table: reading it could run code"
 _NO_ID = "it has no column `id`"
 
@@ -90,7 +91,10 @@ class LegacyDatabase:
             if _OF_SQLITE.fullmatch(name) or "id" in self._columns.get(name, {}):
                 continue
             rows = self._count(table) if columns else None
-            reason = _NO_ID if name in TABLES else _REASONS.get(name, _UNKNOWN)
+            if self.is_of_hivepipe and not columns:  # a view, which has no rows of its own
+                continue
+            unknown = _OWN if self.is_of_hivepipe else _UNKNOWN
+            reason = _NO_ID if name in TABLES else _REASONS.get(name, unknown)
             yield LeftOut(f"table {table}", rows, reason if columns else _NO_TABLE)
 
     def _columns_left_out(self) -> Iterator[LeftOut]:
@@ -99,7 +103,8 @@ class LegacyDatabase:
             others = [name for name in columns if name not in taken.values()]
             if "id" in taken and others:
                 names = ", ".join(others)
-                reason = f"hivepipe does not have these columns: {names}"
+                whose = "the bash hooks did" if self.is_of_hivepipe else "hivepipe does"
+                reason = f"{whose} not have these columns: {names}"
                 yield LeftOut(f"columns of {table}", self._count(table), reason)
 
     def _count(self, table: str) -> int | None:

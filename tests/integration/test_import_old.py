@@ -403,6 +403,27 @@ def test_a_row_that_violates_a_constraint_does_not_affect_other_rows(private_hom
     assert private_home.count("sessions") == 1
 
 
+def test_what_a_database_of_hivepipe_also_has_is_named(private_home: Home) -> None:
+    path = other_database(
+        private_home,
+        """
+        CREATE TABLE schema_migrations (id TEXT);
+        CREATE TABLE swarms (id TEXT, name TEXT, colour TEXT);
+        CREATE TABLE prompts (id TEXT);
+        CREATE VIEW v_prompts AS SELECT id FROM prompts;
+        INSERT INTO swarms VALUES ('w-1', 'shop', 'red');
+        INSERT INTO prompts VALUES ('p-1');
+        """,
+    )
+    output = run(private_home, "import-db", path, expect=1)
+    reasons = {each["name"]: each["reason"] for each in output["left_out"]}
+    assert "only the tables of the bash hooks are imported" in reasons["table prompts"]
+    assert reasons["columns of swarms"] == "the bash hooks did not have these columns: colour"
+    assert "table v_prompts" not in reasons
+    shown = text(private_home, "import-db", path, expect=1)
+    assert "`hivepipe restore` here copy all of it" in shown
+
+
 def test_names_of_tables_and_columns_are_case_insensitive(private_home: Home) -> None:
     path = other_database(
         private_home,
