@@ -12,6 +12,7 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.web.views import VIEWS
 from tests.archive_scene import SESSION
+from tests.browser_scene import Browser, is_live
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
 from tests.real.fetch import NotFetchedError, fetched_axe
@@ -131,3 +132,15 @@ def test_a_long_name_of_a_model_pushes_no_cost_out_of_the_window(
     assert ARN in page.locator(".wide").inner_text()
     assert page.eval_on_selector(".wide", "each => each.scrollWidth - each.clientWidth") == 0
     page.close()
+
+
+def test_combining_marks_cover_no_other_text(address: str, browser: Browser) -> None:
+    page = browser.page(address)
+    is_live(page)
+    navigation = page.locator("nav")
+    before = navigation.screenshot()
+    for each in ("h1", "main > p"):
+        page.locator(each).first.evaluate(
+            "it => { it.textContent = `${'o'.repeat(24)}${'\\u0300'.repeat(400)}`; }"
+        )
+        assert navigation.screenshot() == before, each
