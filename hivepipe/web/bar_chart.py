@@ -6,7 +6,7 @@ from math import log
 from hivepipe.db.listings import Entry
 
 _GAP = 0.2  # share of a bar's slot
-_FEWEST = 60  # slots, so that a single bar is not as wide as the page
+_FEWEST = 60  # slots, so that a single bar is not as wide as the chart
 
 
 def bars(heights: Sequence[float], slots: int) -> list[Entry]:
@@ -25,7 +25,14 @@ def bars(heights: Sequence[float], slots: int) -> list[Entry]:
 
 
 def latency_bars(course: Sequence[Entry]) -> list[Entry]:
-    """Return latency samples, oldest first, each with a bar of the logarithm of its p99 latency."""
+    """Return latency samples, oldest first, each with a bar of the logarithm of its p99 latency.
+
+    The bars are spread over the whole width, because the labels below name the first and the last.
+    """
     heights = [log(1 + each["p99_ms"]) for each in course]
     drawn = bars(heights, max(len(course), _FEWEST))
-    return [each | bar for each, bar in zip(course, drawn, strict=True)]
+    apart = (100 - drawn[0]["width"]) / max(len(drawn) - 1, 1) if drawn else 0
+    return [
+        {**each, **bar, "x": round(number * apart, 3)}
+        for number, (each, bar) in enumerate(zip(course, drawn, strict=True))
+    ]

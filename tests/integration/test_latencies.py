@@ -62,7 +62,10 @@ def test_bars_stay_visible_beside_a_slow_minute() -> None:
     assert [bar["p99_ms"] for bar in bars] == [4, 20, 60_000]
     assert 10 < bars[0]["height"] < bars[1]["height"] < bars[2]["height"] == 100
     assert [bar["y"] + bar["height"] for bar in bars] == [100] * 3
-    assert bars[-1]["x"] + bars[-1]["width"] < 100
+    assert bars[0]["x"] == 0
+    assert bars[-1]["x"] + bars[-1]["width"] == pytest.approx(100, abs=0.01)
+    assert bars[0]["width"] < 2
+    assert latency_bars(course[:1])[0]["x"] == 0
     assert latency_bars([]) == []
 
 
