@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import ROOT, until
 from tests.installed import User
+from tests.native import BUILT
 
 
 @pytest.fixture
@@ -77,6 +78,18 @@ def test_a_server_that_the_environment_names_is_not_run(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d", HIVEPIPE_REDIS_SERVER=str(server))
     assert not pwned.exists()
+
+
+def test_a_stack_that_a_hook_starts_keeps_the_chosen_hook(user: User) -> None:
+    """A start copies the hook again, with the environment that `init` recorded."""
+    if not BUILT.exists():
+        pytest.skip("no native hook for this machine")
+    user.env["HIVEPIPE_HOOK"] = "python"
+    user.hivepipe("init")
+    user.fire("SessionStart", source="startup")
+    until(lambda: user.sessions(), "the stack did not start")
+    hook = user.home / ".local/state/hivepipe/hooks/default/hook"
+    assert hook.read_bytes().startswith(b"#!")
 
 
 def test_the_users_folders_are_stored_once(user: User) -> None:
