@@ -22,7 +22,7 @@ def config() -> None:
     place = locate(".")
     home = place.home
     found = Config(home, place.project)
-    # These three read the files; an unreadable file is reported once.
+    # Three readers report the same unreadable file; its text is shown once.
     problems = [*filter(None, dict.fromkeys((*found.problems, use_rules(home), fault(home))))]
     asking = waiting(home, place.project)
     rows = [*found.values()]

@@ -26,7 +26,7 @@ from hivepipe.stack.runtime_folder import Stack
 
 @click.command()
 @click.option(
-    "--in-tree", is_flag=True, help="Move it into the project: .hive-mind and .claude-state."
+    "--in-tree", is_flag=True, help="Move the data into the project: .hive-mind and .claude-state."
 )
 @click.option(
     "--from",

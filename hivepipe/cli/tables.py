@@ -132,7 +132,7 @@ def show_entries(
     is printed. Returns True if JSON was printed.
     """
     if as_json():
-        texts = [json.dumps(entry) for entry in entries]  # smaller than the entries
+        texts = [json.dumps(entry) for entry in entries]  # they take less memory than entries
         say_json_list({"schema": 1, **(beside or {})}, name, texts)
         return True
     found = [

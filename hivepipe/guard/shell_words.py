@@ -41,8 +41,8 @@ class Word:
 
 
 # Words, targets of redirections, the commands in substitutions, and numbers of earlier commands.
-# After the command, the working folder is again that before the command with the last of these
-# numbers, because a subshell ends: `( )`, a part of a pipeline, or commands before `&`.
+# If there are such numbers, a subshell ends with the command: `( )`, a part of a pipeline, or
+# commands before `&`. The working folder then becomes that of the command with the last number.
 Command = tuple[list[Word], list[Word], list[str], list[int]]
 
 

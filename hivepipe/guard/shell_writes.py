@@ -253,7 +253,7 @@ def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word])
     elif program not in (*_ALL, "install"):
         writes = (
             (program == "awk" and any(">" in word.text for word in files[:1]))
-            # The second one is written; a number is the value of an option.
+            # These write their second file; a number is the value of an option.
             or (program in ("uniq", "xxd") and sum(not w.text.isdigit() for w in files) > 1)
             or (program in ("less", "tree") and "-o" in names)
         )

@@ -78,7 +78,7 @@ def spool_folders_aside(stack: Stack, program: str, locks: list[int]) -> None:
             with _server(stack, program, locks, *options) as address, connect(address) as client:
                 spool_jobs(client, f"{stack.home}/spool")
             os.sync()  # a power cut may come after the folder is deleted
-            # Without its list of files a folder is empty, even if the deletion is interrupted.
+            # Redis takes a folder without its list of files for empty, so the list goes first.
             (folder / "appendonly.aof.manifest").unlink(missing_ok=True)
             shutil.rmtree(folder)
 

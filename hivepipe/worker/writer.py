@@ -141,7 +141,7 @@ class Writer(ClaimingWorker):
             other_redis.restore_owner_key(self.connection, self._home)
 
     def _on_clock_set_back(self, secs: float) -> None:
-        # The step may be this much larger, because the time of a claim is recorded this rarely.
+        # The time of a claim is recorded only every CLOCK_EVERY_SECS, so the step may be larger.
         self._clock_steps.note(int((secs + CLOCK_EVERY_SECS) * 1e9))
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):  # the next commit tries again
