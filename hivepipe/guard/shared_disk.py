@@ -18,7 +18,7 @@ from hivepipe.home import absolute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hivepipe.guard.shell_words import Word
+    from hivepipe.guard.shell_text import Word
 
 READ_ONLY = ("erofs", "read-only file system")  # the error code of Node, and the system's message
 _LINKS_AT_MOST = 40

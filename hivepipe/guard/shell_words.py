@@ -1,18 +1,29 @@
-"""Split shell commands into words and operators, with quotes and here-documents.
+"""Split shell commands into simple commands, with compound commands and variables.
 
 Hooks import this module if a shared root is set.
 """
 
+from hivepipe.guard.shell_text import (
+    ENDS_WORD,
+    PROCESS,
+    Word,
+    end_of_arithmetic,
+    end_of_line,
+    expanded,
+    read_here_documents,
+    read_words,
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
 _SEPARATORS = ("&&", "||", "|&", ";", "&", "|", "(", ")", "\n")
 _REDIRECTIONS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
 _OPERATORS = (*_REDIRECTIONS, *_SEPARATORS)  # `&>` and `>&` before `&`
 _ENDS_LIST = (";", "&", "\n")
-_PROCESS = ("<(", ">(")  # a word that stands for the input or output of a command
-_ENDS_WORD = " \t<>;&|()\n"
+_IF = ("&&", "||")
+_APART = ("|", "|&", "&")  # the command before them runs in a subshell
 # The words that open a compound command, with the word that closes it.
 _CLOSED_BY = {
     **dict.fromkeys(("while", "until", "for", "select"), "done"),
@@ -22,23 +33,14 @@ _CLOSED_BY = {
 }
 _KEYWORDS = {*_CLOSED_BY, *_CLOSED_BY.values(), "then", "elif", "else", "do", "!", "coproc"}
 _BEFORE_KEYWORDS = ("", "time", "time -p")
+_NOT_PLAIN = frozenset(
+    " \t\n~$"
+)  # in values of variables, because a shell may split or expand them
+_SETTING = ("export", "readonly", "declare", "typeset", "local")
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+_BETWEEN_NAMES = dict.fromkeys(map(ord, " \t\n;&|()<>{}[]=+-*/%#!?.,:~^@\\'\"`"), " ")
+_WORDS_OF_FOR, _WORDS_OF_FUNCTION = 4, 2  # `for NAME in WORD`, `function NAME`
 _WITH_WORDS = ("for", "select", "case")  # no command follows on the same line
-
-
-class Word:
-    """A word of a command; `literal` is True if it contains no expansion."""
-
-    __slots__ = ("inner", "literal", "text")
-
-    def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """`text` is the word without quotes, with `$` in place of each substitution.
-
-        `inner` lists the commands of the substitutions.
-        """
-        self.text = text
-        self.literal = literal
-        self.inner = inner
-
 
 # Words, targets of redirections, the commands in substitutions, and numbers of earlier commands.
 # If there are such numbers, a subshell ends with the command: `( )`, a part of a pipeline, or
@@ -62,30 +64,80 @@ class _Compound:
         self.is_piped = False
 
 
-def simple_commands(command: str) -> list[Command]:
+class Variables:
+    """The variables that a command line surely sets, once: to a plain text, or in a `for` loop.
+
+    A variable that is set again, read or unset is unknown.
+    """
+
+    __slots__ = ("_command", "_named_once", "values")
+
+    def __init__(self, command: str, values: "Mapping[str, Word]") -> None:
+        self.values = dict(values)
+        self._command = command
+        self._named_once: set[str] | None = None
+
+    def set(self, words: list[Word], is_sure: bool) -> None:
+        """Add the variables that a simple command sets; `is_sure` means that it runs."""
+        first = words[0].text if words else ""
+        if first == "for":
+            if len(words) == _WORDS_OF_FOR:
+                self._set(words[1].text, words[3])
+        elif is_sure and (first in _SETTING or "=" in first):
+            given = [w for w in words if w.text not in _SETTING and w.text[:1] != "-"]
+            if all("=" in word.text for word in given):  # not if a command follows
+                for word in given:
+                    name, _, value = word.text.partition("=")
+                    self._set(name, Word(value, word.literal))
+
+    def _set(self, name: str, value: Word) -> None:
+        if self._named_once is None:
+            self._named_once = _named_once(self._command)
+        self.values.pop(name, None)
+        if value.text and not _NOT_PLAIN & set(value.text) and name in self._named_once:
+            self.values[name] = value
+
+
+def _named_once(command: str) -> set[str]:
+    """Return the words of a command line that appear once without `$` before them."""
+    once: set[str] = set()
+    again: set[str] = set()
+    for name in command.replace("${", "$").translate(_BETWEEN_NAMES).split():
+        (again if name in once else once).add(name)
+    return once - again
+
+
+def simple_commands(command: str, variables: Variables) -> list[Command]:
     """Split a command line into simple commands."""
     found: list[Command] = [([], [], [], [])]
     nested = [_Compound("", 0)]
-    operator = ""
-    for token in _tokens(command):
+    operator = separator = ""
+    for token in _tokens(command, variables):
         words, targets, inner, _ = found[-1]
         if isinstance(token, str):
-            is_in_test = words and words[0].text == "[[" and words[-1].text != "]]"
-            if is_in_test and token not in _ENDS_LIST:  # as in `[[ a > b && (c || d) ]]`
-                continue
             operator = token if token in _REDIRECTIONS else ""
             if not operator:
+                is_sure = len(nested) == 1 and separator not in _IF and token not in _APART
+                variables.set(words, is_sure)
                 _separate(found, nested, token)
+                separator = token
             continue
         inner += token.inner
         if ">" in operator:
             is_descriptor = operator == ">&" and (token.text.isdigit() or token.text == "-")
             if not is_descriptor:
                 targets.append(token)
+        elif operator == "<<<" and _reads_commands(words):
+            inner.append(token.text)
         elif not operator and not _is_keyword(found, nested, token.text):
             words.append(token)
         operator = ""
     return found
+
+
+def _reads_commands(words: list[Word]) -> bool:
+    """Tell whether a shell reads its commands from stdin."""
+    return bool(words) and words[0].text in SHELLS and all(w.text[:1] == "-" for w in words[1:])
 
 
 def _separate(found: list[Command], nested: list[_Compound], separator: str) -> None:
@@ -93,7 +145,7 @@ def _separate(found: list[Command], nested: list[_Compound], separator: str) -> 
     words, *_, back = found[-1]
     inner = nested[-1]
     if separator == "(":
-        if len(words) == 1:  # the name of a function
+        if len(words) == 1 or (words and words[0].text == "function"):  # the name of a function
             words.clear()
         nested.append(_Compound(")", len(found)))
     elif separator == ")" == inner.closer:
@@ -121,6 +173,8 @@ def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> boo
     A compound command that the word opens is added to `nested`. One that it closes is removed.
     """
     words = found[-1][0]
+    if len(words) == _WORDS_OF_FUNCTION and words[0].text == "function":
+        words.clear()
     if text not in _KEYWORDS or " ".join(word.text for word in words[:3]) not in _BEFORE_KEYWORDS:
         return False
     if text in _CLOSED_BY:
@@ -130,114 +184,40 @@ def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> boo
     return text not in _WITH_WORDS
 
 
-def _tokens(command: str) -> "Iterator[Word | str]":
-    """Yield words, redirection operators, and the separators of simple commands."""
-    here_documents: list[str] = []
+def _tokens(command: str, variables: Variables) -> "Iterator[Word | str]":
+    """Yield words, redirection operators, and the separators of simple commands.
+
+    `(( ))` is one word. The text of a here-document follows `<<<`.
+    """
+    here_documents: list[tuple[str, bool]] = []
     operator = ""
     at = 0
     while at < len(command):
+        character = command[at]
         before, operator = operator, ""
-        if command[at] in " \t" or command.startswith("\\\n", at):
+        if character in " \t" or command.startswith("\\\n", at):
             operator = before
-            at += 1 if command[at] in " \t" else 2
-        elif command[at] == "#":
-            at = _end_of_line(command, at)
-        elif not command.startswith(_PROCESS, at) and (
-            operator := next((op for op in _OPERATORS if command.startswith(op, at)), "")
-        ):
-            yield operator
-            at += len(operator)
-            if operator == "\n":
-                at = _skip_here_documents(command, at, here_documents)
-        else:
-            word, at = _word(command, at)
-            if before in ("<<", "<<-"):
-                here_documents.append(word.text)
-            if not (word.text.isdigit() and command[at : at + 1] in ("<", ">")):  # as in `2> file`
-                yield word
-
-
-def _word(command: str, at: int) -> tuple[Word, int]:
-    """Read one word; return the word and the position after it."""
-    begin = at
-    text = ""
-    literal = True
-    quote = ""
-    inner: list[str] = []
-    while at < len(command):
-        character = command[at]
-        if quote == "'":
-            if character == "'":
-                quote = ""
-            else:
-                text += character
-        elif character == "\\" and at + 1 < len(command):
-            at += 1
-            text += command[at] if command[at] != "\n" else ""
-        elif (character in "$`" and command[at + 1 : at + 2] not in ("", " ")) or (
-            not quote and command.startswith(_PROCESS, at)
-        ):
-            literal = False
-            run, at = _substitution(command, at)
-            inner += run
-            text += "$"
-        elif quote:
-            if character == '"':
-                quote = ""
-            else:
-                text += character
-        elif character in "'\"":
-            quote = character
-        elif character in _ENDS_WORD:
-            break
-        else:
-            literal = literal and character not in "*?["
-            text += character
-        at += 1
-    is_file = text[:1] == "~" != command[begin]  # as in '~'
-    return Word("./" * is_file + text, literal or text in ("[", "[["), inner), at
-
-
-def _substitution(command: str, at: int) -> tuple[list[str], int]:
-    """Return the commands in the substitution at `at`, and the position at which it ends.
-
-    For a variable, return [] and `at`.
-    """
-    if command[at] == "`":
-        end = command.find("`", at + 1)
-        end = end if end >= 0 else len(command)
-        return [command[at + 1 : end]], end
-    if command[at + 1] != "(":
-        return [], at
-    begin, depth, quote = at + 2, 0, ""
-    while at < len(command):
-        character = command[at]
-        if character == "\\" and quote != "'":
-            at += 1
-        elif quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        elif character in "()":
-            depth += 1 if character == "(" else -1
-            if not depth:
-                break
-        at += 1
-    return [command[begin:at]], at
-
-
-def _skip_here_documents(command: str, at: int, delimiters: list[str]) -> int:
-    """Return the position after the here-documents that begin at `at`."""
-    while delimiters:
-        delimiter = delimiters.pop(0)
-        while at < len(command):
-            begin, end = at, _end_of_line(command, at)
+            at += 1 if character in " \t" else 2
+        elif character == "#":
+            at = end_of_line(command, at)
+        elif character == "(" and (end := end_of_arithmetic(command, at)):
+            yield Word("((", True, expanded(command[at + 2 : end - 1]))
             at = end + 1
-            if command[begin:end].lstrip("\t") == delimiter:
-                break
-    return at
-
-
-def _end_of_line(command: str, at: int) -> int:
-    end = command.find("\n", at)
-    return end if end >= 0 else len(command)
+        elif character in ENDS_WORD and not command.startswith(PROCESS, at):
+            operator = next(op for op in _OPERATORS if command.startswith(op, at))
+            at += len(operator)
+            if operator == "\n" and here_documents:
+                documents, at = read_here_documents(command, at, here_documents)
+                for document in documents:
+                    yield "<<<"
+                    yield document
+            yield operator
+        else:
+            begin = at
+            words, at = read_words(command, at, variables.values)
+            text = words[0].text
+            if before in ("<<", "<<-"):
+                here_documents.append((text, command[begin:at] == text))
+            elif text.isdigit() and command[at : at + 1] in ("<", ">"):  # as in `2> file`
+                continue
+            yield from words

@@ -1,43 +1,19 @@
 """The paths that a shell command writes, as far as its text shows them.
 
-Words, quotes, redirections, here-documents, nested commands and known commands that write files are
-supported; variables, functions and other programs are not. For other commands,
+Words, quotes, redirections, here-documents, nested commands, variables that are set once, and known
+commands that write files are supported; functions and other programs are not. For other commands,
 `Writes.is_readable` is False. Hooks import this module if a shared root is set.
 """
 
-from hivepipe.guard.shell_words import Word, simple_commands
+from hivepipe.guard.shell_options import WITH_OPERAND, WRAPPERS, Options, parsed
+from hivepipe.guard.shell_text import Word
+from hivepipe.guard.shell_words import SHELLS, Variables, simple_commands
 from hivepipe.home import absolute
 
-# Wrappers, with the letters of their options that take a value.
-_WRAPPERS = {
-    **dict.fromkeys(("command", "builtin", "nohup", "setsid", "busybox"), ""),
-    **dict(sudo="CDgpRrTtUu", doas="Cu", env="Cu", exec="a", time="fo", timeout="ks"),
-    **dict(nice="n", ionice="cnPpu", stdbuf="eio", xargs="adEILnPs"),
-}
-# The same for commands; after ":" letters with a value only in the same word.
-_WITH_VALUE = {
-    **dict(touch="drt", mkdir="m", mkfifo="m", truncate="rs", shred="ns", sed="efl:i"),
-    **dict(cp="St", mv="St", ln="St", install="gmoSt", rsync="efBMT", scp="cDFiJloPSX"),
-    **dict(perl="eEFIMm:i", sort="kotST", wget="aABDeGiIloOPQRtTUwX"),
-    "curl": "AbcCdDeEFhHKmoPQrtTuUwxXyYz",
-}
-# The short names of long options that matter.
-_SHORT = dict(
-    text.split()
-    for text in (
-        *("--expression -e", "--file -f", "--in-place -i", "--dry-run -n", "--output -o"),
-        *("--output-document -O", "--target-directory -t", "--no-target-directory -T"),
-        *("--recursive -R", "--filter -f"),
-    )
-)
-_LONG_WITH_VALUE = {
-    *("--user", "--group", "--prompt", "--host", "--role", "--type", "--other-user", "--chroot"),
-    *("--close-from", "--command-timeout", "--chdir", "--unset", "--adjustment", "--class"),
-    *("--classdata", "--input", "--output", "--error", "--signal", "--kill-after", "--format"),
-    *("--target-directory", "--suffix", "--mode", "--owner", "--size", "--date", "--reference"),
-    *("--expression", "--file", "--output-document", "--exclude", "--include", "--filter", "--rsh"),
-    *("--exclude-from", "--include-from", "--files-from", "--log-file", "--iterations"),
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 # Commands whose first argument names no file, with the options that replace this argument.
 _NO_FILE_FIRST = {
     "chmod": {"-r", "-w", "-x", "-X", "-s", "-t", "--reference"},
@@ -53,11 +29,10 @@ _BY_NAME = {
     *("-name", "-iname", "-lname", "-path", "-ipath", "-wholename", "-iwholename", "-regex"),
     *("-iregex", "-samefile", "-inum", "-xdev", "-mount"),
 }
-_COMMAND_GIVEN = ("sh", "bash", "dash", "zsh", "ksh", "eval", "trap")
+_COMMAND_GIVEN = (*SHELLS, "eval", "trap")
 _DEEPEST = 5  # levels of nested commands that are parsed
 _LONGEST_FOLDER = 1000
 _MOST_PUSHED = _MOST_WRAPPERS = 20
-_NO_WORD = Word("", literal=True)
 
 # If the path is a link: its target is written, the link itself, or only the target if it is a
 # folder.
@@ -79,12 +54,11 @@ _READING = (
     *("basename", "dirname", "awk", "xxd", "od", "strings", "true", "false", "export", "set"),
     *("tr", "nl", "tac", "column", "paste", "comm", "join", "seq", "hexdump", "cksum", "sha1sum"),
     *("date", "sleep", "which", "type", "zcat", "zgrep", "read", "for", "case", "select", ":"),
-    *("break", "continue", "return", "exit", "wait", "unset", "local"),
+    *("break", "continue", "return", "exit", "wait", "unset", "local", "((", "function"),
 )
 
 
 Folders = tuple[str, ...]  # the working folder, the one before, and the stack of `pushd`
-Options = dict[str, list[Word]]  # with their values
 
 
 class Writes:
@@ -103,19 +77,9 @@ class Writes:
         self.is_readable = True
 
 
-def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
+def writes_of(command: str, cwd: str) -> Writes:
     found = Writes()
-    folders: Folders = (cwd, "")
-    before: list[Folders] = []
-    for words, targets, substitutions, back in simple_commands(command):
-        before.append(folders)
-        for inner in substitutions:
-            _add_command(found, folders[0], inner, depth)
-        for target in targets:
-            _add(found, folders[0], target)
-        folders = _add_program(found, folders, words, depth)
-        for number in back:
-            folders = before[number]
+    _add_command(found, cwd, command, 0, {"HOME": Word(absolute("~"), literal=True)})
     return found
 
 
@@ -123,7 +87,7 @@ def _add_program(found: Writes, folders: Folders, words: list[Word], depth: int)
     """Add the writes of a simple command; return the folders after the command."""
     cwd = folders[0]
     reads_more = any(word.text == "xargs" for word in words)
-    words = _without_wrappers(words)
+    words, cwd = _without_wrappers(words, cwd)
     if not words:
         return folders
     name, arguments = words[0], words[1:]
@@ -135,7 +99,7 @@ def _add_program(found: Writes, folders: Folders, words: list[Word], depth: int)
         folders = _moved(folders, program, arguments)
         found.is_readable = found.is_readable and bool(folders[0])
     elif program in _COMMAND_GIVEN and all(word.literal for word in arguments):
-        _add_command(found, cwd, _command_given(program, arguments), depth)
+        _add_command(found, cwd, _command_given(program, arguments), depth + 1, {})
     elif program == "find":
         _add_find(found, cwd, arguments, depth)
     else:
@@ -175,65 +139,51 @@ def _joined(cwd: str, word: Word) -> str:
     return folder if len(folder) < _LONGEST_FOLDER else ""
 
 
-def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
-    """Add the writes of a nested command. "" stands for an unknown command."""
-    if not command or depth == _DEEPEST:
+def _add_command(
+    found: Writes, cwd: str, command: str, depth: int, values: "Mapping[str, Word]"
+) -> None:
+    """Add the writes of a command line with known `values` of variables.
+
+    "" stands for an unknown command.
+    """
+    if not command or depth > _DEEPEST:
         found.is_readable = False
         return
-    inner = writes_of(command, cwd, depth + 1)
-    found.paths += inner.paths
-    found.trees += inner.trees
-    found.is_readable = found.is_readable and inner.is_readable
+    folders: Folders = (cwd, "")
+    before: list[Folders] = []
+    variables = Variables(command, values)
+    for words, targets, substitutions, back in simple_commands(command, variables):
+        before.append(folders)
+        for inner in substitutions:
+            _add_command(found, folders[0], inner, depth + 1, variables.values)
+        for target in targets:
+            _add(found, folders[0], target)
+        folders = _add_program(found, folders, words, depth)
+        for number in back:
+            folders = before[number]
 
 
 def _command_given(program: str, arguments: list[Word]) -> str:
     """Return the command of `eval`, `trap` or `sh -c`, or "" for a script or stdin."""
     texts = [word.text for word in arguments]
     if program == "eval":
-        return " ".join(texts)
+        return " ".join(texts[texts[:1] == ["--"] :])
     if program == "trap":
         return texts[0] if texts[1:] and texts[0] not in ("", "-") else ":"
-    for at, text in enumerate(texts[:-1]):
-        if not text.startswith("-"):
+    rest = iter(texts)
+    for text in rest:
+        if not text.startswith(("-", "+")):
             break
         if text.endswith("c") and not text.startswith("--"):
-            return texts[at + 1]
+            return next(rest, "")
+        if text.endswith("o"):  # as in `-euo pipefail`
+            next(rest, "")
     return ""
 
 
-def _parsed(program: str, arguments: list[Word]) -> tuple[Options, list[Word]]:
-    """Return options and other arguments; a wrapper's options end at its first other argument."""
-    letters = _WRAPPERS.get(program, _WITH_VALUE.get(program, ""))
-    with_value, _, in_same_word = letters.partition(":")
-    options: Options = {}
-    others: list[Word] = []
-    rest = iter(arguments)
-    for word in rest:
-        text = word.text
-        if text == "--":
-            others += rest
-        elif text[:1] != "-" or text == "-":
-            others += [word, *rest] if program in _WRAPPERS else [word]
-        elif text[1] == "-":
-            name, equals, value = text.partition("=")
-            values = options.setdefault(_SHORT.get(name, name), [])
-            if equals:
-                values.append(Word(value, word.literal))
-            elif name in _LONG_WITH_VALUE:
-                values.append(next(rest, _NO_WORD))
-        else:
-            for at, letter in enumerate(text[1:], start=2):
-                values = options.setdefault(f"-{letter}", [])
-                if letter in with_value:
-                    given = Word(text[at:], word.literal)
-                    values.append(given if given.text else next(rest, _NO_WORD))
-                if letter in with_value or letter in in_same_word:
-                    break
-    return options, others
-
-
 def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word]) -> None:
-    options, files = _parsed(program, arguments)
+    options, files = parsed(program, arguments)
+    files = [word for word in files if word.text]  # not the '' of `sed -i '' s/a/b/ FILE`
     names = options.keys()
     scripts = options.get("-e", [])
     if program in _NO_FILE_FIRST and not _NO_FILE_FIRST[program] & names:
@@ -379,19 +329,23 @@ def _is_known(cwd: str, word: Word) -> bool:
     return (word.literal or "$" not in word.text) and bool(cwd or word.text.startswith(("/", "~")))
 
 
-def _without_wrappers(words: list[Word]) -> list[Word]:
-    """Return a command's words without assignments, and without wrappers such as `sudo -n`."""
+def _without_wrappers(words: list[Word], cwd: str) -> tuple[list[Word], str]:
+    """Return words without assignments and wrappers such as `sudo -n`, and the command's folder."""
     for _ in range(_MOST_WRAPPERS):
         at = next((n for n, word in enumerate(words) if not _is_assignment(word)), len(words))
         words = words[at:]
         program = words[0].text.rsplit("/", 1)[-1] if words else ""
-        if program not in _WRAPPERS:
+        if program not in WRAPPERS:
             break
-        options, words = _parsed(program, words[1:])
+        options, words = parsed(program, words[1:])
         if program == "command" and {"-v", "-V"} & options.keys():
-            return []
-        words = words[program == "timeout" :]
-    return words
+            return [], cwd
+        for folder in options.get("-D" if program == "sudo" else "-C", ()):
+            cwd = _joined(cwd, folder) if program in ("sudo", "env") else cwd
+        words = words[program in WITH_OPERAND :]
+        if program == "flock" and words and words[0].text == "-c":
+            words = [Word("eval", literal=True), *words[1:]]
+    return words, cwd
 
 
 def _is_assignment(word: Word) -> bool:

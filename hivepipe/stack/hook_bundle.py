@@ -66,6 +66,8 @@ MODULES = (
     "hivepipe.guard.client",
     "hivepipe.guard.rules",
     "hivepipe.guard.shared_disk",
+    "hivepipe.guard.shell_options",
+    "hivepipe.guard.shell_text",
     "hivepipe.guard.shell_words",
     "hivepipe.guard.shell_writes",
     "hivepipe.guard.messages",

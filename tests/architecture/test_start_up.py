@@ -77,6 +77,8 @@ BESIDE = {"hivepipe.events.other_events", "hivepipe.events.notices"}
 PROBING = {"hivepipe.hook.probe_event"}  # `hivepipe doctor --probe`
 SHARING = {
     "hivepipe.guard.shared_disk",
+    "hivepipe.guard.shell_options",
+    "hivepipe.guard.shell_text",
     "hivepipe.guard.shell_words",
     "hivepipe.guard.shell_writes",
 }

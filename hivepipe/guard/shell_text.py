@@ -1,0 +1,263 @@
+"""Read the words of shell commands: quotes, expansions, brackets and here-documents.
+
+Hooks import this module if a shared root is set.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+PROCESS = ("<(", ">(")  # a word that stands for the input or output of a command
+ENDS_WORD = " \t<>;&|()\n"
+_BRACKETS = {"(": ")", "{": "}", "[": "]"}
+_PLAIN = "/._-"  # with letters and digits, most characters of words
+_QUOTES = "'\""
+_DOLLAR_QUOTES = ("$'", '$"')
+_TEXT = "\0"  # the quote of a text that is expanded but not split, such as a here-document
+_OPEN, _COMMA, _CLOSE = "\1\2\3"  # stand for the unquoted `{`, `,` and `}` of a word
+_TO_MARKS = {"{": _OPEN, ",": _COMMA, "}": _CLOSE}
+_FROM_MARKS = str.maketrans({mark: sign for sign, mark in _TO_MARKS.items()})
+_MOST_ALTERNATIVES = 50
+_LONGEST_SCAN = 500  # characters of `${}`, `(( ))` or `[[ ]]`
+_NO_LIMIT = 1 << 62
+
+
+class Word:
+    """A word of a command; `literal` is True if it contains no expansion."""
+
+    __slots__ = ("inner", "literal", "text")
+
+    def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
+        """`text` is the word without quotes, with `$` in place of each substitution.
+
+        `inner` lists the commands of the substitutions.
+        """
+        self.text = text
+        self.literal = literal
+        self.inner = inner
+
+
+def read_words(command: str, at: int, variables: "Mapping[str, Word]") -> tuple[list[Word], int]:
+    """Read the word at `at`; return the words that it stands for, and the position after it.
+
+    A `[[ ]]` and the list of an array are one word.
+    """
+    word, end = _read_word(command, at, variables)
+    if word.text == "[[" and (end_of_test := _end_of_test(command, end)):
+        return [Word("[[", True, expanded(command[end:end_of_test]))], end_of_test + 2
+    if command.startswith("(", end) and word.text.endswith("="):
+        end_of_list = _closing(command, end)
+        inner = expanded(command[end:end_of_list])
+        return [Word(word.text, False, inner)], end_of_list + 1
+    if word.text.isprintable():  # it has no marks
+        return [word], end
+    return [Word(text, word.literal, word.inner) for text in _alternatives(word.text)], end
+
+
+def _read_word(
+    command: str, at: int, variables: "Mapping[str, Word]", quote: str = ""
+) -> tuple[Word, int]:
+    """Read one word, with marks for its braces; return the word and the position after it."""
+    begin = at
+    text = ""
+    literal = True
+    inner: list[str] = []
+    while at < len(command):
+        character = command[at]
+        if character.isalnum() or character in _PLAIN:
+            text += character
+        elif quote and character == quote[-1]:
+            quote = ""
+        elif quote == "'":
+            text += character
+        elif character == "\\" and at + 1 < len(command):
+            at += 1
+            text += command[at] if command[at] != "\n" else ""
+        elif not quote and (character in _QUOTES or command.startswith(_DOLLAR_QUOTES, at)):
+            quote = command[at : at + 1 + (character == "$")]
+            at += len(quote) - 1
+        elif _is_expansion(command, at, quote):
+            word, at = _expansion(command, at, quote, variables)
+            text += word.text
+            literal = literal and word.literal
+            inner += word.inner
+        elif quote:
+            text += character
+        elif character in ENDS_WORD:
+            break
+        else:
+            literal = literal and character not in "*?["
+            text += _TO_MARKS.get(character, character)
+        at += 1
+    is_file = text[:1] == "~" != command[begin]  # as in '~'
+    return Word("./" * is_file + text, literal or text in ("[", "[["), inner), at
+
+
+def _is_expansion(command: str, at: int, quote: str) -> bool:
+    if command[at] in "$`":
+        return quote != "$'" and command[at + 1 : at + 2] not in ("", " ")
+    return not quote and command.startswith(PROCESS, at)
+
+
+def _expansion(
+    command: str, at: int, quote: str, variables: "Mapping[str, Word]"
+) -> tuple[Word, int]:
+    """Return the value of an expansion, or `$` if it is unknown, and the expansion's last position.
+
+    Of a variable with an unknown value, only the `$` is read.
+    """
+    name, end = _variable(command, at)
+    if name in variables:
+        return variables[name], end
+    inner, end = _substitution(command, at, quote)
+    return Word("$", False, inner), end
+
+
+def expanded(text: str) -> "Sequence[str]":
+    """Return the commands in the substitutions of a text that the shell expands."""
+    return _read_word(text, 0, {}, _TEXT)[0].inner if "$(" in text or "`" in text else ()
+
+
+def _variable(command: str, at: int) -> tuple[str, int]:
+    """Return the name of a variable without operators, and the position of its end, or ""."""
+    if command[at] != "$":
+        return "", at
+    has_brace = command.startswith("{", at + 1)
+    begin = end = at + 1 + has_brace
+    while end < len(command) and (command[end].isalnum() or command[end] == "_"):
+        end += 1
+    if has_brace and not command.startswith("}", end):
+        return "", at
+    return command[begin:end], end - 1 + has_brace
+
+
+def _substitution(command: str, at: int, quote: str) -> tuple["Sequence[str]", int]:
+    """Return the commands in the substitution at `at`, and the position at which it ends.
+
+    For a variable without braces, return [] and `at`.
+    """
+    if command[at] == "`":
+        end = command.find("`", at + 1)
+        end = end if end >= 0 else len(command)
+        return [command[at + 1 : end]], end
+    begin = at + 1
+    if command[begin] not in _BRACKETS:
+        return [], at
+    is_commands = command[begin] == "("
+    quotes = _QUOTES if is_commands or not quote else '"'
+    end = _closing(command, begin, quotes, _NO_LIMIT if is_commands else _LONGEST_SCAN)
+    if is_commands and not end_of_arithmetic(command, begin):
+        return [command[begin + 1 : end]], end
+    return (expanded(command[begin + 1 : end]), end) if end < len(command) else ([], at)
+
+
+def end_of_arithmetic(command: str, at: int) -> int:
+    """Return the position of the last bracket of `((...))` at `at`, or 0 for nested subshells."""
+    if not command.startswith("((", at):
+        return 0
+    end = _closing(command, at + 1, limit=_LONGEST_SCAN) + 1
+    return end if command.startswith(")", end) else 0
+
+
+def _end_of_test(command: str, at: int) -> int:
+    """Return the position of the `]]` that ends a test, or 0."""
+    for position in _unquoted(command, at, _QUOTES, _LONGEST_SCAN):
+        if command[position] == ";":
+            break
+        if command.startswith("]]", position) and command[position - 1] in " \t\n":
+            return position
+    return 0
+
+
+def _closing(command: str, at: int, quotes: str = _QUOTES, limit: int = _NO_LIMIT) -> int:
+    """Return the position of the bracket that closes the one at `at`, or the command's length.
+
+    At most `limit` characters are searched.
+    """
+    opener, closer = command[at], _BRACKETS[command[at]]
+    depth = 0
+    for position in _unquoted(command, at, quotes, limit):
+        if command[position] == opener:
+            depth += 1
+        elif command[position] == closer:
+            depth -= 1
+            if not depth:
+                return position
+    return len(command)
+
+
+def _unquoted(command: str, at: int, quotes: str, limit: int) -> "Iterator[int]":
+    """Yield the positions of the next `limit` characters, except in quotes and here-documents."""
+    last = min(at + limit, len(command))
+    here_documents: list[tuple[str, bool]] = []
+    quote = ""
+    while at < last:
+        character = command[at]
+        if character == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in quotes:
+            quote = character
+        elif character == "<" and command.startswith("<<<", at):
+            at += 2
+        elif character == "<" and command.startswith("<<", at):
+            at += 2
+            while command[at : at + 1] in ("-", " ", "\t"):
+                at += 1
+            word, at = _read_word(command, at, {})
+            if not word.text.isdigit():  # as in `((1 << 2))`
+                here_documents.append((word.text, False))
+            continue
+        elif character == "\n" and here_documents:
+            _, at = read_here_documents(command, at + 1, here_documents)
+            continue
+        else:
+            yield at
+        at += 1
+
+
+def read_here_documents(
+    command: str, at: int, waiting: list[tuple[str, bool]]
+) -> tuple[list[Word], int]:
+    """Return the here-documents that begin at `at`, and the position after them.
+
+    `waiting` lists their last lines, and whether the shell expands them. It is emptied.
+    """
+    texts: list[Word] = []
+    for delimiter, is_expanded in waiting:
+        first = begin = at
+        while at < len(command):
+            begin, end = at, end_of_line(command, at)
+            at = end + 1
+            if command[begin:end].lstrip("\t") == delimiter:
+                break
+        else:
+            begin = len(command)
+        text = command[first:begin]
+        texts.append(Word(text, True, expanded(text) if is_expanded else ()))
+    waiting.clear()
+    return texts, at
+
+
+def end_of_line(command: str, at: int) -> int:
+    end = command.find("\n", at)
+    return end if end >= 0 else len(command)
+
+
+def _alternatives(text: str) -> list[str]:
+    """Return the words that the braces of a word stand for: `a{b,c}` is `ab ac`."""
+    done: list[str] = []
+    waiting = [text]
+    while waiting:
+        text = waiting.pop()
+        end = text.find(_CLOSE)
+        begin = text.rfind(_OPEN, 0, max(end, 0))
+        if begin < 0 or len(done) + len(waiting) > _MOST_ALTERNATIVES:
+            done.append(text.translate(_FROM_MARKS))
+            continue
+        parts = text[begin + 1 : end].split(_COMMA)
+        if len(parts) == 1:
+            parts = ["{" + parts[0] + "}"]
+        waiting += [text[:begin] + part + text[end + 1 :] for part in reversed(parts)]
+    return list(dict.fromkeys(done))  # nested braces give some twice
