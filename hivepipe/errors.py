@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+NO_MEMORY = "not enough memory (ulimit -v, or the limit of a container)"
+
 
 class HivepipeError(Exception):
     """Something went wrong in hivepipe."""
@@ -201,3 +203,14 @@ def os_error_as(kind: type[HivepipeError], what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise kind(f"{what}: {error.strerror}") from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether no memory was left, for Python or for a library that it loads."""
+    no_room = isinstance(error, ImportError) and "failed to map segment" in str(error)
+    return no_room or isinstance(error, MemoryError)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the type and text of an error of a job; name a lack of memory, which has no text."""
+    return NO_MEMORY if is_out_of_memory(error) else f"{type(error).__name__}: {error}"

@@ -21,7 +21,7 @@ from hivepipe.cli.terminal import (
     say,
 )
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
-from hivepipe.errors import HivepipeError, SettingsError
+from hivepipe.errors import NO_MEMORY, HivepipeError, SettingsError, is_out_of_memory
 from hivepipe.files.file_size import raise_limit, with_limit_if_hit
 from hivepipe.home import locate, state_folder, user_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
@@ -39,7 +39,6 @@ WITH_THE_USERS_UMASK = ("demo", "hive", "init", "team", "uninstall", "web")
 OF_NO_HOME = ("completion", "demo", "redact")
 
 FULL_BYTES = 1_000_000
-_NO_ROOM = "failed to map segment"  # text in the ImportError of a library that got no memory
 
 
 class _Commands(click.Group):
@@ -141,8 +140,8 @@ def _reason(error: OSError) -> str:
 
 def _why_not_loaded(error: MemoryError | ImportError) -> str:
     """Return why an import failed, or "" for a bug of hivepipe, whose traceback Python prints."""
-    if isinstance(error, MemoryError) or _NO_ROOM in str(error):
-        return "not enough memory (ulimit -v, or the limit of a container)"
+    if is_out_of_memory(error):
+        return NO_MEMORY
     missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""
     if not missing or missing.partition(".")[0] == "hivepipe":
         return ""

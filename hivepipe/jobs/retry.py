@@ -4,6 +4,7 @@
     the store cannot be written            0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s without a limit
     a file cannot be read or written       1, 5, 30, 120 s, then failed; with a full or read-only
                                            disk 120 s without a limit
+    memory is lacking                      1, 5, 30, 120 s, then failed
     a language model is down or busy       about 15, 60, 240 s, or as the provider asks; then a
                                            summary without a model
     an installed operation failed          1, 5, 30, then 120 s each, as often as it declares

@@ -23,11 +23,14 @@ import redis
 from hivepipe import settings
 from hivepipe.config.config_file import renewed
 from hivepipe.errors import (
+    NO_MEMORY,
     BadEnvelopeError,
     JobError,
     OperationFailedError,
     StoppedError,
     TryLaterError,
+    is_out_of_memory,
+    reason_of,
 )
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, redacted
@@ -154,7 +157,7 @@ class SlowWorker(ClaimingWorker):
         except JobError as error:
             self._bury(job, envelope, error)
         except Exception as error:  # a handler's bug must not stop the others
-            if isinstance(error, OSError | client.RefusedError) or retry.is_store_error(error):
+            if _is_of_environment(error):
                 self._environment_failed(job, envelope, error)
             elif is_away(error):
                 raise
@@ -191,8 +194,9 @@ class SlowWorker(ClaimingWorker):
             thread.join()
 
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
-        """Retry the job after an error of a file, a disk, the database or Redis."""
-        is_disk_error = not isinstance(error, OSError) or error.errno in retry.DISK_ERRORS
+        """Retry the job after an error of a file, a disk, the database, Redis or memory."""
+        is_limited = isinstance(error, OSError) and error.errno not in retry.DISK_ERRORS
+        is_disk_error = not is_limited and not is_out_of_memory(error)
         failures = job.attempts if is_disk_error else job.failures
         delay = retry.file_delay_secs(failures + 1, is_disk_error)
         self._retry(job, envelope, error, delay, held_up=is_disk_error)
@@ -211,14 +215,21 @@ class SlowWorker(ClaimingWorker):
         if delay is None:
             self._bury(job, envelope, error)
             return
-        logger.warning("%s again in %.0f s: %s", envelope.operation, delay, error)
+        text = NO_MEMORY if is_out_of_memory(error) else error
+        logger.warning("%s again in %.0f s: %s", envelope.operation, delay, text)
         self._claims.retry([(job, job.queue, delay)], held_up=held_up)
 
     def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
-        reason = f"{type(error).__name__}: {error}"
+        reason = reason_of(error)
         logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         data = client.job_data(redacted(envelope_text(job.data)))
         self._claims.bury([(job, reason, data, envelope.operation)])
+
+
+def _is_of_environment(error: Exception) -> bool:
+    """Tell whether the machine, the database or Redis failed and not the job."""
+    is_refused = isinstance(error, OSError | client.RefusedError)
+    return is_refused or retry.is_store_error(error) or is_out_of_memory(error)
 
 
 class LlmWorker(SlowWorker):

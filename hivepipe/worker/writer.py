@@ -27,7 +27,14 @@ from hivepipe import settings
 from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import SHORT_TIMEOUT_SECS, Database, open_database
 from hivepipe.db.tree import refuse_replaced
-from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
+from hivepipe.errors import (
+    BadEnvelopeError,
+    MissingParentError,
+    StoreError,
+    TreeError,
+    is_out_of_memory,
+    reason_of,
+)
 from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
 from hivepipe.guard.shared_root import check_shared_root
@@ -291,12 +298,14 @@ class Writer(ClaimingWorker):
         error: Exception,
         dead: list["_Dead"],
     ) -> None:
-        """Fail a job after its own error, or retry it if its parent may still arrive."""
+        """Fail a job after its own error, or retry it while a parent or memory is missing."""
         delay = None
-        reason = f"{type(error).__name__}: {error}"
+        reason = reason_of(error)
         if isinstance(error, MissingParentError):
             delay = retry.parent_delay_secs(job.failures + 1)
             reason = f"max retries exceeded: {error}"
+        elif is_out_of_memory(error):
+            delay = retry.file_delay_secs(job.failures + 1, is_disk_error=False)
         if delay is not None:
             queue = queue_of(retry.demoted(envelope.priority, job.attempts + 1))
             self._claims.retry([(job, queue, delay)])

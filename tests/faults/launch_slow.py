@@ -6,8 +6,8 @@ The payload of `test_work` has these fields:
 
 how        ok, hold (wait for the file `go`, but end when told to stop), stubborn (hold without
            ending), die, refuse (raise JobError), bug, wrongtype (of a key in Redis), missing (a
-           file), full (the disk), unreadable or damaged (the store), or once (missing the first
-           time)
+           file), full (the disk), unreadable or damaged (the store), memory (none is left), or
+           once (missing the first time)
 note       the result: a prompt with this text
 settle_s   seconds to wait first
 """
@@ -37,6 +37,7 @@ RAISED = {
     "refuse": JobError("this will never do"),
     "bug": KeyError("bad"),
     "wrongtype": redis.ResponseError("WRONGTYPE"),
+    "memory": MemoryError(),
     "full": OSError(errno.ENOSPC, "No space left on device"),
     "unreadable": StoreError("cannot read"),
     "damaged": sqlite3.DatabaseError("database disk image is malformed"),

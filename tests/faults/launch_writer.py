@@ -7,6 +7,7 @@ acknowledgement). At this point the batch after the first `after` ones writes a 
 `<point>.<pid>` and waits for the file `go`. Every process marks its first claim as
 `first-claim.<pid>`.
 poison: a prompt whose job kills its process.
+scarce: a prompt whose job finds no memory the first time.
 operations: names of installed operations. Their jobs are not spooled before the file `go` exists.
 """
 
@@ -28,7 +29,14 @@ from hivepipe.queue import spool
 from hivepipe.queue.claims import Claim, Claims
 from hivepipe.worker import writer
 
-OPTIONS = {"pause": "", "after": 0, "poison": "", "operations": [], **json.loads(sys.argv[1])}
+OPTIONS = {
+    "pause": "",
+    "after": 0,
+    "poison": "",
+    "scarce": "",
+    "operations": [],
+    **json.loads(sys.argv[1]),
+}
 FOLDER = Path(OPTIONS["folder"])
 come = {"": 0}
 batch = {"in commit": False}  # otherwise the transaction stores heartbeats
@@ -89,6 +97,10 @@ def deadly_prompt(db: Database, job: Any, args: Any) -> None:
     if OPTIONS["poison"] and args.prompt == OPTIONS["poison"]:
         os.kill(os.getpid(), signal.SIGKILL)
     record_prompt(db, job, args)
+    if OPTIONS["scarce"] == args.prompt and not (FOLDER / "scarce").exists():
+        mark("scarce")
+        (FOLDER / "scarce").touch()
+        raise MemoryError
 
 
 def keep_event(*arguments: Any) -> str:

@@ -1,4 +1,4 @@
-"""A job that kills its writer is found and failed."""
+"""A job that kills its writer is found and failed; one without memory is repeated."""
 
 import json
 import signal
@@ -36,3 +36,17 @@ def test_a_job_that_kills_its_writer_three_times_fails(bench: Bench) -> None:
     wanted["prompts"] = [r for r in wanted["prompts"] if r["prompt"] != deadly]
     assert oracle.differences(wanted, oracle.comparable(bench.tables())) == []
     assert deadly not in json.dumps(bench.tables()["prompts"])
+
+
+def test_a_job_that_finds_no_memory_is_repeated(bench: Bench) -> None:
+    """Python's sqlite3 raises MemoryError too, if SQLite gets no memory."""
+    prompt = oracle.prompt(666, oracle.SESSIONS[0], "inst-a")
+    others = oracle.mix(SEED, 10)
+    events = oracle.timed((*others.opening, *others.bulk, prompt)) + others.closing
+    bench.push(events)
+    writer = bench.writer(scarce=prompt.payload["prompt"])
+    until(lambda: bench.is_settled(), "not done")
+    assert bench.dead() == {}
+    wanted = oracle.expected(events, bench.project, bench.swarm)
+    assert oracle.differences(wanted, oracle.comparable(bench.tables())) == []
+    assert (writer.folder / "scarce").exists()

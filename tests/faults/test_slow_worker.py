@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.errors import NO_MEMORY
 from hivepipe.events.job_plan import PRIORITIES, Job, Message
 from hivepipe.jobs.envelope import envelope_of, follow_ups
 from hivepipe.queue.spool import write_spool
@@ -229,6 +230,7 @@ CANNOT_SUCCEED = {
     "refuse": ("JobError: this will never do", 1),
     "bug": ("KeyError: 'bad'", 1),
     "wrongtype": ("ResponseError: WRONGTYPE", 1),
+    "memory": (NO_MEMORY, 5),
     "missing": ("FileNotFoundError: [Errno 2] No such file: 'missing'", 5),
 }
 
