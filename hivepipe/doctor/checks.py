@@ -34,6 +34,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "managed-settings": claude.managed,
     "all-hooks-off": claude.switched_off,
     "trust": claude.trusted,
+    "unrecorded": claude.unrecorded,
     "folder": claude.reached,
     "environment": claude.disabled,
     "ci": claude.elsewhere,

@@ -1,8 +1,12 @@
 """Checks whether Claude Code runs hooks here, and how long it keeps transcripts."""
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from hivepipe.db.listings import Listings, read_store
+from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts, Finding, ManagedFile
 from hivepipe.files.typed_file import read_object
 from hivepipe.home import user_folder
@@ -23,6 +27,7 @@ _BARE = {
 # From this version on, no hook runs if an administrator's settings are invalid. Version 2.1.197
 # ignores invalid settings.
 _STRICT_SINCE = (2, 1, 260)
+_SETTLED_SECS = 10  # after this time, a session's first event is stored
 _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
 
@@ -117,6 +122,39 @@ def trusted(facts: Facts) -> Iterator[Finding]:
     if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in found):
         text = f"until {folder} is trusted, only `claude -p` runs the hooks"
         yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
+
+
+def unrecorded(facts: Facts) -> Iterator[Finding]:
+    """Find a session that ran without the hooks, as after an error in one value of a settings file.
+
+    Only the newest session in the project's folder is examined, and only if it wrote its transcript
+    after the last change of the files with the hooks.
+    """
+    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
+    if not files or facts.spooled or facts.record.get("state") == "off":
+        return
+    since = max(os.stat(file.path).st_mtime for file in files)
+    name = re.sub("[^a-zA-Z0-9]", "-", facts.place.project)
+    found = Path(claude_code.config_folder(), "projects", name).glob("*.jsonl")
+    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    if newest is None or not since < newest.stat().st_mtime < facts.now - _SETTLED_SECS:
+        return
+    home = facts.place.home
+    is_unknown = database_path(home).exists()  # if the database cannot be read
+    if not read_store(home, lambda store: _is_known(store, newest.stem), is_unknown):
+        text = f"no hook recorded the newest session, {newest.stem}: unless it was `claude --bare`,"
+        text = f"{text} Claude Code skipped a settings file with an invalid value"
+        paths = ", ".join(file.path for file in files)
+        yield Finding(f"{text} ({paths}); `claude doctor` names the value", is_note=True)
+
+
+def _is_known(store: Listings, session: str) -> bool:
+    """Tell whether a session is stored, or was deleted."""
+    sql = """
+        SELECT 1 FROM sessions WHERE id = :id
+        UNION SELECT 1 FROM deleted_sessions WHERE id = :id
+    """
+    return store.row(sql, {"id": session}) is not None
 
 
 def reached(facts: Facts) -> Iterator[Finding]:

@@ -210,6 +210,41 @@ def test_a_folder_whose_sessions_read_no_hooks_is_a_note(
     assert [each.is_note for each in notes] == ([] if is_recorded else [True])
 
 
+def test_a_session_that_ran_without_the_hooks_is_a_note(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Claude Code 2.1.332 skips a file with `"permissions": {"allow": "Bash"}` as a whole."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    settings = tmp_path / "shop" / "settings.local.json"
+    settings.write_text("{}")
+    facts.settings_files = [SettingsFile(str(settings), {}, "", Scope.LOCAL, [("Stop", {})])]
+    name = facts.place.project.replace("/", "-").replace("_", "-")
+    transcript = tmp_path / "claude" / "projects" / name / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    assert findings_of("unrecorded", facts) == []
+    transcript.write_text("{}")
+    for settings_age, age, is_named in ((3600, 600, True), (600, 3600, False), (3600, 0, False)):
+        for path, secs in ((settings, settings_age), (transcript, age)):
+            os.utime(path, (facts.now - secs, facts.now - secs))
+        assert [each.is_note for each in findings_of("unrecorded", facts)] == [True] * is_named
+
+    os.utime(transcript, (facts.now - 60, facts.now - 60))
+    (finding,) = findings_of("unrecorded", facts)
+    assert "session, s1:" in finding.text
+    assert str(settings) in finding.text
+    facts.record = {"state": "off"}
+    assert findings_of("unrecorded", facts) == []
+    facts.record = {}
+    facts.spooled = [Path("waiting")]
+    assert findings_of("unrecorded", facts) == []
+    facts.spooled = []
+    with closing(Database(Path(facts.place.home, "hive.db"))) as db:
+        assert len(findings_of("unrecorded", facts)) == 1
+        with db.transaction():
+            db.insert("sessions", {"id": "s1", "status": "ended"})
+    assert findings_of("unrecorded", facts) == []
+
+
 def test_a_nearly_full_disk_is_reported(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     for less, texts in ((0, []), (1_000_000, ["199 MB are free"])):
         usage = Usage(10**12, 0, disk.ROOM_BYTES - less)
