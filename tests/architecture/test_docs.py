@@ -109,7 +109,7 @@ ROWS = [(title, row) for title in GROUPS for row in items(REFERENCE, f"## {title
 def row_of(path: str) -> list[str]:
     asked = re.compile(rf"`{path}( [A-Z\[(-].*)?`")
     found = [row for _, row in ROWS if asked.fullmatch(row[0])]
-    assert len(found) == 1, f"docs/commands.md has {len(found)} rows of `{path}`"
+    assert len(found) == 1, f"docs/commands.md: {len(found)} items `{path}`, not one"
     return found[0]
 
 
@@ -142,11 +142,13 @@ def test_every_option_is_in_the_row_of_its_command_and_no_other() -> None:
     for path, command in CALLABLE.items():
         named = re.findall(r"`(--[a-z-]+)", row_of(path)[1])
         known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
-        assert set(named) <= known, path
+        unknown = set(named) - known
+        assert not unknown, f"docs/commands.md: `{path}` has no {', '.join(sorted(unknown))}"
         row = "|".join(row_of(path)).replace(f"`{path} -", "`-")
         for option in command.params:
             if isinstance(option, click.Option) and not set(option.opts) & set(GENERAL):
-                assert any(re.search(rf"`{name}\b", row) for name in option.opts), (path, option)
+                is_named = any(re.search(rf"`{name}\b", row) for name in option.opts)
+                assert is_named, f"docs/commands.md: name `{option.opts[0]}` in the row of `{path}`"
 
 
 @pytest.mark.parametrize("name", GENERAL)

@@ -644,12 +644,20 @@ def without_times(value: Any, name: str = "") -> Any:
 
 
 def differences(wanted: Rows, found: Rows) -> list[str]:
-    """Return the columns that only one side has, then every missing and every unexpected row."""
+    """Return what to do about the columns that only one side has, then the rows that differ.
+
+    The rows of a table whose columns differ are left out: all of them differ.
+    """
     columns, said = [], []
     for table in wanted:
         if found.get(table) and wanted[table]:
-            odd = wanted[table][0].keys() ^ found[table][0].keys()
-            columns += [f"{table}: only one of oracle and database has {name}" for name in odd]
+            ours, theirs = wanted[table][0].keys(), found[table][0].keys()
+            columns += [
+                f"{table}: add `{name}` to tests/faults/oracle.py" for name in theirs - ours
+            ]
+            columns += [f"{table}: the database lacks `{name}`" for name in ours - theirs]
+            if ours != theirs:
+                continue
         left = [json.dumps(row, sort_keys=True) for row in found.get(table, [])]
         for row in wanted[table]:
             text = json.dumps(row, sort_keys=True)
