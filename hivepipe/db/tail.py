@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.db.listings import Listings
 from hivepipe.times import stored_time
@@ -88,17 +88,27 @@ class Tail:
             if rows:
                 self._after[kind] = (rows[0]["number"], rows[0]["created_at"])
         for kind, sql in _CHANGED.items():
-            for row in store.rows(sql, parameters):
+            since = {"since": self._first_of(store, sql, parameters)}
+            for row in store.rows(sql, {**parameters, **since}):
                 key = (kind, row["id"])
                 if self._seen.get(key) != row["what"]:
                     self._seen[key] = row["what"]
                     yield self._line(kind, row)
 
+    def _first_of(self, store: Listings, sql: str, parameters: dict[str, Any]) -> str:
+        """Return `since`, or in the first poll an earlier time with the newest `most` changes."""
+        since = str(parameters["since"])
+        if self._polls:
+            return since
+        newest = f"SELECT created_at FROM ({sql}) ORDER BY created_at DESC LIMIT :most"
+        (row,) = store.rows(
+            f"SELECT MIN(created_at) AS first FROM ({newest})", {**parameters, "since": ""}
+        )
+        return min(since, row["first"] or since)
+
     def _since(self) -> str:
-        """Return the time from which this poll reads changes, or "" in the first poll."""
+        """Return the time from which this poll reads changes; the first poll looks back."""
         self._polls += 1
-        if self._polls == 0:
-            return ""
         looks_back = self._polls % LOOK_BACK_EVERY == 0
         return stored_time(time.time_ns() - (_LATE_NS if looks_back else _RECENT_NS))
 

@@ -82,3 +82,30 @@ def test_a_change_with_an_earlier_time_is_shown_once(db: Database) -> None:
             lines = [line for _ in range(LOOK_BACK_EVERY) for line in tail.poll(store)]
             assert [(line.session_id, line.what) for line in lines] == [("late", status)]
         assert [line for _ in range(LOOK_BACK_EVERY) for line in tail.poll(store)] == []
+
+
+def test_the_first_poll_reads_only_recent_changes_and_as_many_as_it_shows(db: Database) -> None:
+    """A long history has hundreds of thousands of agents."""
+    old = [f"2026-01-{day:02d}T00:00:00.000Z" for day in range(1, 31)]
+    recent = [stored_time(time.time_ns() - days * 86_400 * 10**9) for days in (6, 5, 4)]
+    for number, at in enumerate(old):
+        add_session(db, f"old{number}", at)
+    with listings(db.path) as store:
+        assert [line.session_id for line in Tail(first=2).poll(store)] == ["old28", "old29"]
+        for number, at in enumerate(recent):
+            add_session(db, f"new{number}", at)
+        tail = Tail(first=5)
+        found = [line.session_id for line in tail.poll(store)]
+        assert found == ["old28", "old29", "new0", "new1", "new2"]
+        for _ in range(LOOK_BACK_EVERY + 1):
+            assert tail.poll(store) == []
+
+
+def add_session(db: Database, session: str, at: str) -> None:
+    db.execute(
+        """
+        INSERT INTO sessions (id, swarm_id, status, created_at, updated_at)
+        VALUES (:id, (SELECT id FROM swarms LIMIT 1), 'active', :at, :at)
+        """,
+        {"id": session, "at": at},
+    )
