@@ -367,3 +367,14 @@ def require_user() -> None:
     """Skip if there is no way to become an unprivileged user."""
     if AS_USER and not shutil.which("setpriv"):
         pytest.skip("setpriv is not there")
+
+
+def upgrade_to(version: str, packages: Path) -> None:
+    """Replace the metadata of the installed version, as pip does; "" leaves none."""
+    for old in packages.glob("hivepipe-*.dist-info"):
+        shutil.rmtree(old)
+    if version:
+        folder = packages / f"hivepipe-{version}.dist-info"
+        folder.mkdir()
+        text = f"Metadata-Version: 2.1\nName: hivepipe\nVersion: {version}\n"
+        (folder / "METADATA").write_text(text)

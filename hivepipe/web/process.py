@@ -9,19 +9,23 @@ from typing import Any
 from hivepipe.config.config_file import load_and_use
 from hivepipe.home import locate
 from hivepipe.web.app import web_app
+from hivepipe.web.process_start import exec_server
 from hivepipe.web.server import serve
 
 
 def main(reading: int, listening: int) -> None:
-    """Serve the page until it is stopped.
+    """Serve the page until it is stopped; after an upgrade, continue with the new version.
 
     `reading` is the descriptor of a pipe with the arguments, and `listening` that of the socket.
     """
     with os.fdopen(reading, "rb") as pipe:
         arguments: dict[str, Any] = json.loads(pipe.read())
     load_and_use()
+    served = socket.socket(fileno=listening)
+    kept = served.dup()  # the server closes `served`
     try:
-        serve(web_app(locate("."), **arguments), socket.socket(fileno=listening))
+        if serve(web_app(locate("."), **arguments), served, until_upgrade=True):
+            exec_server(kept, **arguments)
     except KeyboardInterrupt:
         pass
 

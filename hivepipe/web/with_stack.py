@@ -30,7 +30,8 @@ def run(place: Place) -> None:
     port = listening.getsockname()[1]
     content = {"token": token, "address": f"http://{BIND}:{port}/?token={token}"}
     write_small(record_path(), json.dumps(content))
-    serve(web_app(place, token, is_local=True), listening)
+    # After an upgrade, the supervisor starts the new version.
+    serve(web_app(place, token, is_local=True), listening, until_upgrade=True)
 
 
 def _wait_for_lock() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from hivepipe.mcp_server.tool_table import TOOLS
 from tests.archive_scene import AGENT, SESSION, TOKEN
 from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, made_home
-from tests.installed import Installation
+from tests.installed import Installation, upgrade_to
 from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, text, transcript_line
 from tests.outcome import outcome_of
@@ -285,17 +284,6 @@ def test_after_an_upgrade_the_new_version_answers(home: Home, tmp_path: Path) ->
         upgrade_to("", packages)  # in the middle of another upgrade
         assert asked(b'{"id":1,"method":"ping"}')["result"] == {}
     installed.end()
-
-
-def upgrade_to(version: str, packages: Path) -> None:
-    """Replace the metadata of the installed version, as pip does; "" leaves none."""
-    for old in packages.glob("hivepipe-*.dist-info"):
-        shutil.rmtree(old)
-    if version:
-        folder = packages / f"hivepipe-{version}.dist-info"
-        folder.mkdir()
-        text = f"Metadata-Version: 2.1\nName: hivepipe\nVersion: {version}\n"
-        (folder / "METADATA").write_text(text)
 
 
 # ---- the plugin's server

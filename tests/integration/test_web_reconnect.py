@@ -2,16 +2,20 @@
 
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.browser_scene import Browser, expect, is_live, shows
-from tests.conftest import Home, Writer, fire
+from tests.conftest import CLI, Home, Writer, fire
+from tests.installed import Installation, upgrade_to
 from tests.payloads import SESSION_START
 from tests.sandbox import Sandbox
+from tests.web_scene import line_of
 
 
 class Proxy:
@@ -147,3 +151,31 @@ def test_a_page_says_why_it_is_not_up_to_date(address: str, browser: Browser) ->
     page.evaluate('hear("live")')
     is_live(page)
     expect(page.locator("h1")).to_have_text("Now")
+
+
+def test_a_page_goes_on_with_the_version_of_an_upgrade(
+    private_home: Home, browser: Browser, tmp_path: Path
+) -> None:
+    installation = Installation(tmp_path)
+    (packages,) = installation.folder.glob(".venv/lib/python3*/site-packages")
+    upgrade_to("1.0.0", packages)
+    words = [str(installation.bin / "python"), *CLI[1:], "web", "--port", "0", "--no-open"]
+    process = subprocess.Popen(
+        words, env=private_home.env, cwd=private_home.project, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        page = browser.page(line_of(process))
+        is_live(page)
+        for path, old, new in (
+            ("pages/now.html", "<h1>Now</h1>", "<h1>{{ in_the_new_version }}</h1>"),
+            ("app.py", '"view": name,', '"view": name, "in_the_new_version": "Now 9.9.9",'),
+        ):
+            file = installation.folder / "hivepipe/web" / path
+            file.write_text(file.read_text().replace(old, new))
+        upgrade_to("9.9.9", packages)
+        expect(page.locator("h1")).to_have_text("Now 9.9.9")
+        is_live(page)
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+        installation.end()
