@@ -3,11 +3,11 @@
 A call is a repetition if it has the tool and arguments of an earlier call, and nothing has changed
 since then:
 
-    its result differs from the previous one of that call   progress: its count is reset
-    an edit tool changed a file                             the counts of all other calls are reset
-    a new command changed a file, as the result shows       the counts of all other calls are reset
-    a repeated command changed a file                       the same, except counts of edits and of
-                                                            commands that change files
+    its result differs from the previous one of that call   its own count is reset
+    an edit tool changed a file                             all counts are reset, except of edits
+    a new command changed a file, as the result shows       all counts are reset, except of edits
+    a repeated command changed a file                       all counts are reset, except of edits
+                                                            and of commands that change files
     a new prompt, or another task                           all counts are reset
 
 Hooks import this module before a tool call.
