@@ -41,7 +41,7 @@ MOST_RETRIES = 1_000_000  # RQ requires a number
 
 
 def run_job(envelope: str) -> Retry | None:
-    """Execute one job (a write in its own transaction); return a Retry to delay the job.
+    """Execute one job (a write in its own transaction); return a Retry to delay it, or None.
 
     The database belongs to HIVEPIPE_HOME, else to the project of the working directory. Errors of
     the job itself are raised; RQ retries and then keeps the job as failed.

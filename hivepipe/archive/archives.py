@@ -117,7 +117,10 @@ class Archives(Catalog):
         return False
 
     def _grow(self, source: Source, callbacks: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
-        """Append a transcript's new lines; return (their number, whether metadata were written)."""
+        """Append a transcript's new lines; return (their number, whether metadata were written).
+
+        If the transcript is settled, known secrets are also removed from its earlier lines.
+        """
         name = self._name(source, settled)
         if name is None:
             return 0, False

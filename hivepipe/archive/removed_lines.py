@@ -16,7 +16,7 @@ class RemovedLines:
     """A multiset of the hashes of removed lines."""
 
     def __init__(self, text: bytes = b"") -> None:
-        """Parse the output of `text`."""
+        """Parse hashes in the form that the method `text` returns."""
         self._names = Counter(text[at : at + NAME_BYTES] for at in range(0, len(text), NAME_BYTES))
 
     def copy(self) -> "RemovedLines":

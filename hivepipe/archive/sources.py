@@ -120,7 +120,10 @@ def open_source(
 
 
 def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
-    """Return the root that contains a real path, and the path segments below that root."""
+    """Return the root that contains a real path, and the path segments below that root.
+
+    Raise RefusedTranscriptError if no root contains the path.
+    """
     named = absolute(claude_folder) if claude_folder else ""
     for folder in (default_folder(), f"{user_folder()}/.codex", named):
         for name in _FOLDERS:
@@ -131,7 +134,10 @@ def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
 
 
 def _described(real: str, names: list[str], session: str, agent_type: str) -> Source:
-    """Return the source that a path describes, without opening its file."""
+    """Return the source that a path describes, without opening its file.
+
+    Raise RefusedTranscriptError for a path that is not named as a transcript.
+    """
     stem, suffix = os.path.splitext(names[-1])
     if suffix != ".jsonl":
         raise RefusedTranscriptError("it is not named *.jsonl")

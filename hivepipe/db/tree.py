@@ -109,7 +109,7 @@ def mark(home: str, path: Path) -> None:
     """Write this home's number into its database, which is created if it is missing.
 
     The first page of a new database contains the number. SQLite deletes the log that an earlier
-    database left beside it.
+    database left beside it. Raise StoreError if the database cannot be used.
     """
     manifest = Manifest(home)
     try:

@@ -243,7 +243,7 @@ def _add_copies(
 def _sources_and_targets(
     program: str, options: Options, files: list[Word]
 ) -> tuple[list[Word], list[Word]]:
-    """Return the arguments of `cp` and similar programs; a target on another host is left out."""
+    """Return (sources, targets) of `cp` etc., without a target on another host."""
     if program in ("rsync", "scp"):  # -t has another meaning in these programs
         is_remote = any(":" in word.text.partition("/")[0] for word in files[-1:])
         return files[:-1], [] if is_remote else files[-1:]
@@ -263,7 +263,7 @@ def _link_of_target(program: str, options: Options) -> int:
 
 
 def _of_w_command(script: Word) -> list[Word]:
-    """Return the absolute path to which the last `w` command of a `sed` script writes, or []."""
+    """Return [the absolute path] that the last `w` command of a `sed` script writes, or []."""
     before, command, path = script.text.rpartition("w ")
     path = path.strip(" }")
     is_text = before.rstrip("gpeIMm0123456789")[-1:].isalpha()  # `s/now /x/`, but not `s/a/b/gw f`

@@ -78,7 +78,7 @@ def project_part(project: str, kind: str = "project", number: int | None = None)
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part of this kind that is not about `own`, the id of the session or task."""
+    """Return the first part of this kind that is not about the session or task `own`, or ""."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"

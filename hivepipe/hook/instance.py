@@ -231,7 +231,11 @@ def remembered(home: str, key: str) -> dict[str, str]:
 
 
 def _claude_process() -> tuple[int, str]:
-    """Return pid and start time of the Claude Code process that started the hook."""
+    """Return pid and start time of the Claude Code process that started the hook.
+
+    If no ancestor is a known host, return the nearest one that is no shell. If the parent has
+    ended, return this process.
+    """
     parent = sender.parent()
     name, above, started = _process(parent)
     if _is_init(parent, name):

@@ -173,7 +173,10 @@ def _status_line_elsewhere(scope: Scope, here: str) -> str:
 
 
 def without_hooks(path: str) -> edits.Edit:
-    """Plan the edit that removes hivepipe's hooks and status line from a settings file."""
+    """Plan the edit that removes hivepipe's hooks and status line from a settings file.
+
+    Raise SettingsError if the file cannot be edited.
+    """
     try:
         return edits.undone(path, without_ours)
     except SettingsError as error:

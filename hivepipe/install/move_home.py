@@ -66,7 +66,10 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
 
 
 def adopt_old_home(project: str, old: str) -> str:
-    """Register a renamed project with the home of its old path; return that home."""
+    """Register a renamed project with the home of its old path; return that home.
+
+    Raise TreeError if the old path still exists or has no home, or the new one has data.
+    """
     # A link to the new path may be at the old path.
     if old == project or (os.path.isdir(old) and real_path(old) != project):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")

@@ -17,7 +17,10 @@ _MADE = "made"  # file with the folders above it that hivepipe made, one per lin
 
 
 def make() -> None:
-    """Make the state folder, and record which parent folders had to be made."""
+    """Make the state folder, and record which parent folders had to be made.
+
+    Raise SettingsError if it cannot be made or written.
+    """
     trouble = unusable_state_folder()
     if trouble:
         raise SettingsError(f"{trouble}; nothing was changed")

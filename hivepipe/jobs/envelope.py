@@ -47,7 +47,7 @@ class Envelope(Origin):
 
     @property
     def settle_secs(self) -> float:
-        """Return the delay in seconds that the job requests while its input file may still grow."""
+        """Return the delay in seconds that the job requests while its input may grow, or 0."""
         wanted = self.payload.get("settle_s")
         if isinstance(wanted, int | float) and math.isfinite(wanted):
             return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)

@@ -255,7 +255,7 @@ def _settings_beside(home: str, settings: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the folder with the files of a backup, and its manifest; both are verified."""
+    """Yield folder and manifest of an unpacked, verified backup, or raise BackupError."""
     with work_folder(home, ".restore-") as folder:
         try:
             with gzip.open(source) as packed:

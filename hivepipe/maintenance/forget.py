@@ -219,7 +219,10 @@ class Forgetting:
         yield Deleted("markers", self._remove_markers(wanted, dry_run), "file")
 
     def clean(self, *, dry_run: bool = False) -> Iterator[Deleted]:
-        """Delete copies that may contain forgotten text: backups, free pages, the file of Redis."""
+        """Delete copies that may contain forgotten text: backups, free pages, the file of Redis.
+
+        Raises StoreError, StackError or OSError.
+        """
         copies = [*stored.backups(self._db.path), *leftovers(self._place.home)]
         if not dry_run:
             for copy in copies:

@@ -23,7 +23,7 @@ class OldProcess(NamedTuple):
 
 
 def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
-    """Return the workers of this project, and the processes with an open file below these paths."""
+    """Return the old queue workers of a project, and processes with an open file below `moved`."""
     folders = tuple(f"{path}/" for path in moved)
     names = set(map(str, moved))
     return [

@@ -150,7 +150,7 @@ def _same(found: Found, known: Iterable[Found]) -> Found | None:
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note that names the file of `same` if it is another existing file, or ""."""
+    """Return a note with the path of `same` if another file still has this path, or ""."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 

@@ -108,7 +108,10 @@ def id_of(text: str) -> str:
 
 
 def put(db: Database, profile: str, name: str, data: bytes, source: str) -> bool:
-    """Store `data` as a file's current version; return False if that version has this content."""
+    """Store `data` as a file's current version; return False if that version has this content.
+
+    Raise ProfileError if the data may not be stored.
+    """
     if refusal := refusal_of(data):
         raise ProfileError(f"{name} is not stored: {refusal}")
     digest, time_ns = digest_of(data), time.time_ns()

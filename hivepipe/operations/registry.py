@@ -18,7 +18,8 @@ from hivepipe.operations.declared import OPERATIONS, handle
 def execute(db: Database, job: Envelope) -> None:
     """Execute one job within the caller's transaction, unless it was applied before.
 
-    After JobError or sqlite3.Error the caller must roll back.
+    A job that belongs to no session, but should, or to a forgotten one is only counted. After
+    JobError (UnknownOperationError, for instance) or sqlite3.Error the caller must roll back.
     """
     args = OPERATIONS.get(job.operation)
     if args is None or args.queue is not None:

@@ -40,7 +40,7 @@ def take_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy
     """Record a step, take the step, and return its name.
 
     If a step would exceed the daily cost limit, record the step `limit` instead, once per run.
-    Return "" if the step was recorded before.
+    Return "" if the step was recorded before; the step `respawn` is taken nevertheless.
     """
     worker, run = checked.worker, checked.run
     assert run is not None
@@ -92,7 +92,7 @@ def _give_up(worker: Worker, run: Run) -> None:
 
 
 def _spent_today(home: str) -> float:
-    """Return the cost in USD of the ask, park and respawn runs of today (UTC)."""
+    """Return the cost in USD of today's (UTC) ask, park and respawn runs, or raise HiveError."""
     try:
         with opened(home) as db:
             midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"

@@ -16,7 +16,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def repair_transcript(worker: Worker, since: int = 0) -> int:
-    """Repair the transcript from byte `since` on; return the size of the file.
+    """Repair the transcript from byte `since` on; return the size of the file, 0 if missing.
 
     The caller makes sure that no process writes to the transcript. Raise HiveError if it is not a
     regular file or cannot be written.

@@ -94,7 +94,10 @@ def _check_opcodes(pickled: bytes) -> None:
 
 
 def inflated(data: bytes) -> bytes:
-    """Return a job's uncompressed data, up to LIMIT_BYTES. RQ compresses data, hooks do not."""
+    """Return a job's uncompressed data, or raise BadEnvelopeError above LIMIT_BYTES.
+
+    RQ compresses data, hooks do not.
+    """
     if data[:1] != b"\x78":
         return data
     inflater = zlib.decompressobj()

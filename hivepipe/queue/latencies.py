@@ -110,7 +110,10 @@ def _latency(counts: Counts) -> Latency:
 
 
 def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
-    """Return the upper end, in ms, of the range of durations that contains this percentile."""
+    """Return the upper end, in ms, of the range of durations that contains this percentile.
+
+    Without durations, return 0.
+    """
     left = math.ceil(counts.total() * share)
     for step, number in sorted(counts.items()):
         left -= number

@@ -22,7 +22,10 @@ from hivepipe.queue.job_data import PlainUnpickler
 
 
 def run(address: str, arguments: Sequence[str]) -> int:
-    """Restrict this process and run RQ's command line in it; return the exit code."""
+    """Restrict this process and run RQ's command line in it; return the exit code.
+
+    Raise StackError if Redis does not answer.
+    """
     restrict()
     # -u comes right after the command: click uses the last -u, which may be the user's.
     given = list(arguments)

@@ -192,7 +192,10 @@ def _size(item: Item) -> int:
 
 
 def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
-    """Return the item for a change (a deletion if no longer shared), or None to send nothing."""
+    """Return the item for a change, or None if nothing is sent.
+
+    The item of a row that is no longer shared is a deletion.
+    """
     row = rows.of(change) if rows else None
     if rows is None or row is None:
         return None if _is_of_private_session(change, sharing_of) else Item(change)

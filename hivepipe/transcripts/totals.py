@@ -385,7 +385,7 @@ def _mark_of_line(line: Fields) -> str:
 
 
 def _mark_of_message(line: Fields) -> str:
-    """Return the mark of a message, from its id alone: replays may have other request ids."""
+    """Return the mark of a message's id, or "". Replays may have other request ids."""
     id, _ = message_key(line)
     return mark_of("message", id) if line.get("type") == "assistant" and id else ""
 

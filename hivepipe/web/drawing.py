@@ -72,7 +72,7 @@ class Drawing:
 
     @property
     def has_days(self) -> bool:
-        """Tell whether the drawing covers a day or more, so that its times need the day."""
+        """Tell whether the drawing covers a day or more; its times are then shown with the day."""
         return ns_of(self.ended) - ns_of(self.began) >= _DAY_NS
 
 

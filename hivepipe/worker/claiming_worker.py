@@ -180,7 +180,8 @@ class ClaimingWorker(SimpleWorker):
     def register_birth(self) -> None:
         """Register in Redis, so that `rq info` shows the queues even before their first job.
 
-        A registered worker of this name is dead, because this process holds the lock of the role.
+        A worker that is already registered by this name is dead, because this process holds the
+        lock of the role.
         """
         self.connection.delete(self.key)
         super().register_birth()  # type: ignore[no-untyped-call]

@@ -104,7 +104,7 @@ def quoted(text: str) -> str:
 
 
 def fts_query(query: str) -> str:
-    """Return the FTS5 query for all words of a search, without punctuation."""
+    """Return the FTS5 query for all words of a search; raise SearchError if it has no word."""
     terms = [each for each in terms_of(query) if _WORD.search(each.text)]
     if not terms:
         raise SearchError("nothing to search for: give at least one word")

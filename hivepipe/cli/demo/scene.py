@@ -48,7 +48,7 @@ class Scene:
         return self.command("home").strip()
 
     def command(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:
-        """Run `hivepipe ...` and return its stdout. `ok` are the exit codes that are no error."""
+        """Run `hivepipe ...`; return its stdout, or raise StackError for a code not in `ok`."""
         done = subprocess.run(
             [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
             env=self._environment,
@@ -88,7 +88,7 @@ class Scene:
         return [supervisor.pid, *pids]
 
     def until(self, check: Callable[[], bool], what: str) -> float:
-        """Wait until `check` is true; return the seconds it took."""
+        """Wait until `check` is true and return the seconds it took, or raise StackError."""
         begun = time.monotonic()
         while not check():
             if time.monotonic() - begun > TIMEOUT_SECS:

@@ -162,7 +162,7 @@ def forget(what: str) -> None:
 def export(person: str, folder: Path | None) -> None:
     """Print all data of a member as JSON lines.
 
-    Archives need the store's key, and the key that they are encrypted with.
+    --archives needs the key of their store, and the key that they are encrypted with.
     """
     with administrator() as connection:
         for line in deletion.exported(connection, person, folder):

@@ -53,7 +53,7 @@ def _waiting(connection: Connection) -> dict[str, int]:
 
 
 def purge(connection: Connection) -> dict[str, int]:
-    """Delete this machine's archives before it leaves the team and loses the right to do so."""
+    """Delete this machine's archives before it leaves the team; return what was deleted where."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 
