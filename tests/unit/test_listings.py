@@ -1,4 +1,4 @@
-"""Queries read a database without tables as none, and use indexes for one session."""
+"""Queries take a database without tables for missing, and use indexes for one session."""
 
 import re
 import sqlite3
