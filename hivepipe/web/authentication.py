@@ -52,7 +52,8 @@ class Authentication:
         if self._is_local and not is_local(f"//{host}"):  # names are not resolved
             return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
         # SameSite ignores ports: a page of another server on this machine is the "same site".
-        if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
+        # Behind a TLS proxy the browser's address has https.
+        if request.headers.get("Origin", f"http://{host}") not in _origins(host):
             return PlainTextResponse("another page sent this: it is refused\n", 403)
         bearer = _BEARER.sub("", request.headers.get("Authorization", ""))
         known = [each for each in self._tokens if is_token(bearer, each)]
@@ -87,6 +88,10 @@ class Authentication:
         value = cookie_value(token, user)
         answer.set_cookie(cookie_name(token), value, httponly=True, samesite="strict")
         return answer
+
+
+def _origins(host: str) -> tuple[str, str]:
+    return f"http://{host}", f"https://{host}"
 
 
 def cookie_name(token: str) -> str:

@@ -55,10 +55,10 @@ def test_other_hosts_and_other_pages_are_refused(client: TestClient) -> None:
     assert client.get("/now").status_code == 200
     for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1:9182", "[", ""):
         assert client.get("/now", headers={"Host": host}).status_code == 403, host
-    for origin in ("http://evil.example", "http://127.0.0.1:1", "null"):
+    for origin in ("http://evil.example", "https://evil.example", "http://127.0.0.1:1", "null"):
         assert client.get("/now", headers={"Origin": origin}).status_code == 403, origin
-    own = {"Origin": "http://127.0.0.1:9182"}
-    assert client.get("/now", headers=own).status_code == 200
+    for own in ("http://127.0.0.1:9182", "https://127.0.0.1:9182"):  # the second by a TLS proxy
+        assert client.get("/now", headers={"Origin": own}).status_code == 200
 
 
 def test_the_path_that_is_checked_is_the_path_that_is_served(client: TestClient) -> None:
