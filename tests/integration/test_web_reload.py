@@ -1,5 +1,6 @@
 """A reload of an open page keeps what its user entered, and is shown only if it succeeded."""
 
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from hivepipe.db.database import Database
+from hivepipe.stack import registration
+from hivepipe.stack.runtime_folder import Stack
 from tests.archive_scene import SESSION
 from tests.browser_scene import NARROW, Browser, expect, is_live
 from tests.conftest import Home, until
@@ -112,6 +115,15 @@ def test_a_selected_value_that_is_gone_becomes_the_first_one(page: Any) -> None:
         page.evaluate("later(0)")
         page.wait_for_selector(f"#each >> text={options[-3:]}", state="attached")
     assert page.locator("#each").input_value() == "all"
+
+
+def test_a_new_project_appears_in_the_choice(page: Any, private_home: Home) -> None:
+    assert page.locator("#home option").count() == 2
+    other = private_home.root / "another"
+    other.mkdir()
+    registration.register(str(other), Stack.prepared(str(private_home.root / "h")), sys.executable)
+    expect(page.locator("#home option")).to_have_count(3)
+    assert page.locator("#home").input_value() == ""
 
 
 RESUMED = "dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"

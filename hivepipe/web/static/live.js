@@ -36,6 +36,7 @@ async function refresh() {
   pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // slow views reload less often
   const page = new DOMParser().parseFromString(text, "text/html");
   document.title = page.title;
+  renew(document.getElementById("home"), page.getElementById("home"));
   goOn(page);
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   if (!after) return;
@@ -50,6 +51,14 @@ async function refresh() {
 function isInUse() { // an update would disturb typing, and undo a selection that is about to be copied
   const selects = getSelection().type === "Range" && getSelection().containsNode(document.querySelector("main"), true);
   return document.hasFocus() && (selects || document.activeElement?.matches(TYPING));
+}
+
+function renew(homes, now) { // the choice of projects, of which one may be new or gone
+  if (!now || homes.innerHTML === now.innerHTML || homes === document.activeElement) return;
+  const chosen = homes.value;
+  homes.replaceChildren(...now.children);
+  homes.value = chosen;
+  if (homes.selectedIndex === -1) homes.selectedIndex = 0;
 }
 
 function keep(before, after) { // what the user has opened and entered
