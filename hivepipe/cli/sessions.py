@@ -10,12 +10,14 @@ from hivepipe.cli.terminal import is_terminal, say, short
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity
+from hivepipe.queue.spooled import waiting_events
 from hivepipe.reading.session_events import file_of
 from hivepipe.reading.session_lookup import session_in
 from hivepipe.reading.team.session import session_starting, session_store, team_time_line
 from hivepipe.reading.team.sessions import MOST_SESSIONS, team_sessions
 from hivepipe.reading.team.source import opened
 from hivepipe.reading.time_line import time_line
+from hivepipe.text.plurals import counted
 
 _COLUMNS: dict[str, Column] = {
     "session": "id",
@@ -50,6 +52,8 @@ def sessions(with_ended: bool) -> None:
         with store_here() as store:
             found = with_activity(store, store.sessions(with_ended))
     without = "none" if with_ended else "no open sessions; --all shows ended ones"
+    if not (found or wanted) and (waiting := len(waiting_events(locate(".").home))):
+        without += f"; {counted(waiting, 'event', 'wait on disk')}: see `hivepipe status`"
     others = any(entry.get("client", CLAUDE_CODE) != CLAUDE_CODE for entry in found)
     columns: dict[str, Column] = {
         **_COLUMNS,

@@ -152,6 +152,15 @@ def test_a_missing_database_is_reported(private_home: Home, words: str) -> None:
     assert command(private_home, *words.split(), expect=1).startswith("hivepipe: ")
 
 
+def test_an_empty_listing_says_that_events_wait_on_disk(private_home: Home) -> None:
+    fire_all([SESSION_START, SESSION_END], private_home.env)
+    command(private_home, "drain")
+    assert command(private_home, "sessions") == "no open sessions; --all shows ended ones\n"
+    fire_all([changed(SESSION_START, session_id=OTHER)], private_home.env)
+    said = command(private_home, "sessions")
+    assert said.endswith("ended ones; 1 event waits on disk: see `hivepipe status`\n")
+
+
 def test_an_export_without_a_database_is_reported(private_home: Home) -> None:
     assert "nothing is recorded yet" in command(private_home, "export", "--jsonl", expect=1)
     assert not private_home.database.exists()
