@@ -71,8 +71,9 @@ class Learned:
         """Load values from valid `lines` (see `Known.text`); `key` is called when first needed."""
         self._ask = key
         self.all: list[Known] = []
-        self._digests: set[bytes] = set()
-        self._by_sketch: dict[bytes, list[int]] = {}
+        self._numbers: dict[bytes, int] = {}  # by digest
+        # Where values with a sketch begin before it, and their lengths; equal ones are hashed once.
+        self._by_sketch: dict[bytes, set[tuple[int, int]]] = {}
         self._sizes: set[int] = set()
         self._patterns: dict[bool, re2._Regexp | None] = {}
         for line in lines:
@@ -122,12 +123,12 @@ class Learned:
                 raise OutOfTimeError
             at = found.start()
             for size in self._sizes:
-                for number in self._by_sketch.get(symbols[at : at + size], ()):
-                    known = self.all[number]
-                    start = at - known.at
-                    value = text[start : start + known.length] if start >= 0 else b""
-                    if len(value) == known.length and self._digest(value) == known.digest:
-                        yield start, start + known.length, number
+                for offset, length in self._by_sketch.get(symbols[at : at + size], ()):
+                    start = at - offset
+                    value = text[start : start + length] if start >= 0 else b""
+                    number = self._numbers.get(self._digest(value)) if value else None
+                    if number is not None and len(value) == length:
+                        yield start, start + length, number
             found = sketches.search(symbols, at + 1)
 
     def _sketches(self, escaped: bool) -> "re2._Regexp | None":
@@ -142,10 +143,10 @@ class Learned:
         return self._patterns[escaped]
 
     def _add(self, known: Known) -> bool:
-        if known.digest in self._digests:
+        if known.digest in self._numbers:
             return False
-        self._digests.add(known.digest)
-        self._by_sketch.setdefault(known.sketch, []).append(len(self.all))
+        self._numbers[known.digest] = len(self.all)
+        self._by_sketch.setdefault(known.sketch, set()).add((known.at, known.length))
         self._sizes.add(len(known.sketch))
         self._patterns.clear()
         self.all.append(known)

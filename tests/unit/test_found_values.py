@@ -296,6 +296,15 @@ def test_a_long_list_leaves_room_for_other_secrets() -> None:
     assert b"***REDACTED:password:" in session.redact_line(other.encode())[0]
 
 
+def test_values_that_differ_only_at_their_ends_are_searched_within_a_second() -> None:
+    rng, learned = random.Random(5), Learned(lambda: b"key")
+    values = [expand("aB3dE5gH7jK9mN1p!<A14>", rng).encode() for _ in range(found_values.MOST)]
+    assert all(learned.learn(value, "password") for value in values)
+    text = b"aB3dE5gH7jK9mN1p" * 12_500 + values[-1]
+    found = list(learned.find(text, time.thread_time() + 1))
+    assert found == [(200_000, len(text), found_values.MOST - 1)]
+
+
 def test_a_session_learns_a_limited_number_of_values_and_none_without_a_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
