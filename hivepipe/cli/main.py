@@ -129,11 +129,11 @@ def _reason(error: OSError) -> str:
         is_inside = f"{error.filename}/".startswith(f"{user_folder()}/")
         is_closed = is_inside and not os.access(user_folder(), os.X_OK)
         return f"{reason}; set HOME to a folder of your own" if is_closed else reason
-    from hivepipe.files.disk_room import FULL, free_bytes  # noqa: PLC0415  of a fault only
+    from hivepipe.files.disk_room import FULL, has_less  # noqa: PLC0415  of a fault only
 
     if error.errno in FULL:  # the error of a write has no file name
         for folder in (locate(".").home, state_folder()):
-            if free_bytes(folder) < FULL_BYTES:
+            if has_less(folder, FULL_BYTES):
                 return f"the disk of {folder} is full"
     return str(error)
 

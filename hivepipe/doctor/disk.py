@@ -93,7 +93,7 @@ def runtime(facts: Facts) -> Iterator[Finding]:
 def room(facts: Facts) -> Iterator[Finding]:
     """Find a disk that is nearly full or has no free inode. A full disk loses events."""
     free = free_bytes(facts.home)
-    if free < ROOM_BYTES:
+    if free is not None and free < ROOM_BYTES:
         text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}: a full one loses events"
         yield Finding(text)
     elif is_full(facts.home):
@@ -216,13 +216,13 @@ def file_system(facts: Facts) -> Iterator[Finding]:
     """Report a home on a file system that several machines can mount."""
     if is_on_shared_file_system(facts.place.home):
         where = database_path(facts.place.home)
-        text = f"{facts.home} is on a network file system: the database is {where}"
+        text = f"{facts.home} is on a network or FUSE file system: the database is {where}"
         if is_on_shared_file_system(str(where)):
             text = (
-                f"{facts.home} and its database {where} are on a network file system: use hivepipe "
-                f"on one machine only, or run `hivepipe down`, copy {state_folder()} into a folder "
-                "on a local disk, set XDG_STATE_HOME to that folder and run `hivepipe init` and "
-                "`hivepipe up -d`"
+                f"{facts.home} and its database {where} are on a network or FUSE file system: use "
+                f"hivepipe on one machine only, or run `hivepipe down`, copy {state_folder()} into "
+                "a folder on a local disk, set XDG_STATE_HOME to that folder and run `hivepipe "
+                "init` and `hivepipe up -d`"
             )
         yield Finding(text, is_note=True)
 

@@ -8,8 +8,16 @@ from pathlib import Path
 FULL = (errno.ENOSPC, errno.EDQUOT)  # the disk is full, or the user's quota is used up
 
 
-def free_bytes(folder: str | Path) -> int:
-    return shutil.disk_usage(_existing(folder)).free
+def free_bytes(folder: str | Path) -> int | None:
+    """Return the free bytes, or None if the file system does not report its size."""
+    usage = shutil.disk_usage(_existing(folder))
+    return usage.free if usage.total else None
+
+
+def has_less(folder: str | Path, size: float) -> bool:
+    """Tell whether the disk has less free bytes than `size`; return False if that is unknown."""
+    free = free_bytes(folder)
+    return free is not None and free < size
 
 
 def is_full(folder: str | Path) -> bool:

@@ -77,8 +77,12 @@ class Folder:
         except OSError as error:
             raise self._named(error, name) from None
         refuse_special(descriptor, f"{self.path}/{name}")
-        if flags & os.O_CREAT:
-            os.fchmod(descriptor, 0o600)
+        try:
+            if flags & os.O_CREAT:
+                os.fchmod(descriptor, 0o600)
+        except OSError as error:  # some file systems of FUSE know no modes
+            os.close(descriptor)
+            raise self._named(error, name) from None
         return descriptor
 
     def read(self, name: str, limit: int = _LARGEST_BYTES) -> bytes | None:

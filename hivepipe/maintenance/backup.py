@@ -33,6 +33,7 @@ from hivepipe.db.listings import is_unused
 from hivepipe.db.location import database_path
 from hivepipe.db.tree import mark
 from hivepipe.errors import BackupError
+from hivepipe.files.disk_room import free_bytes, has_less
 from hivepipe.files.logs import NAMES as LOGS
 from hivepipe.files.manifest import Manifest, OwnFile
 from hivepipe.files.regular_file import read_bytes, regular
@@ -224,10 +225,9 @@ def _refuse_full_disk(source: Path, place: Path) -> None:
     On the same disk, no copy is made.
     """
     there = next(path for path in place.parents if path.exists())
-    if source.exists() and source.stat().st_dev != there.stat().st_dev:
-        free = shutil.disk_usage(there).free - LEFT_FREE_BYTES
-        if size_of(str(source)) > free:
-            raise BackupError(f"the disk of {there} has no room for {source.name} of the backup")
+    is_copied = source.exists() and source.stat().st_dev != there.stat().st_dev
+    if is_copied and has_less(there, size_of(str(source)) + LEFT_FREE_BYTES):
+        raise BackupError(f"the disk of {there} has no room for {source.name} of the backup")
 
 
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
@@ -289,9 +289,9 @@ class _Room(io.RawIOBase):
         self._source = source
         self._taken = 0
         of_file = source.stat().st_size * MOST_TIMES + LEAST_ROOM_BYTES
-        free = shutil.disk_usage(home).free - LEFT_FREE_BYTES
-        self._disk_is_full = free < of_file or any_size
-        self._most = free if self._disk_is_full else of_file
+        room = (1 << 62 if (free := free_bytes(home)) is None else free) - LEFT_FREE_BYTES
+        self._disk_is_full = room < of_file or any_size
+        self._most = room if self._disk_is_full else of_file
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, which tarfile requests a few kB at a time."""

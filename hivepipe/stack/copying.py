@@ -9,7 +9,7 @@ from errno import EINVAL, ENOTSUP
 from pathlib import Path
 
 from hivepipe.errors import StoreError
-from hivepipe.files.disk_room import free_bytes
+from hivepipe.files.disk_room import has_less
 from hivepipe.stack.runtime_folder import make_private
 
 _DATABASES = ".db"
@@ -56,7 +56,7 @@ def _copy_database(source: str, target: str) -> None:
         for suffix in ("", *_OF_A_DATABASE):
             Path(f"{target}{suffix}").unlink(missing_ok=True)
         # SQLite's own words for a full disk may be "disk I/O error"
-        is_full = free_bytes(target) < os.path.getsize(source)
+        is_full = has_less(target, os.path.getsize(source))
         text = f"the disk of {os.path.dirname(target)} is full" if is_full else error
         raise StoreError(f"{source} cannot be copied: {text}") from error
     sync(target)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.files.disk_room import is_full
+from hivepipe.files.disk_room import free_bytes, has_less, is_full
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spooled import set_aside
 from hivepipe.stack import kernel
@@ -85,3 +85,13 @@ def test_a_folder_that_another_user_made_is_no_error(tmp_path: Path) -> None:
         assert not is_full(tmp_path / "theirs" / "runtime")
     finally:
         os.seteuid(0)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="no /proc of Linux")
+def test_a_file_system_that_reports_no_size_is_not_full() -> None:
+    """As /proc and some file systems of FUSE."""
+    assert os.statvfs("/proc").f_blocks == 0
+    assert free_bytes("/proc") is None
+    assert not has_less("/proc", 1)
+    assert not is_full("/proc")
+    assert has_less("/", 1e18)

@@ -1,5 +1,7 @@
 """Folders that are opened without following links: hivepipe.files.folders."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,20 @@ USES: dict[str, Callable[[Folder], object]] = {
     "replaced": lambda folder: folder.replace("taken", b""),
     "opened": lambda folder: folder.open("taken/file"),
 }
+
+
+def test_a_file_system_without_modes_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As fusefat, which answers ENOSYS to `fchmod`."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    with Folder(str(tmp_path)) as folder, pytest.raises(OSError, match="file") as raised:
+        folder.replace("file", b"")
+    assert str(raised.value.filename).startswith(f"{tmp_path}/")
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
