@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -58,10 +59,16 @@ def sweep_transcripts(context: JobContext, job: Origin, _args: Args) -> None:
     )
 
 
-def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepResult:
+def sweep(
+    context: JobContext,
+    job: Origin,
+    claude_folders: list[str],
+    on_look: Callable[[SweepResult], None] = lambda _: None,
+) -> SweepResult:
     """Archive new lines of the transcripts in these folders, and rebuild the archive index.
 
-    Raise StoppedError if the process is told to stop.
+    `on_look` is called with the result so far before each transcript. Raise StoppedError if the
+    process is told to stop.
     """
     archives = archives_of(context.home)
     followed = scope.followed_folders(context.home)
@@ -71,6 +78,7 @@ def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepR
     for folder in claude_folders:
         for path in transcripts_in(folder):
             callbacks.check_stop()
+            on_look(result)
             try:
                 with open_source(path, folder) as source:
                     if source.status.st_mtime < oldest:  # its archive would be outdated at once
