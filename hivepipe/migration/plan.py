@@ -8,7 +8,7 @@ from pathlib import Path
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.location import database_path
 from hivepipe.errors import MigrationError
-from hivepipe.home import main_checkout, read_record, real_path
+from hivepipe.home import is_in_project, main_checkout, read_record, real_path
 from hivepipe.install import installation
 from hivepipe.install.claude_code import Scope
 from hivepipe.migration import record as records
@@ -18,6 +18,8 @@ from hivepipe.migration.hooks import OldHooks, find_hooks
 from hivepipe.migration.processes import OldProcess, find_processes
 from hivepipe.migration.record import Move, Record
 from hivepipe.migration.rows import ImportResult, rehearse
+from hivepipe.stack.conversion import tree_with_data
+from hivepipe.stack.registration import new_home
 
 ASIDE = ".hive-mind.before-hivepipe"
 
@@ -75,11 +77,13 @@ class Plan:
 def plan(elsewhere: list[str]) -> Plan:
     """Return the plan for the current project; `elsewhere` are old homes in other places.
 
-    Raises MigrationError or SettingsError if something must be corrected first.
+    Raises MigrationError, SettingsError or TreeError if something must be corrected first.
     """
     project = main_checkout(real_path("."))
     registered = read_record(project).get("home", "")
     home = registered or installation.plan(Scope.LOCAL).home
+    if is_in_project(home):
+        tree_with_data(home, new_home(project))  # an upgrade from 1.0.0 raises the same error
     record = records.read(project) or Record(project)
     found = find_home(project, is_moved=record.is_moved)
     aside, moves = _moves(record, found) if found else ("", [])

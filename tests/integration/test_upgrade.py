@@ -160,6 +160,7 @@ def test_a_second_upgrade_hides_no_sessions_that_were_moved_out(old: User, code:
     old.end_all()
     upgrade(old)
     assert "both have sessions" in old.hivepipe("doctor", expect=1)
+    assert "both have sessions" in old.hivepipe("migrate", "--dry-run", expect=1)
     old.hivepipe("init", expect=1)
     refused = old.hivepipe("up", "-d", expect=1)
     assert "both have sessions: move one of the two away, with its -wal" in refused
