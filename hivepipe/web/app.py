@@ -25,7 +25,7 @@ from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.stack.project_records import record_files
 from hivepipe.team import membership
 from hivepipe.web.authentication import FORMS, TOOLS, Authentication, form_token
-from hivepipe.web.changes import Changes, signature
+from hivepipe.web.changes import Changes, signature, with_logs
 from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.memory import release_memory
 from hivepipe.web.rq_mount import RQ, RqMount
@@ -51,7 +51,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     """
 
     def databases() -> list[Path]:
-        return [known.database() for known in known_homes(here)]
+        return with_logs(known.database() for known in known_homes(here))
 
     def watched() -> list[Path]:  # `up`, `down`, `on` and `off` change a record
         return [*databases(), *map(Path, record_files())]

@@ -18,12 +18,17 @@ _ALIVE = "event: alive\ndata: -\n\n"  # a page without it for 20 s shows "connec
 Signature = tuple[int, ...]
 
 
-def signature(databases: Iterable[Path]) -> Signature:
-    """Return a value that changes with each commit to one of the databases."""
-    return tuple(number for path in databases for number in (_time(path), _time(f"{path}-wal")))
+def signature(files: Iterable[Path]) -> Signature:
+    """Return a value that changes with each change of one of the files."""
+    return tuple(map(_time, files))
 
 
-def _time(path: Path | str) -> int:
+def with_logs(databases: Iterable[Path]) -> list[Path]:
+    """Return the databases and their write-ahead logs: a commit changes only the log."""
+    return [Path(f"{path}{suffix}") for path in databases for suffix in ("", "-wal")]
+
+
+def _time(path: Path) -> int:
     """Return a file's last change in ns, or 0 if it is missing or empty.
 
     An empty file does not count, because readers create empty logs.
@@ -36,11 +41,11 @@ def _time(path: Path | str) -> int:
 
 
 class Changes:
-    """Watches all databases with one task for all open pages."""
+    """Watches files with one task for all open pages."""
 
-    def __init__(self, databases: Callable[[], list[Path]]) -> None:
-        """Set up; `databases` returns the paths of the databases, and is called at each poll."""
-        self._databases = databases
+    def __init__(self, files: Callable[[], list[Path]]) -> None:
+        """Set up; `files` returns the paths of the files, and is called at each poll."""
+        self._files = files
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._signature: Signature = ()
@@ -80,5 +85,5 @@ class Changes:
 
     def _state(self) -> tuple[int, Signature]:
         with suppress(OSError):  # for example too many open files; the next poll may succeed
-            self._signature = signature(self._databases())
+            self._signature = signature(self._files())
         return self._notifications, self._signature

@@ -19,7 +19,7 @@ from hivepipe.db.database import Database
 from hivepipe.home import record_path, short_hash
 from hivepipe.times import stored_time
 from hivepipe.web.authentication import cookie_name, cookie_value
-from hivepipe.web.changes import Changes, signature
+from hivepipe.web.changes import Changes, signature, with_logs
 from hivepipe.web.folders import PAGES
 from hivepipe.web.templates import local_time, time_left
 from hivepipe.web.views import VIEWS
@@ -272,11 +272,11 @@ def test_the_remaining_time_is_shown_in_its_largest_unit() -> None:
 def test_a_commit_changes_the_signature_and_reading_does_not(home: Path) -> None:
     path = home / "hive.db"
     with closing(Database(path)) as db:
-        before = signature([path])
+        before = signature(with_logs([path]))
         db.rows("SELECT * FROM sessions")
-        assert signature([path]) == before
+        assert signature(with_logs([path])) == before
         insert(db, "prompts", prompt="next", created_at=AT, session_id=SESSION)
-        assert signature([path]) != before
+        assert signature(with_logs([path])) != before
 
 
 def test_pages_follow_the_records_of_homes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_followers_are_notified_and_without_them_nothing_is_watched(
     path = home / "hive.db"
 
     async def play() -> None:
-        changes = Changes(lambda: [path])
+        changes = Changes(lambda: with_logs([path]))
         assert changes._watcher is None
         follower = changes.follow()
         assert "alive" in await anext(follower)
