@@ -8,6 +8,7 @@ from hivepipe.archive.index import FILE as ARCHIVE_INDEX
 from hivepipe.archive.search.index_file import INDEX_FILE, skipped_lines
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.home import kept_folder
+from hivepipe.install.users_folder import is_read_only
 from hivepipe.text.plurals import counted
 
 _FOLDERS = (".archive-locks", "main-session", "subagent")
@@ -23,8 +24,7 @@ def folders(facts: Facts) -> Iterator[Finding]:
             yield Finding(f"{path} is not a folder, {consequence}: move it away")
             return
         if not os.access(path, os.W_OK | os.X_OK):
-            is_fixed = os.statvfs(path).f_flag & os.ST_RDONLY  # as in Claude's sandboxed Bash
-            reason = "it is read-only here" if is_fixed else "it must be your own folder"
+            reason = "it is read-only here" if is_read_only(path) else "it must be your own folder"
             yield Finding(f"{path} cannot be written, {consequence}: {reason}")
             return
     index = f"{kept}/{ARCHIVE_INDEX}"

@@ -39,7 +39,7 @@ from hivepipe.home import (
     user_folder,
 )
 from hivepipe.install.git_exclude import is_ignored
-from hivepipe.install.users_folder import unusable_state_folder
+from hivepipe.install.users_folder import is_read_only, unusable_state_folder
 from hivepipe.programs import run_to_end
 from hivepipe.stack.conversion import tree_with_data
 from hivepipe.stack.registration import IGNORE_ALL, new_home
@@ -199,7 +199,7 @@ def state_folder_usable(_facts: Facts) -> Iterator[Finding]:
     """Find a state folder that cannot be created or written, for example with a wrong HOME."""
     trouble = unusable_state_folder()
     if trouble:
-        yield Finding(trouble, _better_home())
+        yield Finding(trouble, "" if is_read_only(state_folder()) else _better_home())
 
 
 def _better_home() -> str:

@@ -42,6 +42,8 @@ def unusable_state_folder() -> str:
             "set XDG_STATE_HOME to another folder"
         )
     for folder in (Path(state_folder()), Path(data_folder())):
+        if is_read_only(folder):
+            return f"hivepipe keeps its records in {folder}, whose file system is read-only here"
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             named = f"HOME is {home}" if (home := variable("HOME")) else "HOME is not set"
@@ -51,6 +53,11 @@ def unusable_state_folder() -> str:
                 "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME, to a folder of yours"
             )
     return ""
+
+
+def is_read_only(folder: str | Path) -> bool:
+    """Tell whether a folder is on a read-only file system, as in Claude's sandboxed Bash."""
+    return os.path.isdir(folder) and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 @contextmanager

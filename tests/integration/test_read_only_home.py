@@ -155,3 +155,14 @@ def test_a_reader_sees_rows_that_another_process_writes(store: Path) -> None:
         assert len(rows.sessions(with_ended=True)) == 1
         add(store, "second")
         assert len(rows.sessions(with_ended=True)) == 2
+
+
+def test_doctor_advises_no_other_home_where_the_records_are_read_only(private_home: Home) -> None:
+    state = private_home.root / "state"
+    with mounted(state, "-t", "tmpfs", "tmpfs"):
+        (state / "hivepipe").mkdir()
+        with read_only(state):
+            found = json.loads(hivepipe(private_home, "doctor", "--json").stdout)["findings"]
+    (finding,) = (each for each in found if each["check"] == "state-folder")
+    assert finding["text"].endswith("whose file system is read-only here")
+    assert not finding["mend"]
