@@ -9,7 +9,7 @@ from hivepipe.cli.here import store_here
 from hivepipe.cli.parameters import DAY, Choice
 from hivepipe.cli.tables import local_day, output_options, show_json, show_table, stored
 from hivepipe.cli.team_choice import team_choice, team_options
-from hivepipe.cli.terminal import say
+from hivepipe.cli.terminal import say_prose
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
@@ -63,9 +63,9 @@ def costs(by: str, since: datetime | None) -> None:
     rows = [(*each.key.values(), *_cells(each)) for each in found]
     empty = [""] * (len(columns) - 1)
     show_table((*columns, *heads), [*rows, ("total", *empty, *_cells(total))])
-    say(f"List prices of {prices.date}, {prices.source}")
+    say_prose(f"List prices of {prices.date}, {prices.source}", 2)
     if total.cost.without_price:
-        say(f"No price is known for: {_listed(total.cost.without_price)}")
+        say_prose(f"No price is known for: {_listed(total.cost.without_price)}", 2)
     if "own_problem" in own:
         raise StoreError(own["own_problem"])
     if own:
@@ -85,11 +85,12 @@ def _show_own(own: dict[str, Any]) -> None:
     if not own["ever"]["calls"]:
         return
     today, most = own["today"], own["caps"]
-    say(
+    say_prose(
         f"hivepipe's own summaries, in all projects: {counted(own['ever']['calls'], 'call')}, "
         f"{own['ever']['cost_usd']:.4f} USD; today {today['calls']} of {most['calls']} calls, "
         f"{today['tokens']:,} of {most['tokens']:,} tokens, "
-        f"{today['cost_usd']:.4f} of {most['cost_usd']:.2f} USD"
+        f"{today['cost_usd']:.4f} of {most['cost_usd']:.2f} USD",
+        2,
     )
 
 

@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, show_entries
-from hivepipe.cli.terminal import ask, say, short
+from hivepipe.cli.terminal import ask, say, say_prose, short
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (
@@ -39,7 +39,7 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
         if from_environment:
             raise click.UsageError("--command and --from-environment exclude each other")
         write_credential(name, command.strip(), by_command=True)
-        say(f"{name} is read from that command at the next call; it was not run now")
+        say_prose(f"{name} is read from that command at the next call; it was not run now", 2)
         return
     if from_environment:
         secret = environment(name) or ""
@@ -50,7 +50,9 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
     else:
         secret = sys.stdin.read(LIMIT_BYTES)
     write_credential(name, secret.strip())
-    say(f"{name} is stored in {short(str(credentials_path()))} (0600); the next call uses it")
+    say_prose(
+        f"{name} is stored in {short(str(credentials_path()))} (0600); the next call uses it", 2
+    )
 
 
 @credentials.command()
@@ -85,4 +87,5 @@ def list_credentials() -> None:
         "by the stack": lambda key: "used" if key["used"] else "",
     }
     if not show_entries("credentials", entries, columns):
-        say(f"The stack reads {short(str(credentials_path()))}, not the environment of a shell.")
+        path = short(str(credentials_path()))
+        say_prose(f"The stack reads {path}, not the environment of a shell.", 0)

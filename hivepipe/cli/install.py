@@ -70,7 +70,7 @@ def init(
     if dry_run:
         refuse_predecessor(plan.project, plan.home)
         _show_diffs(plan.changes)
-        say(f"the data would be stored in {short(plan.home)}; nothing was changed")
+        say_prose(f"the data would be stored in {short(plan.home)}; nothing was changed", 2)
         return
     was_in_tree = is_in_project(plan.home)
     plan = installation.carry_out(plan, adopt)

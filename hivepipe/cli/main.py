@@ -19,6 +19,7 @@ from hivepipe.cli.terminal import (
     guard_streams,
     open_missing_streams,
     say,
+    say_prose,
 )
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import NO_MEMORY, HivepipeError, SettingsError, is_out_of_memory
@@ -93,7 +94,7 @@ class _Commands(click.Group):
             message = _why_not_loaded(error)
             if not message:
                 raise
-        say(f"hivepipe: {with_limit_if_hit(message)}", err=True)
+        say_prose(f"hivepipe: {with_limit_if_hit(message)}", 2, err=True)
         return ctx.exit(1)
 
     def main(self, *words: Any, **options: Any) -> Any:

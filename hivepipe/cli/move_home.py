@@ -4,7 +4,7 @@ import os
 
 import click
 
-from hivepipe.cli.terminal import say, say_prose, short
+from hivepipe.cli.terminal import say_prose, short
 from hivepipe.errors import TreeError
 from hivepipe.home import (
     absolute,
@@ -59,7 +59,7 @@ def move_home(in_tree: bool, old: str | None) -> None:
         )
     wanted = place.project if in_tree else ""
     if tree_of(place.home) == wanted and not is_in_project(place.home):
-        say(f"nothing to do: the data is in {short(wanted or place.home)}")
+        say_prose(f"nothing to do: the data is in {short(wanted or place.home)}", 2)
         return
     move_and_show(place.project, Stack.of(place), wanted)
 

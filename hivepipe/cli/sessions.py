@@ -6,7 +6,7 @@ from hivepipe.cli.here import store_here
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Column, limit_option, output_options, show_entries, show_json
 from hivepipe.cli.team_choice import COLUMNS, first_entries, team_choice, team_options
-from hivepipe.cli.terminal import is_terminal, say, short
+from hivepipe.cli.terminal import is_terminal, say, say_prose, short, unbroken
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity
@@ -121,4 +121,5 @@ def log(session_id: str) -> None:
             full_id = session_in(locate(".").home, store, session_id)
             found = store.log(full_id)
     if not show_entries("log", found, _OF_LOG, beside={"id": full_id}, is_newest_last=True):
-        say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)
+        show = unbroken(f"hivepipe session show {full_id}")
+        say_prose(f"prompts, agents, skills and cost: {show}", 2, err=True)
