@@ -22,6 +22,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.queue.full_memory import unless_full
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
+from hivepipe.queue.ticks import SCHEDULED_KEY
 from hivepipe.stack.listening import ANSWER_SECS
 from hivepipe.stack.redis_server import OLDEST
 
@@ -137,7 +138,8 @@ def _described(url: str, error: redis.RedisError) -> str:
 def release(url: str, owner: str, with_jobs: bool) -> bool:
     """Remove the keys of this owner from an existing Redis; return whether all are removed.
 
-    If jobs wait, run or have failed, all keys stay, unless `with_jobs` is set.
+    If jobs wait, run or have failed, all keys stay, unless `with_jobs` is set. Queues and jobs of
+    other programs, which may use this Redis since it was claimed, always stay.
     """
     try:
         with connect(url) as connection:
@@ -146,12 +148,30 @@ def release(url: str, owner: str, with_jobs: bool) -> bool:
             found = accounts(connection)
             if not with_jobs and any(found[kind] for kind in _UNFINISHED):
                 return False
-            for pattern in ("rq:*", "hivepipe:*"):
-                for key in connection.scan_iter(pattern, count=1000):
-                    connection.delete(key)
+            _delete_own_keys(connection)
             return True
     except redis.RedisError:
         return False
+
+
+def _delete_own_keys(connection: redis.Redis) -> None:
+    """Delete hivepipe's keys. Beside another program's, those of ended processes expire later."""
+    found = [*connection.scan_iter("rq:*", count=1000)]
+    if _foreign_users(connection, is_new=False):
+        found = [key for key in found if _is_of_own_queue(connection, _text(key))]
+        connection.srem("rq:queues", *_QUEUE_KEYS)
+        connection.zrem(SCHEDULED_KEY, "", *[key.removeprefix(b"rq:job:") for key in found])
+    for key in [*found, *connection.scan_iter("hivepipe:*", count=1000)]:
+        connection.delete(key)
+
+
+def _is_of_own_queue(connection: redis.Redis, key: str) -> bool:
+    """Tell whether a key of RQ belongs to a queue of hivepipe, or to a job of such a queue."""
+    _, kind, name = key.split(":", 2) if key.count(":") > 1 else ("", "", "")
+    if kind in ("job", "results", "execution", "executions"):
+        origin: Any = connection.hget(f"rq:job:{name.partition(':')[0]}", "origin")
+        name = _text(origin)
+    return name in ALL_QUEUES
 
 
 def restore_owner_key(connection: redis.Redis, home: str) -> None:

@@ -387,6 +387,20 @@ def test_uninstall_deletes_only_keys_of_hivepipe(sandbox: Sandbox, theirs: Their
     eventually(lambda: sandbox.processes().keys() <= {"redis"})
 
 
+def test_uninstall_keeps_the_jobs_of_a_program_that_came_later(
+    sandbox: Sandbox, theirs: TheirRedis
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
+    sandbox.fire("s1")
+    eventually(lambda: "s1" in sandbox.sessions())
+    job = Queue("mail", connection=theirs.client(3)).enqueue("app.tasks.send", 1)
+    sandbox.run("uninstall", "--purge", "--yes")
+    left = {b"rq:queues", b"rq:queue:mail", f"rq:job:{job.id}".encode()}
+    assert {key for key in theirs.client(3).keys("*") if theirs.client(3).ttl(key) < 0} == left
+    assert theirs.client(3).smembers("rq:queues") == {b"rq:queue:mail"}
+    assert theirs.client(3).lrange("rq:queue:mail", 0, -1) == [job.id.encode()]
+
+
 def test_uninstall_keeps_unfinished_jobs_unless_it_purges(
     sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
