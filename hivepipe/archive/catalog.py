@@ -5,7 +5,7 @@ The metadata of recently used archives are cached while their files stay the sam
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
 import orjson
@@ -28,6 +28,7 @@ CACHED_METAS = 256
 CACHED_SESSIONS = 4
 SETTLED_NS = 2_000_000_000
 
+NamesByFolder = dict[tuple[str, ...], list[ArchiveName]]
 Opened = list[tuple[Folder, list[ArchiveName]]]
 
 
@@ -41,6 +42,7 @@ class Catalog:
         self._totals_cache = TotalsCache()
         self._metas: StateCache[Meta | None] = StateCache(CACHED_METAS)
         self._known: StateCache[dict[str, None]] = StateCache(CACHED_SESSIONS)
+        self._names: StateCache[NamesByFolder] = StateCache(CACHED_SESSIONS)
 
     @contextmanager
     def opened(self, entry: Entry) -> Iterator[ArchiveFiles]:
@@ -110,17 +112,15 @@ class Catalog:
 
     def known_of(self, session: str) -> list[str]:
         """Return the learned secrets of all archives of a session, for `Redactor.of_session`."""
-        names: dict[tuple[str, ...], list[ArchiveName]] = {}
-        for entry in self.of_session(session).values():
-            name = ArchiveName.of_path(entry["path"])
-            names.setdefault(name.folders, []).append(name)
+        state = (self.index.entries().get(session), self.index.of_agents(session))
+        names = self._names.get(session, state, lambda: _by_folder(self.of_session(session)))
         with ExitStack() as stack:
             opened = [*self._opened_folders(names, stack)]
             known = self._known.get(session, _state_of(opened), lambda: _learned(opened))
         return list(known)
 
     def _opened_folders(
-        self, names: dict[tuple[str, ...], list[ArchiveName]], stack: ExitStack
+        self, names: NamesByFolder, stack: ExitStack
     ) -> Iterator[tuple[Folder, list[ArchiveName]]]:
         for folders, inside in names.items():
             with suppress(OSError):
@@ -219,6 +219,14 @@ class Catalog:
             remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
         self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
         self.index.change({key: None})
+
+
+def _by_folder(entries: Mapping[str, Entry]) -> NamesByFolder:
+    names: NamesByFolder = {}
+    for entry in entries.values():
+        name = ArchiveName.of_path(entry["path"])
+        names.setdefault(name.folders, []).append(name)
+    return names
 
 
 def _learned(opened: Opened) -> dict[str, None]:
