@@ -142,8 +142,10 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
     home = facts.place.home
     is_unknown = database_path(home).exists()  # if the database cannot be read
     if not read_store(home, lambda store: _is_known(store, newest.stem), is_unknown):
-        text = f"no hook recorded the newest session, {newest.stem}: unless it was `claude --bare`,"
-        text = f"{text} Claude Code skipped a settings file with an invalid value"
+        text = (
+            f"no hook recorded the newest session, {newest.stem}: unless it read no settings, as by"
+        )
+        text = f"{text} `claude --bare` or an SDK, Claude Code skipped a file with an invalid value"
         paths = ", ".join(file.path for file in files)
         yield Finding(f"{text} ({paths}); `claude doctor` names the value", is_note=True)
 
