@@ -80,9 +80,9 @@ def is_shared(file_system: str) -> bool:
 def file_system_of(path: str, mounts: str) -> str:
     """Return the file system type of a path; `mounts` is a text in mountinfo's format."""
     found, longest = "", -1
-    for line in mounts.splitlines():
+    for line in mounts.split("\n"):  # the kernel escapes no other white space
         before, separator, after = line.partition(" - ")
-        fields = before.split()
+        fields = before.split(" ")
         if not separator or len(fields) < 5:
             continue
         point = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), fields[4]).rstrip("/")

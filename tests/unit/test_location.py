@@ -19,6 +19,8 @@ MOUNTS = """\
 43 21 0:43 / /work rw - fuse.grpcfuse grpcfuse rw
 44 21 0:44 / /disk rw - fuseblk /dev/sdc1 rw
 45 21 0:45 / /media/münchen rw - cifs //server/münchen rw
+46 21 0:46 / /media/my\u00a0disk rw - fuse.sshfs host rw
+47 21 0:47 / /media/a\u2028b rw - nfs4 host rw
 torn line
 """
 
@@ -35,6 +37,8 @@ torn line
         ("/work/shop", "fuse.grpcfuse", True),
         ("/disk/shop", "fuseblk", False),
         ("/media/münchen/shop", "cifs", True),
+        ("/media/my\u00a0disk/shop", "fuse.sshfs", True),
+        ("/media/a\u2028b/shop", "nfs4", True),
     ],
 )
 def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> None:
