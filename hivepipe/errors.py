@@ -56,8 +56,8 @@ class NothingRecordedError(StoreError):
     def __init__(self, path: object) -> None:
         """Set the message; `path` is where the database will be created."""
         super().__init__(
-            f"nothing is recorded yet: {path} is created by the first event of a session "
-            "(`hivepipe doctor` says whether the hooks are there)"
+            f"nothing is recorded yet: {path} is created when the first event is stored "
+            "(`hivepipe status` says whether events wait, `hivepipe doctor` checks the hooks)"
         )
 
 
