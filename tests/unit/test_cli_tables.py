@@ -23,6 +23,7 @@ from hivepipe.cli.tables import (
     shown_time,
     stored,
 )
+from hivepipe.cli.terminal import TEXTS_AT_ONCE, say_json_list
 from hivepipe.cli.watch import screen
 from hivepipe.jobs.agent_expiry import Verdict
 
@@ -211,3 +212,9 @@ def test_cleanup_shows_the_beginning_of_many_deleted_agents(
     assert [f"agent{number}" in out for number in range(3)] == [True, True, False]
     assert errors == "only 2 of 3 rows are shown: a pipe gets all\n"
     assert out.endswith("would delete 3, kept 0\n")
+
+
+def test_a_long_list_is_one_json_document(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (0, 1, 2 * TEXTS_AT_ONCE + 1):
+        say_json_list({"schema": 1}, "rows", [str(row) for row in range(number)])
+        assert json.loads(capsys.readouterr().out) == {"schema": 1, "rows": [*range(number)]}
