@@ -50,9 +50,10 @@ logger = logging.getLogger("hivepipe.archive")
 def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
     """Bring an archive up to date with its transcript.
 
-    A transcript that is missing or outside Claude's folders is skipped and logged. A transcript of
-    a forgotten session is skipped. At a session's end, the transcripts of its subagents are
-    archived, too. After that, and after a compaction, a summary is enqueued.
+    A transcript that is missing or outside Claude's folders is skipped, and logged unless it may
+    be missing or the job is not settled. A transcript of a forgotten session is skipped. At a
+    session's end, the transcripts of its subagents are archived, too. A settled job enqueues a
+    summary after a compaction, or if the session has ended.
     """
     if is_forgotten(context.home, job.session):
         return

@@ -58,7 +58,11 @@ class BriefingFiles:
         self._projects: list[str] = []
 
     def refresh_if_due(self, db: Database) -> None:
-        """Update the briefing files if a check is due and data changed; log errors and retry."""
+        """Update the briefing files if data changed or REWRITE_SECS have passed.
+
+        The data are checked at most every LOOK_EVERY_SECS. Errors are logged, and the next check
+        tries again.
+        """
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return
@@ -154,7 +158,10 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return all open sessions; add profile (or None), and the task if it is in `tasks`."""
+    """Return all open sessions, each with its profile (or None).
+
+    A session whose task is in `tasks` also has the task's id, text and progress.
+    """
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
     profile_by_session = profiles.profiles_of_sessions(store)

@@ -22,7 +22,10 @@ TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
 def cleanup_agents(context: JobContext, job: Origin, args: CleanupAgents) -> None:
-    """Soft-delete the agents that are outdated at the time of the event, then request the log."""
+    """Soft-delete the agents that are outdated at the time of the event.
+
+    If there are any, or if the job is repeated after a kill, also enqueue `log_cleanups`.
+    """
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []

@@ -30,8 +30,9 @@ class ClientStatus(NamedTuple):
 def client_status(
     pid: int, started: str, session: str, transcript: str | None
 ) -> ClientStatus | None:
-    """Return the status that a Claude Code process reports for a session, or None.
+    """Return the status that a Claude Code process reports for a session.
 
+    Return None if the process reports no valid status, or reports another session.
     `transcript` is the session's transcript; its path leads to Claude Code's settings folder.
     """
     text = read_small(f"{_settings_folder(transcript or '')}/sessions/{pid}.json", MOST_BYTES)
@@ -52,6 +53,6 @@ def client_status(
 
 
 def _settings_folder(transcript: str) -> str:
-    """Return Claude Code's settings folder: the parent of `projects/<project>/<session>.jsonl`."""
+    """Return the parent of `projects/<project>/<session>.jsonl`, or else the default folder."""
     folder = os.path.dirname(os.path.dirname(transcript))
     return os.path.dirname(folder) if os.path.basename(folder) == "projects" else config_folder()

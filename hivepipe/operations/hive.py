@@ -28,7 +28,11 @@ def record_status(db: Database, job: Origin, args: RecordStatus) -> None:
 
 
 def check_hives(context: JobContext, _job: Origin, _args: Args) -> None:
-    """Check every worker of a home: record dead workers, and take the steps of respawn_policy."""
+    """Check the workers of all hives: record dead workers, and take the steps of `hive_policy`.
+
+    The checks together wait about RECORD_SECS for runners whose process has ended. Errors of a hive
+    or worker are logged.
+    """
     policy, unset = Policy.of_settings(), unset_variables()
     obstacle = ""
     if unset and policy.mode != "report":  # without these settings no worker can be resumed

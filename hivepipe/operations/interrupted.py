@@ -23,7 +23,10 @@ REASON = "by a person, with Esc or No"
 
 
 def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Iterator[Message]:
-    """Yield a pause and a notice for each session with an open turn and an idle Claude Code."""
+    """Yield a pause and a notice for each open turn whose Claude Code is idle.
+
+    Its process must run, and must have reported IDLE or SHELL for at least SETTLED_NS.
+    """
     for row in open_turns(db):
         if not liveness_of(row, machine).lives:
             continue

@@ -6,7 +6,8 @@
     lost       the process has ended, or is unknown and there was no activity for 30 minutes
                (`lost_secs`)
 
-A session that waits for a tool, a person or background work is neither stalled nor lost. No event
+A session that waits for a tool, a person or background work is not stalled, and is lost only if its
+process has ended. No event
 reports that a person interrupted a turn (Esc, No), answered a question, or gave no prompt yet. For
 these cases the status of Claude Code's process is used.
 """
@@ -123,7 +124,10 @@ def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | 
 
 
 def _any_lives(processes: list[Entry], here: tuple[str, str, str]) -> bool | None:
-    """Tell whether any process of a session lives; None if one is unknown or not visible here."""
+    """Tell whether any process of a session lives.
+
+    Return None if there is no process, or if one is unknown or not visible here.
+    """
     found = [_liveness(each, here) for each in processes]
     return None if None in found or not found else any(found)
 

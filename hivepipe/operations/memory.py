@@ -176,7 +176,8 @@ def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> N
 def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) -> list[Hit]:
     """Return the best chunk of each file, by words and, with a provider, by meaning.
 
-    `words` is the query in FTS5 syntax. Useful ratings raise the score, other ratings lower it.
+    At most `limit` chunks are returned, the best one first. `words` is the query in FTS5 syntax.
+    Useful ratings raise the score, other ratings lower it.
     """
     by_words = index.find_words(words, 10 * limit) if words else []
     best = max((score for _, score in by_words), default=0.0) or 1.0

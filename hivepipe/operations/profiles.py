@@ -92,7 +92,7 @@ def digest_of(data: bytes) -> str:
 
 
 def change(db: Database, named: str, role: str | None, write_claude_md: bool | None) -> str:
-    """Add a profile, or change the given values; return its id."""
+    """Add a profile, or change the given values; return its id. May raise ProfileError."""
     profile, (at, _) = id_of(named), now()
     with db.transaction():
         profiles.add_profile(db, profile, at)

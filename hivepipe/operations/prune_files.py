@@ -90,7 +90,10 @@ def drop_outdated(context: JobContext, job: Origin) -> Pruned:
 
 
 def announced_deletions(home: str, now: float) -> list[Outdated]:
-    """Return the files that will be deleted at the end of the first day after an installation."""
+    """Return the files that will be deleted at the end of the first day after an installation.
+
+    After that day, return []. Raise RetentionError if the limits are invalid.
+    """
     if not os.path.isdir(home) or now >= first_deletion(home):
         return []
     return [*outdated(home, first_deletion(home), limits_of(home))]

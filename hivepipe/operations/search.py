@@ -120,8 +120,8 @@ def catch_up(
 ) -> int:
     """Index new lines of archives in order, until `should_stop`; return the number of bytes left.
 
-    `progress` is called with the number of bytes of each archive. An archive that cannot be read is
-    skipped; `hivepipe archive verify` reports it.
+    `progress` is called with the number of bytes that an archive lacked. An archive that cannot be
+    read is skipped; `hivepipe archive verify` reports it.
     """
     left = 0
     for archived in found:

@@ -22,7 +22,7 @@ from hivepipe.operations.job_context import JobContext
 def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) -> None:
     """Enqueue the jobs that archive (and then summarise) the transcript and clean up.
 
-    Raise MissingParentError if the end itself is not stored yet.
+    Raise MissingParentError if the session or its end is not stored yet.
     """
     with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         with db.transaction():
@@ -33,7 +33,10 @@ def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) ->
 
 
 def _claim_follow_up(db: Database, job: Origin) -> bool:
-    """Claim an ended session's follow-up work; return False if the session is open or claimed."""
+    """Claim an ended session's follow-up work; return False if the session is open or claimed.
+
+    Return True for a job without a session, and for a deleted or forgotten session.
+    """
     mark_applied(db, job)
     if not session_exists(db, job.session):
         if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):
@@ -52,7 +55,10 @@ def _clean_up(db: Database, job: Origin) -> list[Job]:
 
 
 def _archive(job: Origin, args: ConcludeSession) -> list[Job]:
-    """Return the job that archives the transcript, delayed until Claude Code has written it."""
+    """Return the job that archives the transcript, delayed until Claude Code has written it.
+
+    Return [] if the path of the transcript is unknown.
+    """
     if not args.path:
         return []
     archive = ArchiveTranscript(

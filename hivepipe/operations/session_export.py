@@ -40,7 +40,10 @@ class SessionExport:
             self._looked_at = stamps
 
     def finish(self) -> bool:
-        """Write session.yaml now, if the home is in a project; on failure log and return False."""
+        """Write session.yaml now, if the home is in a project.
+
+        Return False after an OSError, which is logged. A StoreError is ignored.
+        """
         try:
             if state_folder_of(self._home):
                 self._write()

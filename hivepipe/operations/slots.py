@@ -26,6 +26,7 @@ from hivepipe.stack.runtime_folder import runtime_for
 def job_due(db: Database | None, tick: Envelope) -> Message | None:
     """Return the job of a tick, or None if its slot was executed.
 
+    Return the job also if the store is missing (`db` is None) or cannot be read.
     If the clock was set back, the slots of this time may be executed already. In that case the job
     is an extra run.
     """

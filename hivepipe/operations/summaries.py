@@ -67,7 +67,7 @@ def _keep_compaction(context: JobContext, job: Origin, summary_input: SummaryInp
 
 
 def summarise_idle(context: JobContext, job: Origin, _args: Args) -> None:
-    """Enqueue summaries of open sessions that are idle for half an hour."""
+    """Enqueue summaries of open sessions that are idle for half an hour, but not for a day."""
     until = stored_time(job.event_time_ns - IDLE_NS)
     since = stored_time(job.event_time_ns - LONGEST_IDLE_NS)
     found = read_store(
@@ -85,7 +85,7 @@ def summarise_idle(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
-    """Return the input from a session's archive, or None if the archive has no message."""
+    """Return the input from a session's archive, or None if there is no archive or message."""
     archives = archives_of(home)
     entry = archives.index.entries().get(session)
     if entry is None:

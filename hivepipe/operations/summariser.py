@@ -78,7 +78,11 @@ class Summariser:
         self._is_asked = is_asked
 
     def summarise(self, summary_input: SummaryInput) -> RecordSummary:
-        """Make, store and return a summary. Raise TryLaterError if a later attempt may succeed."""
+        """Make, store and return a summary.
+
+        Raise TryLaterError if a later attempt may succeed, and StoppedError if the process must
+        end.
+        """
         try:
             self._refuse(summary_input)
             question = question_of(summary_input.excerpt.text, summary_input.memories)
@@ -243,7 +247,7 @@ class Summariser:
 
 
 def of_compaction(summary_input: SummaryInput) -> RecordSummary | None:
-    """Return Claude Code's own summary of a compaction, or None."""
+    """Return Claude Code's own summary of a compaction, or None if the archive has none."""
     words = summary_input.meta.get("compact_summary")
     if not isinstance(words, str) or not words:
         return None

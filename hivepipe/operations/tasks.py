@@ -141,7 +141,9 @@ def _unknown_id(kind: str, prefix: str, known: list[str]) -> str:
 
 @contextmanager
 def task_board(home: str) -> Iterator[TaskBoard]:
-    """Open the tasks of a home. Raise StoreError if the database cannot be used.
+    """Open the tasks of a home.
+
+    Raise StoreError if the database cannot be used, and TaskError if a file cannot be written.
 
     The briefings are updated, so that the next session sees the changes even if no stack runs.
     """
