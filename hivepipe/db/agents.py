@@ -48,7 +48,10 @@ class AgentSignal:
 
 
 def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
-    """Insert or update the agent's row; raise MissingParentError without its session or swarm."""
+    """Insert or update the agent's row.
+
+    Raise MissingParentError if the agent is new and its session or swarm does not exist.
+    """
     sql = f"SELECT {', '.join(_COLUMNS)} FROM agents WHERE id = :id"
     row = db.row(sql, {"id": signal.agent_id})
     known = dict(row) if row else _new_agent(_swarm_of(db, job), job, signal)
@@ -116,7 +119,8 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
 def _end(known: str, metadata: dict[str, object] | None, job: Origin, signal: AgentSignal) -> str:
     """Return an agent's latest end time.
 
-    An exact time takes precedence over the time of an event that came late (`is_late`).
+    An exact time takes precedence over the time of an event that came late (`is_late`). The key
+    _LATE of `metadata` is set if the time is not exact, else removed.
     """
     metadata = {} if metadata is None else metadata
     is_exact = bool(known) and not metadata.pop(_LATE, False)

@@ -100,7 +100,7 @@ def _update(db: Database, job: Origin, changes: str, values: Mapping[str, int]) 
 
 
 def end_is_stored(db: Database, job: Origin) -> bool:
-    """Tell whether the SessionEnd of this job, or a duplicate of the same event, is stored."""
+    """Tell whether the SessionEnd of this job, a duplicate of it or a later one is stored."""
     sql = "SELECT 1 FROM instance_sessions WHERE id = :id AND detached_time_ns > :before_ns"
     id = f"{job.instance}:{job.session}"
     return db.row(sql, {"id": id, "before_ns": job.event_time_ns - 2 * TWIN_WINDOW_NS}) is not None

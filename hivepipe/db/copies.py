@@ -12,7 +12,10 @@ from hivepipe.files.sqlite_file import refuse_special_file
 
 
 def copy_to(path: Path, target: Path) -> bool:
-    """Copy a database, with mode 0600; return False if there is none. May raise StoreError."""
+    """Copy a database, with mode 0600; return False if there is none.
+
+    Raise StoreError if it cannot be copied, and OSError if the copy cannot be created.
+    """
     if not path.exists():
         return False
     refuse_tracked(path)

@@ -39,7 +39,9 @@ class Database:
     def __init__(
         self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS, number: int = 0
     ) -> None:
-        """Open the database, and create or migrate it if needed. Raise StoreError on failure.
+        """Open the database, and create or migrate it if needed.
+
+        Raise StoreError or sqlite3.Error on failure.
 
         A new database stores `number`, the random number of its home (hivepipe.db.tree), in its
         first page. So if another process deletes the file at this moment, no file without the

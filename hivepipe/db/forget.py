@@ -107,6 +107,7 @@ def sessions_with_text(db: Database, wanted: ForgetQuery) -> set[str]:
 def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> int:
     """Replace the text with a placeholder in all tables; return the number of rows with it.
 
+    Rows of the sessions in `wanted` are skipped. With `dry_run`, rows are only counted.
     A row whose primary key contains the text is deleted, unless foreign keys refer to the row.
     """
     tables = (

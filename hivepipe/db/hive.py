@@ -68,7 +68,10 @@ def states(store: Listings) -> dict[str, int]:
 
 
 def end_worker(db: Database, worker: str, column: str) -> None:
-    """Set `column` (archived_at or deleted_at) of a worker to now; cancel its open task."""
+    """Set `column` (archived_at or deleted_at) of a worker to now, unless it is set.
+
+    Cancel the task that the worker leaves (see `_task_left_by`).
+    """
     if column not in ("archived_at", "deleted_at"):
         raise ValueError(column)
     at, time_ns = now()

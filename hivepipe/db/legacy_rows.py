@@ -114,8 +114,8 @@ def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
 def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str) -> None:
     """Import one row of TABLES.
 
-    Raise BadEnvelopeError if the row is invalid, and MissingParentError if it refers to a row that
-    the store does not have.
+    Raise BadEnvelopeError if the row is invalid or its session was forgotten, and
+    MissingParentError if it refers to a row that the store does not have.
     """
     known = {name: row.get(name) for name in TABLES[table]}
     if table == "agents":

@@ -88,7 +88,7 @@ def prefix_bounds(prefix: str) -> dict[str, str]:
 
 
 def is_unused(path: Path) -> bool:
-    """Tell whether no event was ever stored in a database; return False if it is unreadable."""
+    """Tell whether no event was ever stored; return False if the database cannot be read."""
     try:
         with listings(path) as store:
             return store.is_empty()

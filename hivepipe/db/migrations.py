@@ -35,8 +35,9 @@ _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 
 def migrate(connection: sqlite3.Connection, backups: Path) -> None:
-    """Bring the schema up to date. Raise StoreError if a newer hivepipe made the database.
+    """Bring the schema up to date.
 
+    Raise StoreError if a newer hivepipe or another program made the database.
     A database with earlier migrations is first copied to the `backups` folder.
     """
     pending = _pending(connection)

@@ -64,7 +64,10 @@ def note_turn_end(db: Database, job: Origin) -> None:
 
 
 def note_end(db: Database, job: Origin, reason: str) -> None:
-    """Record the end of the session for one instance. The newest end sets the reason."""
+    """Record a SessionEnd in the session's row, and update the status.
+
+    The newest SessionEnd sets the reason. The reasons in PROCESS_GOES_ON do not end the process.
+    """
     sql = """
         UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -147,6 +150,9 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether a process of an ended session has ended, not just moved to another session."""
+    """Tell whether a process of an ended session has ended, not just moved to another session.
+
+    Only ends after the last claim (`claim_end`) count. Return True for an unknown session.
+    """
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

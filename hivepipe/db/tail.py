@@ -107,7 +107,10 @@ class Tail:
         return min(since, row["first"] or since)
 
     def _since(self) -> str:
-        """Return the time from which this poll reads changes; the first poll looks back."""
+        """Count the poll, and return the time from which it reads changes.
+
+        The first poll, and then every LOOK_BACK_EVERY-th, goes further back.
+        """
         self._polls += 1
         looks_back = self._polls % LOOK_BACK_EVERY == 0
         return stored_time(time.time_ns() - (_LATE_NS if looks_back else _RECENT_NS))

@@ -59,7 +59,7 @@ def unseen(
 def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterator[Unseen]:
     """Yield the counts of the sessions `chosen` minus the usage of their messages.
 
-    `states` are the counts of the sessions and of their forks, in the order of time.
+    `states` are the counts of the sessions and of their forks, sorted by start and running time.
     """
     by_start: dict[int | str, list[State]] = {}
     by_session: dict[str, set[int]] = {}
@@ -97,7 +97,7 @@ def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> li
 
 
 def _states(store: Listings, sessions: list[str]) -> Iterable[State]:
-    """Return the `cost-state` counts of sessions and their forks, in the order of time."""
+    """Return the `cost-state` counts of sessions and forks, sorted by start and running time."""
     sql = """
         SELECT * FROM cost_states WHERE started_ms IN (SELECT started_ms FROM cost_states
           WHERE session_id IN (SELECT value FROM json_each(:sessions)))
