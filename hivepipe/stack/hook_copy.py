@@ -7,7 +7,8 @@ missing: pip replaces them one by one, and they are deleted with their virtual e
         hook         the native hook (native/hook.c) or a copy of hook.py; usage: `hook [EVENT]`
         hook.py      the Python hook, run by the interpreter in its first line
         hook_path    its modules (hivepipe.stack.hook_bundle)
-    <state>/hivepipe/hooks/default -> the folder that `init` made last, for hooks called by name
+    <state>/hivepipe/hooks/default -> the folder that `init` made last, for hooks called by name;
+        without an `init`, the folder that a start of a stack made first
 
 `init` and every start of a stack update the copy if the package has changed. Each file is replaced
 atomically.

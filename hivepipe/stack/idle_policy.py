@@ -33,7 +33,10 @@ def may_shut_down(stack: Stack) -> bool:
 
 
 def shut_down(stack: Stack) -> bool:
-    """Ask the supervisor to stop the stack, including this process; return False on its refusal."""
+    """Ask the supervisor to stop the stack, including this process; return whether it will.
+
+    Return False also if a user started the stack, or while a command starts or stops it.
+    """
     try:
         with locked_folder(stack.home, 0):  # a running `up` takes precedence
             return may_shut_down(stack) and ask_to_shut_down(stack)

@@ -7,7 +7,7 @@ _BEGIN, _END = "hivepipe-", ".dist-info"
 
 
 def installed() -> str:
-    """Return the installed version, or "" in the middle of an upgrade.
+    """Return the installed version, or "" in the middle of an upgrade or without an installation.
 
     `importlib.metadata` would parse all metadata: each forked worker would copy 2 MB for that.
     """

@@ -29,7 +29,10 @@ def bring_up(project: str, stack: Stack) -> Stack:
 
 
 def start_for_hook(stack: Stack) -> None:
-    """Start the stack of a home for a hook, unless a user has run `down` since the hook ran."""
+    """Start the stack of a home for a hook, unless a user has run `down` since the hook ran.
+
+    A stack that runs without a supervisor (Procfile) is left alone.
+    """
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _turn(stack):
@@ -108,7 +111,11 @@ def convert_home(stack: Stack) -> Stack:
 
 @contextmanager
 def stopped(project: str, stack: Stack) -> Iterator[Stack]:
-    """Stop the stack for the duration of the block. If it ran, start it again afterwards."""
+    """Stop the stack for the duration of the block. If it ran, start it again afterwards.
+
+    If the block raises an exception, the stack is not started again. Raise RegistrationError if the
+    project is switched off.
+    """
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     with _turn(stack):

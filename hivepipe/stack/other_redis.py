@@ -77,7 +77,10 @@ def canonical(url: str) -> str:
 
 
 def _refuse_options(parts: SplitResult) -> None:
-    """Raise StackError for an unknown option of the URL, or an option's unreadable file."""
+    """Raise StackError if the URL has an unknown option, or an option names an unusable file.
+
+    The path of a file must be absolute, and the user must be able to read the file.
+    """
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in _OPTIONS:
             known = ", ".join(_OPTIONS)

@@ -62,7 +62,8 @@ def register(
     """Make the folders of a project, and write its record and its home's record.
 
     `tree` is the project whose work tree has the data, or "". Raise RegistrationError if a path
-    cannot be recorded, or if, without `adopt`, the project already has these folders or a home.
+    cannot be recorded, if data of the predecessor must be migrated first, or if, without `adopt`,
+    the project already has these folders or a home. Raise TreeError if git tracks the data.
     """
     home = stack.home
     refuse_broken_line(project)

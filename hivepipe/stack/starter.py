@@ -30,7 +30,10 @@ class Starting(NamedTuple):
 
 
 def read_starting(folder: str) -> Starting:
-    """Return the content of the file `starting` in this runtime folder."""
+    """Return the content of the file `starting` in this runtime folder.
+
+    A missing or invalid file counts as one without failures, whose time has passed.
+    """
     words = read_small(f"{folder}/starting").split(maxsplit=2)
     try:
         not_before, failures = float(words[0]), int(words[1])

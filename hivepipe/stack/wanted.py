@@ -11,7 +11,7 @@ WANTED = ".wanted"
 
 
 def set_wanted(runtime: str, program: str, is_wanted: bool, lock: str = "") -> None:
-    """Have the supervisor start or stop a program within a few seconds."""
+    """Have the supervisor start or stop a program within a few seconds. Ignore an OSError."""
     path = f"{runtime}/{program}{WANTED}"
     with suppress(OSError):
         if not is_wanted:
