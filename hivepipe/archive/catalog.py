@@ -168,7 +168,10 @@ class Catalog:
                         yield entry, kept
 
     def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
-        """Tell whether `is_held` is true for any line of an archive, or for its metadata."""
+        """Tell whether `is_held` is true for any line of an archive, or for its metadata.
+
+        Return False if the archive cannot be read.
+        """
         with suppress(OSError), self.opened(entry) as kept:
             if is_held(orjson.dumps(kept.meta() or {})):
                 return True

@@ -144,7 +144,7 @@ def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:
 def _bad_source(path: str, offsets: Offsets) -> Iterator[str]:
     """Yield an error if the archived part of a transcript was changed.
 
-    A deleted transcript is no error.
+    A transcript that is deleted or cannot be read is no error.
     """
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):

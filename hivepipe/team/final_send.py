@@ -29,7 +29,10 @@ class Sent(NamedTuple):
 
 
 def send(home: str, limit_secs: float) -> Sent:
-    """Send all rows of a home within a time limit, then its archives, or raise TeamError."""
+    """Send the rows of a home within a time limit and, if no row is left, its archives.
+
+    Raise TeamError if the server refuses, or is away until the time limit.
+    """
     login, share = _login()
     deadline = time.monotonic() + limit_secs
     while True:

@@ -60,7 +60,7 @@ class Shipment(AbstractContextManager["Shipment"]):
 
         Changes of a capture that runs already are collected first, so that the log does not grow
         while the server is away. The database is closed while connecting, because it may be
-        deleted meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
+        deleted meanwhile. Raise StoreError or TeamError, such as TeamAwayError.
         """
         self._share = share
         self._months: set[str] = set()

@@ -188,7 +188,8 @@ class SearchIndex:
         """Index the new lines of an archive; return the number of passages.
 
         After a kill or a stop, committed lines stay indexed and the next call indexes the rest.
-        Raises SearchError, for instance if the disk is full.
+        Raises SearchError, for instance if the disk is full, and OSError if the lines cannot be
+        read.
         """
         if not self.missing_bytes(archived):
             return 0

@@ -34,7 +34,10 @@ class Passage:
 
 
 def passage_of(raw: bytes) -> Passage | None:
-    """Return a line's text or None. Raises ValueError: not a JSON object, or nested too deeply."""
+    """Return a line's text, or None if the line has no text to search.
+
+    Raises ValueError if the line is not a JSON object or is nested too deeply.
+    """
     if not raw.strip():
         return None
     line = read_line(raw)

@@ -102,7 +102,7 @@ class Pass:
             name: Listed(**fields) for name, fields in answer["archives"].items()
         }
         self._segments = self._bytes = self._dropped = self._left_out = 0
-        self._failed: list[str] = []  # archives that this pass left out
+        self._failed: list[str] = []  # archives that could not be sent
 
     @property
     def has_work(self) -> bool:
@@ -112,7 +112,7 @@ class Pass:
     def run(self) -> Sent:
         """Drop unshared archives from the server, send missing segments, delete unlisted objects.
 
-        Raise TeamError at the end if an archive was left out.
+        Raise TeamError at the end if an archive could not be sent.
         """
         self._drop([n for n, each in self._listed.items() if not self._is_shared(each.project)])
         if self._place.text == place.NONE:
