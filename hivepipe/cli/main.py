@@ -211,7 +211,7 @@ def main() -> None:
 
 
 def commands() -> Mapping[str, click.Command]:
-    """Import all commands."""
+    """Import all commands; return name -> command."""
     context = click.Context(main)
     found = {name: main.get_command(context, name) for name in main.list_commands(context)}
     return {name: command for name, command in found.items() if command is not None}

@@ -39,7 +39,10 @@ def show_time_line(found: TimeLine, session: str) -> None:
 
 
 def _show(console: Console, before: str, text: Text) -> None:
-    """Print a text after the label `before`; in a terminal further lines are indented."""
+    """Print a text after the label `before`.
+
+    In a terminal further lines are indented, or begin with MARGIN if the label is MARGIN.
+    """
     width = max(console.width - len(before), 20)
     for line in text.wrap(console, width) if is_terminal() else [text]:
         line.rstrip()

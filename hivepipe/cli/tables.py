@@ -175,7 +175,10 @@ def shown_time(text: str | None) -> str:
 
 
 def stored(time: datetime | None) -> str:
-    """Return a time from the command line (local or UTC) in the stored form, or "" for none."""
+    """Return a time from the command line (local or UTC) in the stored form, or "" for none.
+
+    Raises UsageError if UTC or the stored form cannot express the time.
+    """
     if time is None:
         return ""
     try:

@@ -71,7 +71,10 @@ class Folder:
         os.close(self._descriptor)
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Return a descriptor of a regular file; a new file is private to the user."""
+        """Return a descriptor of a regular file. Raise OSError for a link or another kind of file.
+
+        With O_CREAT in `flags`, the file gets mode 0600, even if it exists.
+        """
         try:
             descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
         except OSError as error:

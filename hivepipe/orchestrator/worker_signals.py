@@ -15,10 +15,13 @@ from hivepipe.orchestrator.worker import Worker
 
 
 class WorkerSignals:
-    """The processes of workers that hivepipe did not start, and the workers' last tool calls."""
+    """The processes of workers that hivepipe did not start, and the workers' last activity."""
 
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
-        """Collect the foreign processes, and the last tool calls of these workers."""
+        """Collect the foreign processes, and the last activity of these workers in the store.
+
+        Errors of the store are ignored.
+        """
         self._home = home
         self.foreign = ForeignProcesses(home)
         self._heartbeats: dict[str, str] = {}
@@ -36,7 +39,7 @@ class WorkerSignals:
         return ": ".join(filter(None, ("its task was cancelled", reason))) if found else ""
 
     def heartbeat_ns(self, worker: Worker) -> int:
-        """Return the time in ns of the last tool call of a worker, or 0."""
+        """Return the time in ns of the last stored activity of a worker's session, or 0."""
         try:
             at = datetime.fromisoformat(self._heartbeats.get(worker.id, ""))
         except ValueError:

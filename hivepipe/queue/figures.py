@@ -70,7 +70,8 @@ def shares(
 ) -> dict[str, tuple[int, int]]:
     """Return operation -> (jobs without effect, all jobs) for the last `secs` seconds.
 
-    An operation without such jobs is left out.
+    An operation without such jobs is left out. If no sample is that recent, all jobs since the
+    start of Redis' data are counted.
     """
     listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     since = time.time() - secs

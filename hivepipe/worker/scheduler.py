@@ -73,7 +73,11 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self._clock = (math.inf, math.inf)  # the time of day and the time since boot, read together
 
     def run(self, burst: bool = False) -> None:
-        """Work until a stop request, or in burst mode for one cycle."""
+        """Work until a stop request, or until another version of hivepipe is installed.
+
+        In burst mode, work for one cycle. Errors of Redis are logged, and the next cycle tries
+        again.
+        """
         for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stopped.set())
         is_born = False

@@ -99,7 +99,7 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return a list with one text, or [] without lines.
+    """Return a list with one text, or [] if there are no lines.
 
     The text has `head`, and the lines that fit into `room` characters. The number of the other
     lines follows.
