@@ -183,6 +183,12 @@ def transcripts_in(claude_folder: str) -> Iterator[str]:
             yield from _below(f"{session}/subagents")
 
 
+def newest_session(project: str) -> str:
+    """Return the session's transcript that changed last in a folder of `projects`, or ""."""
+    ages = [_age(entry) for entry in _entries(project) if _is_transcript(entry)]
+    return max((age for age in ages if not age[0]), default=(False, 0, ""))[2]
+
+
 def transcripts_of_agents(path: str) -> list[str]:
     """Return the transcripts of a session's subagents; `path` is the transcript of the session."""
     return [*_below(f"{path.removesuffix('.jsonl')}/subagents")]

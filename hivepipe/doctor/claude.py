@@ -3,16 +3,20 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from hivepipe.archive.sources import newest_session, open_source
 from hivepipe.db.listings import Listings, read_store
 from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts, Finding, ManagedFile
+from hivepipe.errors import RefusedTranscriptError
 from hivepipe.files.typed_file import read_object
-from hivepipe.home import user_folder
+from hivepipe.home import record_path, user_folder
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
 from hivepipe.settings import environment, means_yes
+from hivepipe.times import ns_of
 
 # Settings against hooks
 _ALL_OFF = "disableAllHooks"
@@ -127,27 +131,31 @@ def trusted(facts: Facts) -> Iterator[Finding]:
 def unrecorded(facts: Facts) -> Iterator[Finding]:
     """Find a session that ran without the hooks, as after an error in one value of a settings file.
 
-    Only the newest session in the project's folder is examined, and only if it wrote its transcript
-    after the last change of the files with the hooks.
+    Only the session whose transcript changed last in the project's folder is examined, and only if
+    it started after the last change of the files with the hooks and of the project's record.
     """
-    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
+    files = [file.path for file in facts.with_hooks if file.scope is not Scope.CODEX]
     if not files or facts.spooled or facts.record.get("state") == "off":
         return
-    since = max(os.stat(file.path).st_mtime for file in files)
+    claude = claude_code.config_folder()
     name = re.sub("[^a-zA-Z0-9]", "-", facts.place.project)
-    found = Path(claude_code.config_folder(), "projects", name).glob("*.jsonl")
-    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
-    if newest is None or not since < newest.stat().st_mtime < facts.now - _SETTLED_SECS:
+    path = newest_session(f"{claude}/projects/{name}")
+    changed = [os.stat(file).st_mtime for file in files]
+    with suppress(OSError):  # the record, which `hivepipe on` changes, may be that of the home
+        changed.append(os.stat(record_path(facts.place.project)).st_mtime)
+    started = 0.0
+    # The file's time is no measure: a session may be older, and a copy of a transcript is newer.
+    with suppress(OSError, RefusedTranscriptError), open_source(path, claude) as source:
+        started = ns_of(source.head().time) / 1e9
+    if not max(changed) < started < facts.now - _SETTLED_SECS:
         return
-    home = facts.place.home
-    is_unknown = database_path(home).exists()  # if the database cannot be read
-    if not read_store(home, lambda store: _is_known(store, newest.stem), is_unknown):
-        text = (
-            f"no hook recorded the newest session, {newest.stem}: unless it read no settings, as by"
-        )
-        text = f"{text} `claude --bare` or an SDK, Claude Code skipped a file with an invalid value"
-        paths = ", ".join(file.path for file in files)
-        yield Finding(f"{text} ({paths}); `claude doctor` names the value", is_note=True)
+    session = Path(path).stem
+    is_unknown = database_path(facts.place.home).exists()  # if the database cannot be read
+    if not read_store(facts.place.home, lambda store: _is_known(store, session), is_unknown):
+        text = f"no hook recorded the newest session, {session}. Either it ran without hooks, as by"
+        text = f"{text} `claude --bare`, an SDK, disableAllHooks or HIVEPIPE_DISABLED, or Claude"
+        text = f"{text} Code skipped a file with an invalid value ({', '.join(files)})"
+        yield Finding(f"{text}; `claude doctor` names the value", is_note=True)
 
 
 def _is_known(store: Listings, session: str) -> bool:

@@ -20,7 +20,7 @@ from hivepipe.doctor import disk
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.events.job_plan import utc
-from hivepipe.home import Place, kept_folder, state_folder, user_folder
+from hivepipe.home import Place, kept_folder, record_path, state_folder, user_folder
 from hivepipe.install.claude_code import Scope, settings_path
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import EVENTS, Entry, Form, entry
@@ -28,6 +28,7 @@ from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.team import connection, membership
+from hivepipe.times import stored_time
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -219,18 +220,33 @@ def test_a_session_that_ran_without_the_hooks_is_a_note(
     settings.write_text("{}")
     facts.settings_files = [SettingsFile(str(settings), {}, "", Scope.LOCAL, [("Stop", {})])]
     name = facts.place.project.replace("/", "-").replace("_", "-")
-    transcript = tmp_path / "claude" / "projects" / name / "s1.jsonl"
-    transcript.parent.mkdir(parents=True)
+    folder = tmp_path / "claude" / "projects" / name
+    record = Path(record_path(facts.place.project))
+    record.parent.mkdir(parents=True, exist_ok=True)
     assert findings_of("unrecorded", facts) == []
-    transcript.write_text("{}")
-    for settings_age, age, is_named in ((3600, 600, True), (600, 3600, False), (3600, 0, False)):
-        for path, secs in ((settings, settings_age), (transcript, age)):
-            os.utime(path, (facts.now - secs, facts.now - secs))
-        assert [each.is_note for each in findings_of("unrecorded", facts)] == [True] * is_named
+    folder.mkdir(parents=True)
+    folder.joinpath("gone.jsonl").symlink_to(tmp_path / "gone")
+    assert findings_of("unrecorded", facts) == []
 
-    os.utime(transcript, (facts.now - 60, facts.now - 60))
+    def names_a_session(started: int, settings_age: int = 3600, record_age: int = 3600) -> bool:
+        """Tell whether there is a note, after ages in seconds; the transcript is new."""
+        at = stored_time(int(facts.now - started) * 10**9)
+        folder.joinpath("s1.jsonl").write_text(json.dumps({"timestamp": at}))
+        os.utime(settings, (facts.now - settings_age, facts.now - settings_age))
+        record.touch()
+        os.utime(record, (facts.now - record_age, facts.now - record_age))
+        found = findings_of("unrecorded", facts)
+        assert all(each.is_note for each in found)
+        return bool(found)
+
+    assert names_a_session(600)
+    assert not names_a_session(600, settings_age=60)
+    assert not names_a_session(600, record_age=60)  # perhaps it ran before `hivepipe on`
+    assert not names_a_session(0)
+    assert names_a_session(60)
+    folder.joinpath("agent-a1.jsonl").write_text("{}")  # old versions keep subagents here
     (finding,) = findings_of("unrecorded", facts)
-    assert "session, s1:" in finding.text
+    assert "session, s1." in finding.text
     assert str(settings) in finding.text
     facts.record = {"state": "off"}
     assert findings_of("unrecorded", facts) == []
