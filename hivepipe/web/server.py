@@ -1,5 +1,6 @@
 """The HTTP server of the page."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -17,6 +18,18 @@ _WATCH_SECS = 2.0
 _NICENESS = 15  # hooks and workers have priority
 _SWITCH_SECS = 0.0005  # short, so that views are not delayed by the checks of Health
 _LAST_SECS = 1  # the streams of open pages are cut off after this time
+_CANCEL_SECS = 3  # uvicorn then cancels requests, and prints a traceback for each
+
+
+class _Server(Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the connections after _LAST_SECS. A stream ends with its connection, a view not."""
+        asyncio.get_running_loop().call_later(_LAST_SECS, self._disconnect)
+        await super().shutdown(sockets)
+
+    def _disconnect(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.close()
 
 
 def serve(app: ASGIApp, listening: socket.socket, *, until_upgrade: bool = False) -> bool:
@@ -32,9 +45,9 @@ def serve(app: ASGIApp, listening: socket.socket, *, until_upgrade: bool = False
         log_level="warning",
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=_LAST_SECS,
+        timeout_graceful_shutdown=_CANCEL_SECS,
     )
-    server = Server(config)
+    server = _Server(config)
     os.nice(max(_NICENESS - os.nice(0), 0))  # unchanged if an upgrade started this process
     save_memory()
     sys.setswitchinterval(_SWITCH_SECS)

@@ -4,9 +4,11 @@ import signal
 import socket
 import subprocess
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -15,7 +17,7 @@ from tests.conftest import CLI, Home, Writer, fire
 from tests.installed import Installation, upgrade_to
 from tests.payloads import SESSION_START
 from tests.sandbox import Sandbox
-from tests.web_scene import line_of
+from tests.web_scene import TOKEN, line_of, page_process
 
 
 class Proxy:
@@ -124,6 +126,20 @@ def test_a_page_does_not_call_a_hung_server_live(
     assert page.locator("#live").inner_text() == "live"
     serving.terminate()
     serving.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_stopped_prints_no_error_about_an_open_page(
+    private_home: Home, number: int
+) -> None:
+    with page_process(private_home, "--no-open", HIVEPIPE_WEB_TOKEN=TOKEN) as process:
+        said = {"Authorization": f"Bearer {TOKEN}"}
+        asked = urllib.request.Request(urljoin(line_of(process), "/events"), headers=said)
+        with urllib.request.urlopen(asked, timeout=30) as stream:
+            assert stream.readline() == b"event: alive\n"
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=30)
+        assert errors == ""
 
 
 def test_a_page_says_why_it_is_not_up_to_date(address: str, browser: Browser) -> None:
