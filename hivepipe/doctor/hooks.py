@@ -61,7 +61,7 @@ def plugged_in(facts: Facts) -> Iterator[Finding]:
 
 
 def recorded(facts: Facts) -> Iterator[Finding]:
-    """Find a project with hooks but no record, so that its events go to the default home."""
+    """Find hooks whose events only wait on disk, or go to the default home, for lack of a record."""
     ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
     if ours and (renamed := why_renamed(facts.place.project)):
         yield Finding(renamed)
@@ -71,6 +71,10 @@ def recorded(facts: Facts) -> Iterator[Finding]:
         if not is_whole(old):  # a home of 1.0.0 has moved with the folder
             text += "; if the folder was renamed, run `hivepipe move-home --from OLD` instead"
         yield Finding(text, f"hivepipe init{' --adopt' if os.path.isdir(old) else ''}")
+    elif facts.who_runs_hooks and not facts.place.python and not facts.is_alive:
+        text = f"hivepipe is not set up for these hooks: events wait in {facts.place.home}"
+        is_users = facts.place.home == default_home()
+        yield Finding(text, "hivepipe init --user" if is_users else facts.up)
 
 
 def programs(facts: Facts) -> Iterator[Finding]:

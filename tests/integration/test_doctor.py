@@ -109,6 +109,15 @@ def test_the_text_names_the_failure_and_the_command(user: User) -> None:
     assert repair() == "      repair: hivepipe init --user", "of the hooks of all projects"
 
 
+def test_a_lost_record_of_all_projects_is_repaired(user: User) -> None:
+    user.hivepipe("init", "--user")
+    records = user.home / ".local/state/hivepipe/projects"
+    shutil.rmtree(records)
+    assert findings_of(user)["record"]["mend"] == "hivepipe init --user"
+    user.hivepipe("init", "--user")
+    assert set(findings_of(user)) == unrelated_findings()
+
+
 @pytest.mark.parametrize("wanted", ["native", "python"])
 def test_doctor_shows_which_hook_runs_why_and_how_long_a_start_takes(
     healthy: User, wanted: str

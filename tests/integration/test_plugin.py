@@ -247,6 +247,15 @@ def doctor_report(plugin: Plugin) -> dict[str, Any]:
     return dict(json.loads(plugin.user.do("hivepipe", "doctor", "--json").stdout))
 
 
+def test_doctor_reports_that_events_of_the_plugin_wait_for_init(plugin: Plugin) -> None:
+    wrong = [found for found in doctor_report(plugin)["findings"] if not found["is_note"]]
+    assert [(found["check"], found["mend"]) for found in wrong] == [
+        ("record", "hivepipe init --user")
+    ]
+    plugin.user.hivepipe("init", "--user")
+    assert doctor_report(plugin)["healthy"]
+
+
 def test_doctor_reports_problems_of_the_plugin(plugin: Plugin) -> None:
     plugin.user.hivepipe("init")
     manifest = plugin.root / ".claude-plugin/plugin.json"
