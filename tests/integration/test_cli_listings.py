@@ -152,6 +152,17 @@ def test_a_missing_database_is_reported(private_home: Home, words: str) -> None:
     assert command(private_home, *words.split(), expect=1).startswith("hivepipe: ")
 
 
+def test_before_init_a_listing_names_the_command_that_counts_waiting_events(
+    private_home: Home,
+) -> None:
+    fire_all([SESSION_START], private_home.env)
+    said = command(private_home, "session", "show", SESSION, expect=1)
+    assert "is created when the first event is stored" in said
+    assert "`hivepipe status` says whether events wait" in said
+    status = json.loads(command(private_home, "status", "--json", expect=1))
+    assert (status["condition"], status["spool"]) == ("unregistered", 1)
+
+
 def test_an_empty_listing_says_that_events_wait_on_disk(private_home: Home) -> None:
     fire_all([SESSION_START, SESSION_END], private_home.env)
     command(private_home, "drain")
