@@ -61,7 +61,7 @@ def plugged_in(facts: Facts) -> Iterator[Finding]:
 
 
 def recorded(facts: Facts) -> Iterator[Finding]:
-    """Find hooks whose events only wait on disk, or go to the default home, for lack of a record."""
+    """Find hooks without a record, so that events wait on disk or go to the default home."""
     ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
     if ours and (renamed := why_renamed(facts.place.project)):
         yield Finding(renamed)
