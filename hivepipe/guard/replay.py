@@ -170,7 +170,10 @@ class Memory:
 
 
 def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
-    """Yield the events of a file, which has one hook input per line or is a transcript."""
+    """Yield (line number, hook input) of each event of a file.
+
+    The file has one hook input per line, or is a transcript.
+    """
     called: dict[str, Fields] = {}
     for number, raw in enumerate(lines, 1):
         fields = read_line(raw)

@@ -40,7 +40,10 @@ class SharedDisk:
         self._profile = profile
 
     def verdict(self, event: PreToolUse) -> Verdict | None:
-        """Return the denial of a call, a warning if its command cannot be parsed, or None."""
+        """Return the denial of a call, a warning or None.
+
+        A command gets the warning if it names the shared root and may write paths that are unknown.
+        """
         if event.tool in claude_code.EDIT_TOOLS:
             return self._denial(event.cwd, event.file_path) if event.file_path else None
         if event.tool != "Bash":

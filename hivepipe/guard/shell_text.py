@@ -119,7 +119,10 @@ def expanded(text: str) -> "Sequence[str]":
 
 
 def _variable(command: str, at: int) -> tuple[str, int]:
-    """Return the name of a variable without operators, and the position of its end, or ""."""
+    """Return the name of a variable without operators, and the position of its last character.
+
+    Return "" and `at` if there is no such variable.
+    """
     if command[at] != "$":
         return "", at
     has_brace = command.startswith("{", at + 1)

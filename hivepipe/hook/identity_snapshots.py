@@ -16,7 +16,10 @@ MOST_BYTES = 1 << 18
 
 
 def keep(home: str, path: str, time_ns: int) -> str:
-    """Copy an identity file; return the copy's name, or "" on failure or if it is too large."""
+    """Copy an identity file; return the copy's name, or "" on failure.
+
+    A file that is too large, or not a regular file, is not copied.
+    """
     data = read_regular(path)
     if data is None:
         return ""

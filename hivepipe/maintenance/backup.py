@@ -56,7 +56,7 @@ LEFT_FREE_BYTES = 256 << 20
 
 
 def back_up(home: str, target: Path) -> dict[str, Any]:
-    """Write the backup atomically; return its manifest. Raises BackupError or OSError."""
+    """Write the backup atomically; return its manifest. Raises HivepipeError or OSError."""
     if target.exists():
         raise BackupError(f"{target} exists: nothing is overwritten")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")

@@ -183,7 +183,8 @@ class Forgetting:
     def forget(self, wanted: ForgetQuery, *, dry_run: bool = False) -> Iterator[Deleted]:
         """Delete the sessions' data; yield the number of deleted things for each place.
 
-        Raises HivepipeError or OSError. Another call then deletes the remaining data.
+        Raises HivepipeError, OSError or sqlite3.Error. Another call then deletes the remaining
+        data.
         """
         entries = [each for each in self._entries() if each["session_id"] in wanted.sessions]
         stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]

@@ -194,7 +194,10 @@ class SlowWorker(ClaimingWorker):
             thread.join()
 
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
-        """Retry the job after an error of a file, a disk, the database, Redis or memory."""
+        """Retry the job after an error of a file, a disk, the database, Redis or memory.
+
+        If the error is not one of a disk or database, the job fails after its last retry.
+        """
         is_limited = isinstance(error, OSError) and error.errno not in retry.DISK_ERRORS
         is_disk_error = not is_limited and not is_out_of_memory(error)
         failures = job.attempts if is_disk_error else job.failures
