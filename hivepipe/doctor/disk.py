@@ -101,7 +101,7 @@ def room(facts: Facts) -> Iterator[Finding]:
 
 
 def wal(facts: Facts) -> Iterator[Finding]:
-    """Find a write-ahead log that was deleted, or that keeps growing while a program reads."""
+    """Find a write-ahead log that was deleted, or that has grown large while a program reads."""
     path = Path(f"{database_path(facts.place.home)}-wal")
     if any(
         _holds(process.pid, f"{path} (deleted)") for process in chain(*facts.processes.values())
@@ -172,7 +172,10 @@ def _code(error: StoreError) -> int:
 
 
 def file_size(facts: Facts) -> Iterator[Finding]:
-    """Find a small `ulimit -f`, with which writes fail and SQLite reports "disk I/O error"."""
+    """Find a small `ulimit -f`, with which writes fail and SQLite reports "disk I/O error".
+
+    Both the limit of this process and the limits of the stack's programs are examined.
+    """
     limit = small_limit()
     if limit is not None:
         text = f"no file may grow beyond {limit:,} bytes in this shell (ulimit -f): writing fails"

@@ -127,7 +127,7 @@ def _unsupervised(facts: Facts) -> Iterator[Finding]:
 
 
 def programs(facts: Facts) -> Iterator[Finding]:
-    """Find a program of the stack that does not run."""
+    """Find a program of the stack that does not run, or workers that are not registered."""
     if not facts.programs or facts.redis_trouble:
         return
     broken = [entry for entry in facts.programs if entry["statename"] != "RUNNING"]
@@ -241,7 +241,7 @@ def foreign(facts: Facts) -> Iterator[Finding]:
 
 
 def errors(facts: Facts) -> Iterator[Finding]:
-    """Find errors and refused transcripts in the hooks' log of the last day."""
+    """Find errors and refused transcripts in the hooks' log, if it has changed within a day."""
     log = Path(facts.place.logs, "hook-errors.log")
     try:
         if facts.now - log.stat().st_mtime > 86400:

@@ -28,7 +28,7 @@ _NEARLY = 0.9  # share of a cap; the next call may exceed it
 
 
 def effectless(home: str) -> dict[str, int] | None:
-    """Return the counts of jobs without effect, or None if there is no database."""
+    """Return the counts of jobs without effect, or None if no database can be read."""
     return read_store(home, Listings.effectless, None)
 
 
@@ -94,7 +94,7 @@ def lost(home: str) -> tuple[int, str, str] | None:
 
 
 def hive_states(home: str) -> dict[str, int]:
-    """Return state -> number of hive workers, as of the last check."""
+    """Return state -> number of hive workers, as of the last check; {} without a database."""
     return read_store(home, states, {})
 
 

@@ -37,7 +37,7 @@ _IN_REDIS = ("accepted", *(each.name for each in fields(Figures)))
 
 
 def settled_report(place: Place, stack: Stack, table: ProcessTable | None = None) -> dict[str, Any]:
-    """Return the report; wait up to CHANGE_SECS for a start or stop of the stack to end.
+    """Return the report; if it is bad, wait up to CHANGE_SECS for a start or stop to end.
 
     Otherwise a stack that starts would be reported as broken.
     """

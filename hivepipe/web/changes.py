@@ -56,7 +56,7 @@ class Changes:
         self._notifications += 1
 
     async def follow(self) -> AsyncIterator[str]:
-        """Yield a server-sent event after each change, and `alive` every 10 s at least."""
+        """Yield `alive` at once, an event after each change, and `alive` after 10 s without one."""
         changed = asyncio.Event()
         self._followers.add(changed)
         if self._watcher is None or self._watcher.done():

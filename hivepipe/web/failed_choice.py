@@ -66,7 +66,10 @@ class Choice:
 
 
 def jobs_matching(found: Iterable[FailedJob], operation: str, reason: str) -> list[FailedJob]:
-    """Return the jobs of `operation` whose reason of failure contains `reason`; "" matches all."""
+    """Return the jobs of `operation` whose reason of failure contains `reason` in any case.
+
+    "" matches all.
+    """
     return [
         job
         for job in found

@@ -19,7 +19,10 @@ MOST_VALUES = 12  # values shown of one facet
 
 
 def search(query: ViewQuery) -> Content:
-    """Return the hits for `q`, or an error if the query is invalid."""
+    """Return the hits for `q`, or an error if the query or a filter is invalid.
+
+    Without `q`, nothing is searched.
+    """
     empty = empty_content()
     if not query.filter("q"):
         return empty

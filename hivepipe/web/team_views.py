@@ -54,7 +54,10 @@ def _costs(source: Source, found: Found, home: str) -> list[Entry]:
 
 
 def _pieces(source: Source, found: Found, home: str) -> Iterator[Piece]:
-    """Yield a conversation's pieces; raise DamagedArchiveError if the rest is unreadable."""
+    """Yield a conversation's pieces; raise DamagedArchiveError if the rest is unreadable.
+
+    Raise TeamAwayError if the team's server is away.
+    """
     try:
         yield from team_conversation(source, found, home).pieces
     except TeamAwayError:
@@ -121,7 +124,10 @@ def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float | None]]:
 
 
 def search(query: ViewQuery) -> Content:
-    """Return the texts of the team with all words of `q`."""
+    """Return the texts of the team with all words of `q`, or an error if a filter is invalid.
+
+    Without `q`, nothing is searched.
+    """
     if not query.filter("q"):
         return empty_content()
     try:

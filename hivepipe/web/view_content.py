@@ -17,7 +17,8 @@ _STATUSES = {FilterError: 400, TeamRefusedError: 403, TeamAwayError: 503}
 def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
     """Return the content of a view; its list `unreadable` has the omitted homes with reasons.
 
-    Raise HivepipeError if no home can be read, or FilterError for an invalid filter.
+    Raise HivepipeError if no home can be read, FilterError for an invalid filter, or TeamError
+    after an error of the team.
     """
     try:
         return {**_read(view, query), "unreadable": []}
@@ -39,7 +40,7 @@ def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Conten
 
 
 def status_of(error: HivepipeError) -> int:
-    """Return the HTTP status of the answer for an error of a view."""
+    """Return the HTTP status of the answer for an error of a view; the default is 404."""
     return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 404)
 
 
