@@ -31,5 +31,5 @@ def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: 
 
 
 def deletions(home: str) -> list[Deletion]:
-    """Return the deletions, oldest first; invalid lines are skipped."""
+    """Return the deletions, oldest first; skip invalid lines. Raises OSError."""
     return [*entries(home, NAME, Deletion)]

@@ -31,7 +31,10 @@ def append_whole(descriptor: int, lines: bytes) -> None:
 
 
 def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False) -> int:
-    """Remove the lines that contain any of `needles`; return their number. Raises OSError."""
+    """Remove the lines that contain any of `needles`; return their number. Raises OSError.
+
+    A missing file has 0 such lines. With `dry_run`, the lines are only counted.
+    """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)

@@ -36,7 +36,8 @@ _LINES = {name: re.compile(_STAMP + form + rb"\n") for name, form in _FORMS.item
 def claim_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOGS) -> None:
     """Claim the names of logs, and rename existing files that hivepipe did not write.
 
-    The name of the hooks' log is claimed when a project is registered, before hooks write to it.
+    A name is not claimed if its file cannot be renamed, because one was renamed before. The name of
+    the hooks' log is claimed when a project is registered, before hooks write to it.
     """
     free = set(names) - manifest.made()
     if not free:

@@ -218,7 +218,10 @@ class Manifest:
     # ---- the file
 
     def stamp(self) -> tuple[int, ...]:
-        """Return the manifest's inode and SQLite change counter, which each transaction changes."""
+        """Return the manifest's inode and SQLite change counter, or () without a manifest.
+
+        Each transaction changes the counter.
+        """
         try:
             with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
                 counter = int.from_bytes(file.read(28)[24:], "big")

@@ -63,13 +63,19 @@ def read_text(path: str | Path, errors: str = "strict", limit: int = MOST_BYTES)
 
 
 def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a file named on the command line, which may be a pipe of the shell."""
+    """Return the bytes of a file named on the command line, which may be a pipe of the shell.
+
+    Raises OSError if it is missing or larger than `limit`.
+    """
     with open(path, "rb", buffering=0) as file:
         return whole(file, path, limit)
 
 
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
-    """Return the rest of a file, read in chunks: a single read would allocate `limit` bytes."""
+    """Return the rest of a file. Raises OSError if the file is larger than `limit`.
+
+    The file is read in chunks, because a single read would allocate `limit` bytes.
+    """
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)
     found = bytearray()

@@ -158,7 +158,8 @@ def make(edit: Edit) -> None:
 def undone(path: str, without_ours: Cleaner) -> Edit:
     """Return the edit that removes hivepipe's part of a file.
 
-    A file that is unchanged since hivepipe's edit gets its original bytes.
+    A file that is unchanged since hivepipe's edit gets its original bytes. A file that hivepipe
+    made is deleted if nothing else is in it.
     """
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)

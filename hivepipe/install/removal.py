@@ -129,7 +129,8 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 
     The hooks are removed first, so that nothing restarts the stack. Renamed files get their old
     names back, except where a file of the user now has that name. The home's files are deleted if
-    `purge` is set or the home holds no recorded data.
+    `purge` is set or the home holds no recorded data. Raise StackError if the stack cannot be
+    stopped, or if another Redis does not answer or has unfinished jobs; the hooks are gone then.
     """
     place = removal.place
     if purge:
@@ -172,7 +173,10 @@ def _restore_names(place: Place, own: list[str]) -> list[str]:
 
 
 def _clear_foreign_redis(place: Place, purge: bool) -> None:
-    """Remove hivepipe's keys from a foreign Redis; raise StackError if it has unfinished jobs."""
+    """Remove hivepipe's keys from a foreign Redis.
+
+    Raise StackError if it does not answer, or has unfinished jobs and `purge` is not set.
+    """
     stack = Stack.of(place)
     owner = read_record(place.project).get("owner", "")
     if stack.url and not other_redis.release(stack.url, owner, with_jobs=purge):

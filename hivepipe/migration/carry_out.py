@@ -44,7 +44,10 @@ class Result(NamedTuple):
 
 
 def carry_out(plan: Plan) -> Result:
-    """Execute all steps. Raises MigrationError, for example if the predecessor still runs."""
+    """Execute all steps. Raises MigrationError, for example if the predecessor still runs.
+
+    Raises SettingsError if a settings file cannot be changed.
+    """
     refuse_foreign_database(plan)
     _refuse_settings(plan)
     _refuse_links(plan)

@@ -26,7 +26,10 @@ class OldFiles(NamedTuple):
 
 
 def find_files(project: str, home: str) -> OldFiles | None:
-    """Return the predecessor's files in a project's `.claude-state/logs`, or None."""
+    """Return the predecessor's files in a project's `.claude-state/logs`, or None.
+
+    A folder that is a link is not searched.
+    """
     folder = f"{project}/.claude-state/logs"
     if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return None

@@ -15,7 +15,10 @@ from hivepipe.stack.home_marks import is_marked
 
 
 def undo(project: str) -> Record:
-    """Undo a migration, or continue an undo. Raises MigrationError if hivepipe is in use."""
+    """Undo a migration, or continue an undo.
+
+    Raises MigrationError if there is no migration to undo, or hivepipe is in use.
+    """
     if records.read(project) is None:
         raise _nothing_to_undo(project)
     with records.locked():
