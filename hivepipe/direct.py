@@ -59,7 +59,10 @@ class Report:
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
-    """Apply spool files, a hundred per transaction. After sqlite3.Error, the other files stay."""
+    """Apply spool files, a hundred per transaction.
+
+    If the database fails, raise sqlite3.Error; the files that were not applied stay.
+    """
     report = Report()
     for at in range(0, len(paths), FILES_PER_TRANSACTION):
         read = {path: _read(path, report) for path in paths[at : at + FILES_PER_TRANSACTION]}
@@ -166,9 +169,10 @@ def _set_aside(path: Path, reason: str, report: Report) -> None:
 
 
 def apply_in_turn(home: str, path: Path) -> None:
-    """Apply a file and all others in the spool, unless another process is applying the spool.
+    """Apply a file and all others in the spool.
 
-    A process lists the spool again after it has released the lock, so that no file is missed.
+    Raise LockHeldError if another process is applying the spool: that process also applies the
+    file. A process lists the spool again after it has released the lock, so that no file is missed.
     """
     tried: set[Path] = set()
     while waiting := [file for file in spool_files(path.parent) if file not in tried]:

@@ -57,7 +57,10 @@ def parent() -> int:
 
 
 def stat_of(pid: int) -> str | None:
-    """Return the /proc/<pid>/stat that the sender sent, or None if this process is the sender."""
+    """Return the /proc/<pid>/stat that the sender sent, or "" if it sent none of `pid`.
+
+    Return None if this process itself is the sender.
+    """
     return _now.stats.get(pid, "") if _now else None
 
 

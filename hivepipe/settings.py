@@ -226,7 +226,7 @@ def on_ephemeral_machine() -> bool:
 
 
 def number(name: str) -> float:
-    """Return the number in a setting, or the setting's default if the text is invalid."""
+    """Return the number in a setting, or the default if it is no number from 0 to a billion."""
     default = float(DEFAULTS[name])
     try:
         found = float(variable(name) or default)

@@ -54,7 +54,7 @@ def send_ratings(home: str, session: str, useful: Mapping[str, bool]) -> str:
 
 
 def trouble(home: str) -> str:
-    """Return why the server refused the last ratings, or ""."""
+    """Return why the server refused the last ratings, or ""; "" also without a server."""
     return read_small(_problem_path(home)).strip() if variable(_ADDRESS) else ""
 
 

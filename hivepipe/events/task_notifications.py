@@ -10,7 +10,10 @@ _WAITS = '" is waiting on its own background work'  # the agent will continue (2
 
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
-    """Return the data of the subagent whose end a prompt reports, or None for other prompts."""
+    """Return the data of the subagent whose end a prompt reports, or None for other prompts.
+
+    Return None also if the prompt reports neither tokens nor a failure.
+    """
     head, _, rest = prompt.partition("<result>")  # the agent's own text follows this tag
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")

@@ -94,7 +94,10 @@ def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def envelope_of(value: object) -> Envelope:
-    """Check one decoded envelope. Raise NewerEnvelopeError if it needs a newer hivepipe."""
+    """Check one decoded envelope.
+
+    Raise BadEnvelopeError if it is invalid, or NewerEnvelopeError if it needs a newer hivepipe.
+    """
     if not isinstance(value, dict):
         raise BadEnvelopeError("not an object")
     if _depth(value) > DEEPEST:

@@ -117,7 +117,11 @@ def newest_message(homes: Iterable[KnownHome]) -> str:
 def costs_by(
     homes: Iterable[KnownHome], columns: Columns, since: str = "", folder: str = ""
 ) -> list[GroupCost]:
-    """Return the costs of all homes by these columns and `project`, sorted by `in_order`."""
+    """Return the costs of all homes by these columns and `project`, sorted by `in_order`.
+
+    Homes without a database are left out. Raise StoreError if a database cannot be read, or
+    PricesError if a price table cannot be read.
+    """
     found: list[GroupCost] = []
     for known in homes:
         with suppress(NothingRecordedError), known.store() as store:

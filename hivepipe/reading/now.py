@@ -74,7 +74,8 @@ class OpenSession:
 def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> list[OpenSession]:
     """Return the open sessions, or with `with_ended` all sessions, at most `limit` per home.
 
-    Sessions that wait for the user come first, then the sessions that were active last.
+    Sessions that wait for the user come first, then the sessions that were active last. A home
+    without a database has no sessions. Raise StoreError if a database cannot be read.
     """
     found: list[OpenSession] = []
     for known in homes:

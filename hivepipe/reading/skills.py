@@ -11,7 +11,10 @@ from hivepipe.skills.statistics import local_day
 
 
 def skills_used(homes: Iterable[KnownHome]) -> list[Entry]:
-    """Return the uses of each skill in each project, most used first."""
+    """Return the uses of each skill in each project, most used first.
+
+    Homes without a database are left out. Raise StoreError if a database cannot be read.
+    """
     found: list[Entry] = []
     for known in homes:
         with suppress(NothingRecordedError), known.store() as store:

@@ -91,7 +91,7 @@ class Learned:
         return bytes(48 + byte % 4 for byte in shake_256(self._key).digest(256))
 
     def learn(self, value: bytes, kind: str) -> bool:
-        """Learn a value that is specific enough; return whether the value is new."""
+        """Learn a value that is specific enough; return whether it was learned just now."""
         if len(self.all) >= MOST or not _is_specific(value):
             return False
         runs = sorted(_PLAIN.finditer(value), key=lambda run: run.start() - run.end())

@@ -19,7 +19,7 @@ FILE = "redaction.key"
 
 
 def key_of(home: str) -> bytes:
-    """Return the key of a home; make a key if the home has none.
+    """Return the key of a home; make a key if the home has none or a damaged one.
 
     If the key cannot be stored, or the folder is not a home, return a key that only this process
     uses.

@@ -33,7 +33,10 @@ class Excerpt(NamedTuple):
 
 
 def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
-    """Return the end of a transcript, in whole paragraphs, at most 20 kB of UTF-8."""
+    """Return the end of a transcript, in whole paragraphs, at most 20 kB of UTF-8.
+
+    Only a last paragraph of more than 20 kB is cut.
+    """
     kept: deque[str] = deque()
     size = messages = 0
     for raw in lines:

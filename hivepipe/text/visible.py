@@ -16,7 +16,10 @@ _UNSEEN = frozenset(
 
 
 def printable(value: object) -> str:
-    r"""Return a text on one line with control characters as escapes such as `\x1b` and `\n`."""
+    r"""Return a text on one line with control characters as escapes such as `\x1b` and `\n`.
+
+    None becomes "".
+    """
     text = "" if value is None else str(value)
     if text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text)):
         return text

@@ -64,7 +64,10 @@ class MessageCounts:
         return False
 
     def enter_call(self, mark: str, call: str) -> bool:
-        """Count a tool call of an open message; return False if the call was counted before."""
+        """Count a tool call of an open message.
+
+        Return False if the call was counted before, or the message is not open.
+        """
         message = self._find(mark)
         if message is None or call in message.calls:
             return False

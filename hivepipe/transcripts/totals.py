@@ -104,7 +104,7 @@ class Totals:
 
     @classmethod
     def load(cls, dumped: str | bytes) -> "Totals | None":
-        """Restore totals, or return None if another version saved them."""
+        """Restore totals, or return None if they are not JSON or another version saved them."""
         try:
             version, state = orjson.loads(dumped)
         except ValueError:

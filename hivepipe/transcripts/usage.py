@@ -80,7 +80,10 @@ def is_api_error(line: Fields) -> bool:
 
 
 def usage_of(line: Fields) -> Usage | None:
-    """Return the usage of a line's message, or None if the usage or the message id is missing."""
+    """Return the usage of a line's message.
+
+    Return None if the usage or the message id is missing, or if the model did not write the line.
+    """
     message = part(line, "message")
     used = part(message, "usage")
     message_id, request_id = message_key(line)

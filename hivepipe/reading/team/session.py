@@ -82,7 +82,10 @@ def _last(source: Source, choice: Choice) -> Found:
 
 
 def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session, or else the subagent, whose id begins with `start`."""
+    """Return the session, or else the subagent, whose id begins with `start`.
+
+    Raise StoreError if there is none, or if several subagents fit.
+    """
     values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     agents = source.rows(_AGENTS, values) if start and start != LAST else []
     if not agents or source.rows(_STARTING, values):
