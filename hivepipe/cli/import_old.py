@@ -74,7 +74,7 @@ def import_db(file: str, dry_run: bool) -> None:
     """Import the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks."""
     own = database_path(locate(".").home)
     if own.exists() and os.path.samefile(file, own):
-        raise StoreError(f"{file} is this home's own database; for an old one: hivepipe migrate")
+        raise StoreError(f"{file} is this home's own database; for an old one: `hivepipe migrate`")
     with closing(LegacyDatabase(Path(file))) as legacy:
         if not legacy.has_tables:
             raise MigrationError(f"{file} is not an old hive.db: it has no tables")

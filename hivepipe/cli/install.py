@@ -324,8 +324,8 @@ def _show_data(plan: removal.Removal) -> None:
 
 def _nothing_to_do(place: Place, user: bool) -> str:
     if user:
-        return "hivepipe init --user was never run here, or is undone: nothing to do"
+        return "`hivepipe init --user` was never run here, or is undone: nothing to do"
     return (
         f"{short(place.project)} has no hooks of yours and no record: nothing to do. "
-        "For all your projects: hivepipe uninstall --user"
+        "For all your projects: `hivepipe uninstall --user`"
     )

@@ -60,13 +60,14 @@ def say_prose(text: str, indent: int = 9, *, err: bool = False) -> None:
     """Print a line, broken at spaces to fit the terminal; all parts but the first are indented.
 
     The line is not broken within the label (the first `indent` columns), a `command`, an `unbroken`
-    text, or the path of the current folder or the user's home folder.
+    text, a path in the arguments, or the path of the current folder or the user's home folder.
     """
     if not is_terminal(err=err):
         say(text, err=err)
         return
-    folders = map(re.escape, (real_path("."), user_folder() or "/"))
-    whole = "|".join([f"^.{{{indent}}}", "`[^`]*`", *folders])
+    paths = [word for word in sys.argv[1:] if "/" in word]
+    words = map(re.escape, (*paths, real_path("."), user_folder() or "/"))
+    whole = "|".join([f"^.{{{indent}}}", "`[^`]*`", *words])
     escaped = _NO_BREAK.join(map(printable, text.split(_NO_BREAK)))
     lines = textwrap.wrap(
         re.sub(whole, lambda found: unbroken(found[0]), escaped),

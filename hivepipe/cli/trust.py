@@ -74,7 +74,7 @@ def trust(names: tuple[str, ...], remove: bool) -> None:
 def _refuse_home_in_tree(place: Place) -> None:
     if is_in_project(place.home):
         reason = "is in the work tree, where a commit could bring its own answer"
-        raise SettingsError(f"{place.home} {reason}: hivepipe up -d moves it out first")
+        raise SettingsError(f"{place.home} {reason}: `hivepipe up -d` moves it out first")
 
 
 def _named(found: list[Asking], names: tuple[str, ...]) -> list[Asking]:

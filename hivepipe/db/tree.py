@@ -102,7 +102,7 @@ def refuse_shipped(tree: str) -> None:
     found = [name for name in tracked if not name.endswith("/.gitignore")]
     if found:
         text, command = refusal(tree, found)
-        raise TreeError(f"{text}. Look at it, then: {command}")
+        raise TreeError(f"{text}. Look at it, then run `{command}`")
 
 
 def mark(home: str, path: Path) -> None:
@@ -153,7 +153,7 @@ def refuse_tracked(path: Path) -> None:
         raise StoreError(str(error)) from error
     if tracked:
         text, command = refusal(tree, tracked)
-        raise StoreError(f"{text}. Look at it, then: {command}")
+        raise StoreError(f"{text}. Look at it, then run `{command}`")
 
 
 def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:

@@ -230,7 +230,7 @@ def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str
 
 def _refuse_home_folder(here: str) -> None:
     if here in ("/", real_path(user_folder() or "/")):
-        raise SettingsError(f"{here} is not a project; for all projects: hivepipe init --user")
+        raise SettingsError(f"{here} is not a project; for all projects: `hivepipe init --user`")
 
 
 def _refuse_link_outside(path: str, here: str) -> None:

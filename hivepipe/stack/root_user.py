@@ -12,6 +12,6 @@ def refuse_root(home: str) -> None:
         name = user_name(owner)
         raise RegistrationError(
             f"you are root, and {home} is, or would be, among the files of {name}, who could not "
-            f"use what root makes there: run it as {name} (sudo -u {name} hivepipe ...), "
-            "or give root a home of its own (hivepipe init --user, HIVEPIPE_HOME)"
+            f"use what root makes there: run it as {name} (`sudo -u {name} hivepipe ...`), "
+            "or give root a home of its own (`hivepipe init --user`, HIVEPIPE_HOME)"
         )

@@ -235,7 +235,7 @@ def _lines() -> list[str]:
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise CredentialsError(f"{path} is not a regular file of this user")
         if status.st_mode & 0o077:
-            raise CredentialsError(f"other users can read {path}: chmod 600 {path}")
+            raise CredentialsError(f"other users can read {path}: run `chmod 600 {path}`")
         try:
             data = whole(file, path, LIMIT_BYTES)
         except OSError as error:

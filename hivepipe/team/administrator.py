@@ -35,7 +35,7 @@ def _kept() -> str:
     kept = read_small(file_path()).strip()
     if not kept:
         raise TeamError(
-            "no address of an administrator is stored: hivepipe team init URL, or --admin URL"
+            "no address of an administrator is stored: `hivepipe team init URL`, or --admin URL"
         )
     return kept
 

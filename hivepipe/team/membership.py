@@ -64,13 +64,13 @@ def stamp() -> tuple[int, int]:
 def read() -> Membership:
     """Return this user's membership. Raise TeamError if none exists or team.json is damaged."""
     if not is_joined():
-        raise TeamError("no team is joined: hivepipe team join")
+        raise TeamError("no team is joined: `hivepipe team join`")
     try:
         found = json.loads(read_small(str(file_path()), LIMIT_BYTES))
         texts = {name: str(found[name]) for name in ("member", "machine", "server")}
         share = {str(pattern): str(level) for pattern, level in found["share"].items()}
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise TeamError(f"{file_path()} is damaged: hivepipe team join again") from None
+        raise TeamError(f"{file_path()} is damaged: `hivepipe team join` again") from None
     return Membership(**texts, share=share)
 
 
@@ -131,7 +131,7 @@ def page_address() -> Address:
     if secret := kept_secret(TEAM_PAGE):
         return address.parse(secret)
     raise TeamError(
-        f"the page has no login: hivepipe team page-login, and put it into {TEAM_PAGE} by "
+        f"the page has no login: `hivepipe team page-login`, and put it into {TEAM_PAGE} by "
         "`hivepipe credentials set`"
     )
 
@@ -139,7 +139,7 @@ def page_address() -> Address:
 def _kept(name: str) -> Address:
     secret = read_credentials().get(name)
     if not secret:
-        raise TeamError("no team is joined on this machine: hivepipe team join")
+        raise TeamError("no team is joined on this machine: `hivepipe team join`")
     return address.parse(secret)
 
 

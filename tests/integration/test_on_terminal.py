@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import termios
@@ -20,7 +21,7 @@ def on_terminal(user: User, command: str, columns: int) -> list[str]:
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [*AS_USER, user.installation.bin / "hivepipe", *command.split()],
+        [*AS_USER, user.installation.bin / "hivepipe", *shlex.split(command)],
         env=user.env | {"TERM": "xterm", "CI": "1"},
         cwd=user.project,
         stdout=terminal,
@@ -64,6 +65,20 @@ def test_only_a_path_is_longer_than_a_line(user: User, project: str) -> None:
         unbroken = [re.sub(rf"{path}|\S*/projects/\S*", "PATH", line) for line in lines]
         long = [line for line in unbroken if len(line) > columns and " " in line.strip()]
         assert (lines != [], long) == (True, []), command
+
+
+def test_commands_and_given_paths_in_an_error_can_be_copied(user: User, project: str) -> None:
+    user.git("init", "-q", ".")
+    user.hivepipe("uninstall")
+    user.hivepipe("init", "--in-tree")
+    user.hivepipe("drain")
+    user.git("add", "-f", ".hive-mind/hive.db")
+    *_, command = on_terminal(user, "sessions", 60)
+    assert command.startswith(f"  `git -C '{project}' rm -r --cached ")
+    assert command.endswith(" .claude-state/logs`")
+    missing = user.home / "a b c" / " ".join(20 * "d")
+    shown = on_terminal(user, f"redact '{missing}'", 40)
+    assert any(str(missing) in line for line in shown)
 
 
 def test_a_terminal_shows_the_words_of_a_pipe(user: User, project: str) -> None:

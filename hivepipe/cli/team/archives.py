@@ -111,7 +111,7 @@ def archive_key(is_new: bool, is_set: bool, show: bool) -> None:
 def _show(key: str | None, is_plain: bool) -> None:
     if key is None:
         if is_plain:
-            raise TeamError("there is no key: hivepipe team archive-key --new")
+            raise TeamError("there is no key: `hivepipe team archive-key --new`")
         say("archives are sent compressed, not encrypted: hivepipe team archive-key --new")
     elif is_plain:
         say(key)

@@ -49,7 +49,7 @@ def join(code: str | None, share: str | None, machine: str | None) -> None:
     Without an argument, either is read from HIVEPIPE_TEAM or from stdin.
     """
     if known := membership.known():
-        raise TeamError(f"joined already, as {known.member}: hivepipe team leave")
+        raise TeamError(f"joined already, as {known.member}: `hivepipe team leave`")
     given = code or membership.of_environment() or ask_secret("invite").strip()
     if not given:
         raise click.UsageError(
@@ -161,7 +161,7 @@ def status() -> None:
         if report:
             show_uplink(report)
         else:
-            say("no team is joined: hivepipe team join")
+            say("no team is joined: `hivepipe team join`")
     sys.exit(1 if report and report["state"] == "refused" else 0)
 
 

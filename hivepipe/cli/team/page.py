@@ -159,7 +159,7 @@ def _by_oidc(url: str, issuer: str, client_id: str | None, claim: str) -> "Ident
         raise click.UsageError("--oidc needs --client-id and --url")
     if not secret:
         raise TeamError(
-            f"the client's secret is missing: hivepipe credentials set {TEAM_OIDC_SECRET}"
+            f"the client's secret is missing: `hivepipe credentials set {TEAM_OIDC_SECRET}`"
         )
     from hivepipe.web.team_page.oidc import Provider, SignIn, demand_https  # noqa: PLC0415
 

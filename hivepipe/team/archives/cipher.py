@@ -31,7 +31,9 @@ class Cipher:
         except ValueError:
             key = b""
         if len(key) != KEY_BYTES:
-            raise TeamError("this is not an archive key: hivepipe team archive-key --new makes one")
+            raise TeamError(
+                "this is not an archive key: `hivepipe team archive-key --new` makes one"
+            )
         self._cipher = AESSIV(key)
         self.name = f"aes-siv:{hashlib.sha256(b'hivepipe archive key' + key).hexdigest()[:12]}"
 

@@ -122,7 +122,7 @@ class Contents:
     def _cipher_named(self, name: str) -> Cipher:
         if self._cipher is None or self._cipher.name != name:
             raise TeamError(
-                f"it is encrypted with the key {name}: run hivepipe team archive-key --show on the "
-                "machine that sent it, and hivepipe team archive-key --set here"
+                f"it is encrypted with the key {name}: run `hivepipe team archive-key --show` on "
+                "the machine that sent it, and `hivepipe team archive-key --set` here"
             )
         return self._cipher

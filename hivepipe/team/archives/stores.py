@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Credential
 
 KEYLESS = (
-    f"the store of archives needs a key: hivepipe credentials set {TEAM_STORE}, as KEY_ID:SECRET"
+    f"the store of archives needs a key: `hivepipe credentials set {TEAM_STORE}`, as KEY_ID:SECRET"
 )
 LIMIT = timedelta(seconds=60)
 # The operating system's text, or hyper's word, in the debug text of obstore's errors.
