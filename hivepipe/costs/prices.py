@@ -123,7 +123,10 @@ def read_prices(text: str) -> PriceTable:
 def _tables(
     content: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], T]
 ) -> list[tuple[list[str], T]]:
-    """Return model names and parsed value of each TOML table in the list of tables `key`."""
+    """Return model names and parsed value of each TOML table in the list of tables `key`.
+
+    Raise PricesError, with the number of the table, if one is invalid.
+    """
     rows = content.get(key, [])
     if not isinstance(rows, list):
         raise PricesError(f"`{key}` is not a list of tables: write [[{key}]]")

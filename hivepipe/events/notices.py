@@ -12,7 +12,7 @@ Payload = dict[str, object]
 
 
 def noticed(event: Event) -> list[Payload]:
-    """Return the notices in an event, each with its kind and text."""
+    """Return the notices in an event, each with its kind and text; of a batch MOST_REFUSED."""
     if isinstance(event, other_events.PermissionRequest):
         return [_notice("permission_asked", _called(event))]
     if isinstance(event, other_events.PermissionDenied):

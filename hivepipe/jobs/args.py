@@ -77,7 +77,10 @@ class Args:
 
     # Not a dataclass: to create forty of them is a tenth of a short process' start-up time.
     def __init__(self, **values: Any) -> None:
-        """Set the fields that `values` names. The other fields have their defaults."""
+        """Set the fields that `values` names. The other fields have their defaults.
+
+        Raise TypeError if a name is unknown, or a field without a default is missing.
+        """
         if wrong := (values.keys() - self._types.keys()) | (self._required - values.keys()):
             raise TypeError(f"{type(self).__name__}: {', '.join(sorted(wrong))}")
         self.__dict__.update(values)

@@ -169,7 +169,10 @@ def _stamp(status: os.stat_result) -> str:
 
 @contextmanager
 def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
-    """Yield an archive's lines as an open file, unpacked to a temporary file if compressed."""
+    """Yield an archive's lines as an open file, unpacked to a temporary file if compressed.
+
+    Raise OSError if it is damaged or unpacks to more than 4 GB.
+    """
     if not path.endswith(".gz"):
         yield file
         return

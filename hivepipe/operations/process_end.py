@@ -29,7 +29,10 @@ logger = logging.getLogger("hivepipe.profiles")
 
 
 def sync_profile(context: JobContext, job: Origin, args: SyncProfile) -> None:
-    """Synchronise the files of a profile when one of its sessions starts."""
+    """Synchronise the files of a profile when one of its sessions starts.
+
+    Raise BadEnvelopeError if the folder of the profile is not an absolute path.
+    """
     profile, folder = args.profile_id, args.folder
     if not folder.startswith("/"):
         raise BadEnvelopeError("no folder")

@@ -72,7 +72,10 @@ def _deletions(
 
 
 def delete_outdated(db: Database, _job: Origin, args: DeleteOutdated) -> None:
-    """Delete some outdated rows. Only `prune` of 1.0.0 enqueues this job."""
+    """Delete some outdated rows. Only `prune` of 1.0.0 enqueues this job.
+
+    Raise BadEnvelopeError for a table whose rows are not deleted.
+    """
     if not retention.is_pruned(args.table):
         raise BadEnvelopeError(f"rows of {args.table} are not deleted")
     known = [key for key in args.keys if isinstance(key, str | int)]

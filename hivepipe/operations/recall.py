@@ -150,7 +150,10 @@ def _remove_old_notes(folder: Path) -> None:
 
 
 def record_recall(db: Database, job: Origin, args: RecordRecall) -> None:
-    """Record the memories that a prompt recalled; the session's summary may rate them."""
+    """Record the memories that a prompt recalled; the session's summary may rate them.
+
+    Raise BadEnvelopeError if they are too many or invalid.
+    """
     if len(args.memories) > MOST_MEMORIES:
         raise BadEnvelopeError("there are too many memories")
     for memory in args.memories:

@@ -35,7 +35,8 @@ def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) ->
 def _claim_follow_up(db: Database, job: Origin) -> bool:
     """Claim an ended session's follow-up work; return False if the session is open or claimed.
 
-    Return True for a job without a session, and for a deleted or forgotten session.
+    Return True for a job without a session, and for a deleted or forgotten session. Raise
+    MissingParentError if the session or its end is not stored yet.
     """
     mark_applied(db, job)
     if not session_exists(db, job.session):

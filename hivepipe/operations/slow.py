@@ -24,7 +24,11 @@ from hivepipe.operations.slots import turn
 
 
 def execute_slow(context: JobContext, job: Envelope) -> None:
-    """Execute one job outside the writer's transactions. Exceptions propagate to the caller."""
+    """Execute one job outside the writer's transactions.
+
+    A periodic job is not executed if its slot was, or if another process executes the slot now.
+    Exceptions propagate to the caller; UnknownOperationError if the operation is not a slow one.
+    """
     if slow_queue(job.operation) is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     with turn(context, job) as is_ours:

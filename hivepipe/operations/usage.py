@@ -37,7 +37,10 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
 
 
 def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
-    """Record the usage of messages, except those that a fork repeats from a forgotten session."""
+    """Record the usage of messages, except those that a fork repeats from a forgotten session.
+
+    Raise BadEnvelopeError if the usage of a message is invalid.
+    """
     for message in args.messages:
         try:
             unpacked = _unpacked(message)

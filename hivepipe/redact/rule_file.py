@@ -86,7 +86,7 @@ def parse(
 
 
 def _checked(what: str, table: object, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the table after checking that all keys are known and all values have their types."""
+    """Return the table. Raise RedactionRuleError for an unknown key, or a value of another type."""
     if not isinstance(table, dict):
         raise RedactionRuleError(f"{what} is not a table")
     for key, value in table.items():
@@ -111,7 +111,7 @@ def _is_of_kind(value: object, kind: str) -> bool:
 
 
 def _words(section: dict[str, Any], known: Mapping[str, str]) -> dict[str, str]:
-    """Return the words of a section, with nested words expanded."""
+    """Return the words of a section, with nested words expanded, or raise RedactionRuleError."""
     words: dict[str, str] = {}
     for name, text in section.get("words", {}).items():
         if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
@@ -240,7 +240,10 @@ def _forms(letter: str, in_each_case: bool) -> tuple[str, ...]:
 
 
 def _try_examples(rule: Rule) -> None:
-    """Compile a rule and try its examples. For built-in rules, only tests call this."""
+    """Compile a rule and try its examples; raise RedactionRuleError if one fails.
+
+    For built-in rules, only tests call this.
+    """
     what = f"rule {rule.name!r}"
     if compiled(rule.pattern, rule.name).search(b"") is not None:
         raise RedactionRuleError(f"{what}: the pattern matches the empty text")
