@@ -193,7 +193,10 @@ def _form(scope: Scope) -> Form:
 
 
 def _tree(project: str, home: str, *, in_tree: bool, adopt: bool) -> str:
-    """Return the project whose work tree will contain the data of this home, or ""."""
+    """Return the project whose work tree will contain the data of this home, or "".
+
+    Raise SettingsError if `in_tree` is set, but the home is shared or has data elsewhere.
+    """
     tree = registration.tree_with_data(project, home, adopt=adopt)
     if not in_tree or tree:
         return tree
@@ -210,7 +213,11 @@ def _tree(project: str, home: str, *, in_tree: bool, adopt: bool) -> str:
 
 
 def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str]:
-    """Return the folder to register, and the home to write into the folder's record."""
+    """Return the folder to register, and the home to write into the folder's record.
+
+    Raise SettingsError if HIVEPIPE_HOME contains the project, or RegistrationError if the project
+    may have been renamed.
+    """
     if scope is Scope.USER:
         home = default_home()
         return home, home

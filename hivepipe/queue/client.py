@@ -210,7 +210,10 @@ def _connected(family: int, place: str | tuple[str, int]) -> socket:
 
 
 def _ask(connection: socket, request: bytes, reply_secs: float) -> bytes:
-    """Send a command and return one reply line, both within `reply_secs`."""
+    """Send a command and return one reply line, both within `reply_secs`.
+
+    Raise OSError if this fails, or the reply is longer or not one line.
+    """
     end = monotonic() + reply_secs
     connection.settimeout(reply_secs)
     connection.sendall(request)

@@ -50,7 +50,10 @@ def _named(name: str) -> Process:
 
 
 def _register() -> None:
-    """Record the Redis of this home, unless another container has already done so."""
+    """Record the Redis of this home, unless another container has already done so.
+
+    Raise StackError if REDIS_URL or HIVEPIPE_HOME is not set, or the Redis cannot be used.
+    """
     url = variable("REDIS_URL")
     if not url or not variable("HIVEPIPE_HOME"):
         raise StackError("a container needs REDIS_URL and HIVEPIPE_HOME")

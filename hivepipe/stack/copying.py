@@ -43,7 +43,10 @@ def _is_same(source: str, target: str) -> bool:
 
 
 def _copy_database(source: str, target: str) -> None:
-    """Copy a database with SQLite's backup, which keeps row ids and allows readers."""
+    """Copy a database with SQLite's backup, which keeps row ids and allows readers.
+
+    Raise StoreError, and leave no copy, if this fails.
+    """
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         with (

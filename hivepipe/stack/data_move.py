@@ -101,6 +101,7 @@ class Move(NamedTuple):
         """Delete the moved files in `tree`, and folders that become empty.
 
         A file stays if its path is the same in `other`, as for a database on a shared file system.
+        Raise TreeError, and delete nothing, if `other` is not the work tree of this move.
         """
         paths = sorted({*self._files(tree)} - {*self._files(other)})
         if not self._is_of(other) and any(map(os.path.lexists, paths)):

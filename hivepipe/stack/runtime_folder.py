@@ -40,7 +40,10 @@ class Stack(NamedTuple):
 
     @classmethod
     def prepared(cls, home: str) -> "Stack":
-        """Return the stack of a home with the recorded Redis, and make its runtime folder."""
+        """Return the stack of a home with the recorded Redis, and make its runtime folder.
+
+        Raise StackError if the folder cannot be used (see `runtime_for`).
+        """
         recorded = read_record(home).get("socket", "")
         return cls(home, runtime_for(home), "" if recorded.startswith("/") else recorded)
 

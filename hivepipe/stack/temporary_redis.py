@@ -49,7 +49,11 @@ def temporary_redis(stack: Stack) -> Iterator[str]:
 
 @contextmanager
 def server_of_locked(stack: Stack) -> Iterator[str]:
-    """Run the temporary server for a caller that holds the lock of the home's folder."""
+    """Run the temporary server for a caller that holds the lock of the home's folder.
+
+    Yield the address of the server. Raise StackError, LockHeldError or NoRedisServerError if it
+    cannot be started.
+    """
     make_private(stack.folder)
     if not is_private_folder(stack.folder):
         raise StackError(f"{stack.folder} must be a folder that only you can enter")

@@ -113,7 +113,11 @@ def parse(url: str) -> Address:
 
 
 def _roots(host: str, options: dict[str, str]) -> str:
-    """Return a path (or libpq's `system`) of the root certificates, or "" without TLS."""
+    """Return a path (or libpq's `system`) of the root certificates, or "" without TLS.
+
+    Raise TeamError for an `sslmode` that does not verify the server; without TLS the server must be
+    on this machine.
+    """
     mode = options.get("sslmode", "verify-full")
     if mode == "verify-full":
         roots = options.get("sslrootcert", SYSTEM_ROOTS)

@@ -142,7 +142,10 @@ def read_code(code: str) -> Address:
 
 
 def _kept_roots(text: str) -> str:
-    """Store the root certificates that verify the team's server; return their path."""
+    """Store the root certificates that verify the team's server; return their path.
+
+    Raise TeamError if the text contains no certificate.
+    """
     if len(text) > LONGEST_ROOTS or "BEGIN CERTIFICATE" not in text:
         raise TeamError("this invite contains something other than a certificate")
     return write_user_file("team-roots.pem", text)

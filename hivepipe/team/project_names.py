@@ -75,7 +75,10 @@ def project_name(folder: str, known: str | None = None) -> str | None:
 
 @lru_cache(maxsize=512)
 def _remote(checkout: str, _minute: int) -> str | None:
-    """Return the URL of a checkout's `origin`, "" without one, or None if git cannot read it."""
+    """Return the URL of a checkout's `origin`, "" without one, or None if git cannot read it.
+
+    Raise TeamError if git is missing or does not answer.
+    """
     done = git.ask(checkout, *_OF_ANY_OWNER, "config", "--get", "remote.origin.url")
     if done is None:
         raise TeamError(

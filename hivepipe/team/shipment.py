@@ -177,6 +177,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         """Send a batch; return the next batch, which is read while the server stores this batch.
 
         A row that the server cannot store is left out. With `if_absent`, existing rows are kept.
+        Return None if the batch was halved. Raise TeamError after any other error.
         """
         try:
             return self._call(batch, if_absent, meanwhile)

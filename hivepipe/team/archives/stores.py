@@ -39,7 +39,10 @@ class Bucket:
     """A bucket, with this user's key. May raise TeamAwayError, TeamRefusedError or TeamError."""
 
     def __init__(self, place: Place, roots: str = "") -> None:
-        """Use the key in the user's credential file; `roots` is a path of root certificates."""
+        """Use the key in the user's credential file; `roots` is a path of root certificates.
+
+        Raise TeamError without the extra, or TeamRefusedError without a key.
+        """
         try:
             from obstore.store import S3Store  # noqa: PLC0415  an extra
         except ImportError:
