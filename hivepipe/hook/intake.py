@@ -253,7 +253,8 @@ def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
 def _is_wanted(place: home.Place) -> bool:
     """Tell whether events are recorded here.
 
-    In CI and the cloud, a record, HIVEPIPE_HOME or HIVEPIPE_AUTOSTART must ask for it.
+    They are not if the project is off, or if root would write into another user's home. In CI and
+    the cloud, a record, HIVEPIPE_HOME or HIVEPIPE_AUTOSTART must ask for it.
     """
     if place.state == "off" or home.owner_over_root(place.home):
         return False

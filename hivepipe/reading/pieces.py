@@ -207,7 +207,10 @@ def _capped(whole: str) -> str:
 
 
 def _diff(arguments: Fields) -> tuple[str, ...]:
-    """Return the lines that Edit, MultiEdit or Write removes (-) and adds (+)."""
+    """Return the lines that Edit, MultiEdit or Write removes (-) and adds (+).
+
+    After MOST_DIFF_LINES lines, one line has the number of the others.
+    """
     edits = [edit for edit in typed(arguments, "edits", list) if isinstance(edit, dict)]
     lines = [line for edit in [*edits, arguments] for line in _changed(edit)]
     if len(lines) > MOST_DIFF_LINES:

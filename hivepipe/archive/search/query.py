@@ -15,7 +15,11 @@ _ONLY_WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A text to search for, in folded form, at word boundaries if `begins_word` or `ends_word`."""
+    """A text to search for, in folded form.
+
+    With `begins_word` it must begin at a word boundary, and with both it must also end at one. A
+    text without a letter or digit is found anywhere.
+    """
 
     text: str
     begins_word: bool = False
