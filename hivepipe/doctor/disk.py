@@ -30,6 +30,7 @@ from hivepipe.files.known_hives import known
 from hivepipe.home import (
     IN_PROJECT,
     OWN_FOLDERS,
+    data_folder,
     is_in_project,
     is_private_folder,
     read_small,
@@ -202,7 +203,8 @@ def state_folder_usable(_facts: Facts) -> Iterator[Finding]:
     """Find a state folder that cannot be created or written, for example with a wrong HOME."""
     trouble = unusable_state_folder()
     if trouble:
-        yield Finding(trouble, "" if is_read_only(state_folder()) else _better_home())
+        is_fixed = any(map(is_read_only, (state_folder(), data_folder())))
+        yield Finding(trouble, "" if is_fixed else _better_home())
 
 
 def _better_home() -> str:

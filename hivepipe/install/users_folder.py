@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hivepipe.errors import HivepipeError, LockHeldError, SettingsError
-from hivepipe.home import data_folder, read_small, state_folder, write_small
+from hivepipe.home import data_folder, read_small, state_folder, user_folder, write_small
 from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack import shared_page
@@ -56,8 +56,14 @@ def unusable_state_folder() -> str:
 
 
 def is_read_only(folder: str | Path) -> bool:
-    """Tell whether a folder is on a read-only file system, as in Claude's sandboxed Bash."""
-    return os.path.isdir(folder) and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    """Tell whether a folder is on a read-only file system, as in Claude's sandboxed Bash.
+
+    A missing folder counts only in an existing HOME, because another HOME may be wrong.
+    """
+    there = next(path for path in (Path(folder), *Path(folder).parents) if os.path.isdir(path))
+    if there != Path(folder) and not there.is_relative_to(user_folder() or folder):
+        return False
+    return bool(os.statvfs(there).f_flag & os.ST_RDONLY)
 
 
 @contextmanager

@@ -157,11 +157,20 @@ def test_a_reader_sees_rows_that_another_process_writes(store: Path) -> None:
         assert len(rows.sessions(with_ended=True)) == 2
 
 
-def test_doctor_advises_no_other_home_where_the_records_are_read_only(private_home: Home) -> None:
-    state = private_home.root / "state"
-    with mounted(state, "-t", "tmpfs", "tmpfs"):
-        (state / "hivepipe").mkdir()
-        with read_only(state):
+@pytest.mark.parametrize("name", ["XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"])
+def test_doctor_advises_no_other_home_where_the_records_are_read_only(
+    private_home: Home, name: str
+) -> None:
+    """Before the first `init`, the user's home folder has no folder of hivepipe."""
+    folder = private_home.root / "read-only"
+    folder.mkdir()
+    private_home.env[name] = str(folder)
+    if name == "HOME":
+        del private_home.env["XDG_STATE_HOME"]
+    with mounted(folder, "-t", "tmpfs", "tmpfs"):
+        if name != "HOME":
+            (folder / "hivepipe").mkdir()
+        with read_only(folder):
             found = json.loads(hivepipe(private_home, "doctor", "--json").stdout)["findings"]
     (finding,) = (each for each in found if each["check"] == "state-folder")
     assert finding["text"].endswith("whose file system is read-only here")
