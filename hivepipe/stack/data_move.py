@@ -48,7 +48,7 @@ class Move(NamedTuple):
         Raise OSError, StoreError or TreeError if the record was not switched.
         """
         finish_interrupted_move(self.home)
-        self._refuse_to_replace()
+        self._refuse_other_files()
         try:
             self._begin()
             for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
@@ -64,8 +64,11 @@ class Move(NamedTuple):
             raise
         finish_interrupted_move(self.home)
 
-    def _refuse_to_replace(self) -> None:
+    def _refuse_other_files(self) -> None:
+        """Raise TreeError for a pipe, which no copy would replace, or for a file at the target."""
         for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
+            if os.path.lexists(old) and not os.path.isfile(old):
+                raise TreeError(f"{old} is no plain file: move it away, nothing was changed")
             if os.path.lexists(new) and not (os.path.exists(old) and os.path.samefile(old, new)):
                 raise TreeError(f"{new} is there already: move it away, nothing was changed")
 

@@ -1,5 +1,6 @@
 """Data outside the work tree or in it on request, and changes to a work tree by git and others."""
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -407,6 +408,15 @@ def test_without_an_answer_of_git_nothing_is_trusted(user: User, git: str) -> No
     output = user.hivepipe("init", "--in-tree", expect=1)
     assert "git does not say what it tracks" in output
     assert not (user.project / ".hive-mind").exists()
+
+
+def test_a_pipe_in_the_place_of_the_database_is_not_moved(user: User) -> None:
+    user.hivepipe("init")
+    pipe = user.recorded / "hive.db"
+    os.mkfifo(pipe)
+    user.own(pipe.parent)
+    assert "no plain file" in user.hivepipe("move-home", "--in-tree", expect=1)
+    assert pipe.is_fifo()
 
 
 def test_a_move_replaces_no_file_of_the_user(user: User) -> None:
