@@ -21,6 +21,7 @@ from hivepipe.cli.tables import (
 )
 from hivepipe.cli.terminal import confirm, say, say_json, say_text, yes_option
 from hivepipe.config.config_file import unseen
+from hivepipe.config.setting_table import files
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db import summaries as stored
@@ -127,9 +128,8 @@ def disable() -> None:
     home = locate(".").home
     withdraw_consent(home)
     if is_enabled(home, with_environment=False):
-        say("still enabled by `summaries` in config.toml")
-    else:
-        say("disabled: nothing is sent")
+        raise SummaryError(f"still on for all projects: delete `summaries` in {files(home)[0]}")
+    say("disabled: nothing is sent")
 
 
 @summaries.command(name="list")

@@ -173,6 +173,8 @@ def test_enable_shows_what_is_sent_first(scene: Scene, llm: Provider) -> None:
     assert "redacted ends of transcripts" in scene.command("what")
     listed = scene.command("credentials", "list")
     assert "disabled: nothing is sent" in scene.command("summaries", "disable")
+    scene.configure(summaries=True)
+    assert "still on for all projects" in scene.command("summaries", "disable", expect=1)
     scene.configure(llm_model="a-model-that-nobody-priced")
     unpriced = scene.command("summaries", "enable", "--yes", expect=1)
     assert "no price of a-model-that-nobody-priced is known" in unpriced
