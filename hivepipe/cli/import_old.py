@@ -29,8 +29,9 @@ _PARTS = {
 }
 
 _WHOLE = (
-    "this is a database of hivepipe: `hivepipe backup` in its project and `hivepipe restore` here "
-    "copy all of it, and `hivepipe init --adopt` uses it where it is"
+    "this is a database of hivepipe: `hivepipe backup` in its project and `hivepipe restore "
+    "--replace` here copy all of it, in place of the data here; `hivepipe init --adopt` in its "
+    "project uses it where it is"
 )
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be imported.")
@@ -82,7 +83,7 @@ def import_db(file: str, dry_run: bool) -> None:
         left_out = legacy.left_out()
     _show(imported, left_out, dry_run)
     if legacy.is_of_hivepipe and not as_json():
-        say_prose(_WHOLE)
+        say_prose(_WHOLE, 2)
     has_lost = any(each.rows != 0 and each.name.startswith("table ") for each in left_out)
     sys.exit(0 if imported.is_whole and not has_lost else 1)
 
