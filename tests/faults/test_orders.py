@@ -151,9 +151,9 @@ def test_the_oracle_sees_a_difference() -> None:
     other["agents"][0]["status"] = "running"
     del other["prompts"][0]
     assert len(oracle.differences(rows, other)) == 3
-    other = {"sessions": [{**row, "mode": "plan"} for row in rows["sessions"]]}
+    other = {"sessions": [{**row, "weather": "fair"} for row in rows["sessions"]]}
     said = oracle.differences({"sessions": rows["sessions"]}, other)
-    assert said == ["sessions: add `mode` to tests/faults/oracle.py"]
+    assert said == ["sessions: add `weather` to tests/faults/oracle.py"]
     assert all(rows[table] for table in rows if table != "counters")
 
 
