@@ -132,7 +132,7 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
     """Find a session that ran without the hooks, as after an error in one value of a settings file.
 
     Only the session whose transcript changed last in the project's folder is examined, and only if
-    it started after the last change of the files with the hooks and of the project's record.
+    it started there, after the last change of the files with the hooks and of the project's record.
     """
     files = [file.path for file in facts.with_hooks if file.scope is not Scope.CODEX]
     if not files or facts.spooled or facts.record.get("state") == "off":
@@ -146,7 +146,9 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
     started = 0.0
     # The file's time is no measure: a session may be older, and a copy of a transcript is newer.
     with suppress(OSError, RefusedTranscriptError), open_source(path, claude) as source:
-        started = ns_of(source.head().time) / 1e9
+        head = source.head()
+        # `/cd` moves the transcript of another project's session here.
+        started = ns_of(head.time) / 1e9 if head.cwd == facts.place.project else 0.0
     if not max(changed) < started < facts.now - _SETTLED_SECS:
         return
     session = Path(path).stem

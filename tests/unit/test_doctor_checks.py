@@ -219,19 +219,22 @@ def test_a_session_that_ran_without_the_hooks_is_a_note(
     settings = tmp_path / "shop" / "settings.local.json"
     settings.write_text("{}")
     facts.settings_files = [SettingsFile(str(settings), {}, "", Scope.LOCAL, [("Stop", {})])]
-    name = facts.place.project.replace("/", "-").replace("_", "-")
+    project = facts.place.project
+    name = project.replace("/", "-").replace("_", "-")
     folder = tmp_path / "claude" / "projects" / name
-    record = Path(record_path(facts.place.project))
+    record = Path(record_path(project))
     record.parent.mkdir(parents=True, exist_ok=True)
     assert findings_of("unrecorded", facts) == []
     folder.mkdir(parents=True)
     folder.joinpath("gone.jsonl").symlink_to(tmp_path / "gone")
     assert findings_of("unrecorded", facts) == []
 
-    def names_a_session(started: int, settings_age: int = 3600, record_age: int = 3600) -> bool:
+    def names_a_session(
+        started: int, settings_age: int = 3600, record_age: int = 3600, cwd: str = project
+    ) -> bool:
         """Tell whether there is a note, after ages in seconds; the transcript is new."""
         at = stored_time(int(facts.now - started) * 10**9)
-        folder.joinpath("s1.jsonl").write_text(json.dumps({"timestamp": at}))
+        folder.joinpath("s1.jsonl").write_text(json.dumps({"timestamp": at, "cwd": cwd}))
         os.utime(settings, (facts.now - settings_age, facts.now - settings_age))
         record.touch()
         os.utime(record, (facts.now - record_age, facts.now - record_age))
@@ -243,6 +246,7 @@ def test_a_session_that_ran_without_the_hooks_is_a_note(
     assert not names_a_session(600, settings_age=60)
     assert not names_a_session(600, record_age=60)  # perhaps it ran before `hivepipe on`
     assert not names_a_session(0)
+    assert not names_a_session(600, cwd=f"{project}-2")  # it moved here by `/cd`
     assert names_a_session(60)
     folder.joinpath("agent-a1.jsonl").write_text("{}")  # old versions keep subagents here
     (finding,) = findings_of("unrecorded", facts)
