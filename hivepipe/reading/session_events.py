@@ -65,7 +65,7 @@ def _left(at: str, row: Entry) -> Event:
 
 
 def _prompt(at: str, row: Entry) -> Event:
-    return Event(at, "prompt", row["prompt"] or "")
+    return Event(at, "prompt", row["prompt"] or "[no text]")  # such as an image by an SDK
 
 
 def _skill(at: str, row: Entry) -> Event:

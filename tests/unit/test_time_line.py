@@ -90,6 +90,13 @@ def test_every_kind_of_event_is_listed_in_order_of_time(db: Database, tmp_path: 
     assert line.summary["summary"] == "The timeout can be set."
 
 
+def test_a_prompt_that_is_only_an_image_has_a_text(db: Database, tmp_path: Path) -> None:
+    """The Agent SDK 0.3.332 sends such prompts; their hook event has an empty prompt."""
+    insert(db, "prompts", prompt="", session_id=SESSION, created_at=at(20))
+    line = time_line_of(tmp_path)
+    assert [each.text for each in line.events if each.at == at(20)] == ["[no text]"]
+
+
 def test_the_newest_are_shown_and_the_others_counted(db: Database, tmp_path: Path) -> None:
     for limit in range(1, 14):
         line = time_line_of(tmp_path, limit)
