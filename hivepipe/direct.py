@@ -131,7 +131,10 @@ def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
 
 
 def drain(home: str) -> Report:
-    """Apply the whole spool of a home, write the exports, set aside files that dead hooks left."""
+    """Apply the whole spool of a home, write the exports, set aside files that dead hooks left.
+
+    Return the results by file.
+    """
     raw = raw_events(home)
     convert_all(home)
     spools = [Path(folder) for folder in spool_folders(home)]

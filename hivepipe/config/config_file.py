@@ -128,7 +128,10 @@ def load() -> tuple[Place, Config]:
 
 
 def load_and_use() -> tuple[Place, Config]:
-    """Load the settings and apply them to this process; called once, when the process starts."""
+    """Load the settings, apply them to this process, and return them with the paths.
+
+    This is called once, when the process starts.
+    """
     place, config = load()
     settings.use(config.for_settings())
     return place, config

@@ -34,7 +34,7 @@ class Action:
 
 
 def record(home: str, what: str, **fields: Any) -> Action:
-    """Append an action of this user with the current time.
+    """Append an action of this user with the current time, and return it.
 
     Raise HivepipeError if the log cannot be written. The error says that the action `what` is done.
     """

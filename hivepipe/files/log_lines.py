@@ -9,9 +9,9 @@ from hivepipe.files.regular_file import is_open_as
 
 
 def open_locked(path: str) -> int:
-    """Open a log under its lock, so that two processes do not rotate it at the same time.
+    """Return the descriptor of a log, opened under its lock.
 
-    A new log gets mode 0600. Raises OSError.
+    So two processes do not rotate it at the same time. A new log gets mode 0600. Raises OSError.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:

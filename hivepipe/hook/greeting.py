@@ -58,7 +58,7 @@ def _line(place: Place, time_ns: int, by_plugin: bool) -> str:
 
 
 def briefing(place: Place, source: str, session: str, swarm: str, task: str, profile: str) -> str:
-    """Return the context for a session that starts: at most 9,500 characters."""
+    """Return the context for a session that starts: at most 9,500 characters, or ""."""
     goal = read_part(place.home, f"goal-{session}") if source == "compact" else ""
     found = [
         goal or (read_part(place.home, f"task-{task}") if task else ""),

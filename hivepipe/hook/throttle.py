@@ -67,7 +67,10 @@ class _State:
 def count_operation(
     path: str, session: str, event_keys: tuple[bytes, ...], event_time_ns: int, interval_ns: int
 ) -> Count:
-    """Count one operation. If `path` is unusable, a checkpoint is due and totals are None."""
+    """Count one operation; return whether a checkpoint is due, and the totals.
+
+    If `path` is unusable, a checkpoint is due and the totals are None.
+    """
     names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
     try:
         descriptor = _open_locked(path)

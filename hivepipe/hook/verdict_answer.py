@@ -58,7 +58,7 @@ def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> No
 
 
 def _tool(watch: Watch) -> str:
-    """Return the tool's name; for a batch, the tool of the last call that was not run."""
+    """Return the tool's name, or ""; for a batch, the tool of the last call that was not run."""
     event = watch.event
     if event.calls:
         return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")

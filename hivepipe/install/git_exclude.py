@@ -102,7 +102,7 @@ def without_line(text: str, line: str) -> str:
 
 
 def _named_exclude_file(path: str, variables: git.Variables = git.NONE) -> str | None:
-    """Return the exclude file under the name that git uses, which may be a link."""
+    """Return the exclude file under the name that git uses, perhaps a link, or None."""
     words = ("rev-parse", "--git-path", "info/exclude")
     found = _git(path, *words, variables=variables)  # this path is relative to the folder
     return os.path.join(_folder(path), found) if found else None

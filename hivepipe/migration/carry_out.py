@@ -44,9 +44,10 @@ class Result(NamedTuple):
 
 
 def carry_out(plan: Plan) -> Result:
-    """Execute all steps. Raises MigrationError, for example if the predecessor still runs.
+    """Execute all steps; return what was imported.
 
-    Raises SettingsError if a settings file cannot be changed.
+    Raises MigrationError, for example if the predecessor still runs, or SettingsError if a settings
+    file cannot be changed.
     """
     refuse_foreign_database(plan)
     _refuse_settings(plan)

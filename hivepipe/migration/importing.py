@@ -47,7 +47,10 @@ class Imported(NamedTuple):
 def import_into(
     path: Path, take: Callable[["Importer"], Iterable[Outcome]], *, is_dry: bool
 ) -> Imported:
-    """Import a source into this database in one transaction. A dry run changes nothing."""
+    """Import a source into this database in one transaction; return the results.
+
+    A dry run changes nothing.
+    """
     if is_dry and not path.exists():
         importer = Importer(None, is_dry=True)
         return Imported(list(take(importer)), importer.local_times)

@@ -29,7 +29,10 @@ NOTHING = ImportResult(Imported([], 0), [])
 
 
 def import_homes(database: Path, homes: list[OldHome]) -> ImportResult:
-    """Import the databases of old homes, then their queues, in one transaction."""
+    """Import the databases of old homes, then their queues, in one transaction.
+
+    Return the results, and the files that were left out.
+    """
     left_out: list[LeftOut] = []
 
     def take(importer: Importer) -> Iterator[Outcome]:

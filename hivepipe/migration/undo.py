@@ -15,7 +15,7 @@ from hivepipe.stack.home_marks import is_marked
 
 
 def undo(project: str) -> Record:
-    """Undo a migration, or continue an undo.
+    """Undo a migration, or continue an undo; return the journal of the migration.
 
     Raises MigrationError if there is no migration to undo, or hivepipe is in use.
     """

@@ -79,7 +79,10 @@ def prune_files(context: JobContext, job: Origin, _args: Args) -> None:
 
 
 def drop_outdated(context: JobContext, job: Origin) -> Pruned:
-    """Delete and count outdated files. Raise RetentionError if the limits are invalid."""
+    """Delete outdated files and hive workers; return how many of each kind.
+
+    Raise RetentionError if the limits are invalid.
+    """
     home, now = context.home, job.event_time_ns / 1e9
     limits = limits_of(home)
     if AUDIT_LOG in Manifest(home).made():

@@ -95,8 +95,9 @@ class TaskBoard:
         return task
 
     def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
-        """Cancel a task and stop its sessions; with `unknown`, the task needs no row in the store.
+        """Cancel a task and stop its sessions; return the whole id of the task.
 
+        Raise TaskError unless one task fits `prefix`; with `unknown`, it needs no row in the store.
         The file of cancelled tasks is written first, so that sessions stop even if the database is
         locked.
         """

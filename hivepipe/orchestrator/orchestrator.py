@@ -125,10 +125,10 @@ class Orchestrator:
         )
 
     def respawn(self, worker: Worker) -> Worker:
-        """Start a new worker on the same task; the old worker's progress is in its prompt.
+        """Start a new worker on the same task, and return it.
 
-        The new session id is derived from the old session id, so repeated calls start only one
-        worker.
+        The old worker's progress is in the prompt. The new session id is derived from the old
+        session id, so repeated calls start only one worker.
         """
         card, status = self._card_with_flags(worker), worker.status()
         task = worker.task().rstrip()

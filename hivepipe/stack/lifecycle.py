@@ -100,7 +100,10 @@ def _end(stack: Stack, table: ProcessTable | None = None) -> None:
 
 
 def convert_home(stack: Stack) -> Stack:
-    """Convert a home of version 1.0.0. If its stack ran, start it again with the current code."""
+    """Convert a home of version 1.0.0; return the stack of its new home.
+
+    If the stack ran, it is started again with the current code.
+    """
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     if ran:
@@ -146,12 +149,15 @@ def _stop_to_move(stack: Stack, old: str = "", project: str = "") -> None:
 
 
 def restart(project: str, stack: Stack) -> Stack:
-    """Stop the stack of a registered project and start it with the installed code."""
+    """Stop the stack of a registered project and start it with the installed code; return it."""
     return _switched_on(project, stack, supervisor.stop)
 
 
 def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) -> Stack:
-    """Record that the stack is on, call `before` with the stack, and start the stack."""
+    """Record that the stack is on, call `before` with the stack, start the stack, and return it.
+
+    The home is converted first if it is one of 1.0.0.
+    """
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)

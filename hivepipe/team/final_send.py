@@ -31,7 +31,8 @@ class Sent(NamedTuple):
 def send(home: str, limit_secs: float) -> Sent:
     """Send the rows of a home within a time limit and, if no row is left, its archives.
 
-    Raise TeamError if the server refuses, or is away until the time limit.
+    Return what was sent, and how many rows wait. Raise TeamError if the server refuses, or is away
+    until the time limit.
     """
     login, share = _login()
     deadline = time.monotonic() + limit_secs

@@ -72,7 +72,10 @@ def invite(
 
 
 def add_machine(connection: Connection, server: Address, member: str, team: str | None) -> Address:
-    """Create a machine without an invite, for CI; many short-lived homes can share it."""
+    """Create a machine without an invite, for CI; return the address with its login.
+
+    Many short-lived homes can share it.
+    """
     login = new_login(connection, "machine")
     one(
         connection,
@@ -83,7 +86,7 @@ def add_machine(connection: Connection, server: Address, member: str, team: str 
 
 
 def add_page(connection: Connection, server: Address) -> Address:
-    """Create the login with which the team's page reads for its users."""
+    """Create the login with which the team's page reads for its users; return its address."""
     login = new_login(connection, "reader")
     one(connection, "SELECT hivepipe.add_page(%s, %s)", login.name, login.verifier)
     return login.at(server)
@@ -96,7 +99,7 @@ def terms(connection: Connection) -> dict[str, Any]:
 
 
 def join(connection: Connection, invited: Address, machine: str) -> Joined:
-    """Redeem an invite: create the logins of this machine."""
+    """Redeem an invite: create the logins of this machine, and return them."""
     writes, reads = new_login(connection, "machine"), new_login(connection, "reader")
     answer = one(
         connection,

@@ -102,8 +102,9 @@ def remove() -> None:
 
 
 def share_at_most(pattern: str, level: Level | None) -> Membership:
-    """Set this user's highest level for a pattern of projects; None removes the pattern.
+    """Set this user's highest level for a pattern of projects; return the new membership.
 
+    None removes the pattern.
     Raise TeamError if the pattern to remove is that of all other projects.
     """
     known = read()

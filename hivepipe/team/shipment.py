@@ -85,8 +85,9 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._opened.close()
 
     def greet(self) -> Greeting:
-        """Read the server's mark and policies; resend all rows if policies or columns changed.
+        """Read and return the server's mark and policies; resend all rows if these changed.
 
+        All rows are also sent again if their columns changed.
         The server also deletes the next part of the rows that are older than its retention. If this
         home is older than the mark, because it was restored, send the rows that the server lacks.
         """
@@ -195,7 +196,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _call(
         self, batch: Batch, if_absent: bool, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch with the SQL function `ship`; return the next one, which `meanwhile` reads.
+        """Send a batch with the SQL function `ship`; return the result of `meanwhile`.
 
         The server stores nothing if its policies or its mark differ from those last read.
         """

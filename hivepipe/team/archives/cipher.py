@@ -67,7 +67,7 @@ def kept_cipher() -> Cipher | None:
 
 
 def keep_key(text: str) -> Cipher:
-    """Store a key for this user; raise TeamError if it is invalid."""
+    """Store a key for this user and return its cipher; raise TeamError if the key is invalid."""
     made = Cipher(text)
     write_credential(TEAM_ARCHIVE_KEY, text)
     return made

@@ -112,7 +112,7 @@ class Pass:
     def run(self) -> Sent:
         """Drop unshared archives from the server, send missing segments, delete unlisted objects.
 
-        Raise TeamError at the end if an archive could not be sent.
+        Return how many. Raise TeamError at the end if an archive could not be sent.
         """
         self._drop([n for n, each in self._listed.items() if not self._is_shared(each.project)])
         if self._place.text == place.NONE:
