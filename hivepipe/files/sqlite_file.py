@@ -23,7 +23,9 @@ def refuse_special_file(path: str | os.PathLike[str]) -> None:
     Of a pipe SQLite reports "disk I/O error", or it waits until another process opens the pipe.
     """
     if os.path.exists(path) and not os.path.isfile(path):
-        raise sqlite3.OperationalError("no plain file")
+        error = sqlite3.OperationalError("no plain file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # as of an error of SQLite itself
+        raise error
 
 
 def open_in_memory() -> sqlite3.Connection:

@@ -261,7 +261,7 @@ def test_an_index_that_cannot_be_opened_holds_up_no_job_unless_its_folder_is_mis
     path = scene.home.path / "memory.db"
     path.mkdir(parents=True)
     index_folders(scene.context)
-    assert f"memories are not indexed: cannot use {path}: unable to open" in caplog.text
+    assert f"memories are not indexed: cannot use {path}: no plain file" in caplog.text
 
 
 class Endpoint(QuietHandler):
