@@ -1,12 +1,12 @@
 """Commands `backup` and `restore`: the data of a home in one file."""
 
-import os
 import shlex
 import time
 from pathlib import Path
 
 import click
 
+from hivepipe.cli.here import refuse_missing
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.errors import BackupError
@@ -32,8 +32,7 @@ def backup(file: str | None) -> None:
     wait in a queue are not included.
     """
     home = locate(".").home
-    if not os.path.isdir(home):
-        raise BackupError(f"nothing to back up: {home} does not exist")
+    refuse_missing(home)
     target = Path(file or f"hivepipe-{time.strftime('%Y-%m-%d_%H-%M-%S')}.tar.gz").absolute()
     try:
         manifest = back_up(home, target)

@@ -11,6 +11,7 @@ from functools import partial
 
 import click
 
+from hivepipe.cli.here import refuse_missing
 from hivepipe.cli.parameters import DAY, CheckedCommand, given
 from hivepipe.cli.tables import as_json, json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
@@ -72,8 +73,7 @@ def forget(
         _refuse_short(matching)
     wanted = ForgetQuery(frozenset()) if matching is None else ForgetQuery.text(matching)
     place = locate(".")
-    if not os.path.isdir(place.home):
-        raise HivepipeError(f"nothing is recorded here: {place.home} does not exist")
+    refuse_missing(place.home)
     problem = _NOT_READ if dry_run else _NOT_YET
     with opened(place.home) as db:
         try:

@@ -9,7 +9,7 @@ import click
 from hivepipe import settings
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex, opened_index
 from hivepipe.archive.search.query import fts_query, query_of
-from hivepipe.cli.here import own_profile, own_swarm
+from hivepipe.cli.here import own_profile, own_swarm, refuse_missing
 from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import Column, json_option, limit_option, show_entries, show_json
 from hivepipe.cli.terminal import say, short
@@ -105,6 +105,7 @@ def forget(path: str) -> None:
 @contextmanager
 def _updated_index(place: Place) -> Iterator[MemoryIndex]:
     """Update the index from the memory folders, and open it for a block."""
+    refuse_missing(place.home)
     with opened_index(memories.index_path(place.home)) as index:
         if database_path(place.home).exists():
             with listings(database_path(place.home)) as store:

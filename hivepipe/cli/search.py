@@ -12,6 +12,7 @@ from rich.text import Text
 
 from hivepipe.archive.search.passages import ROLES
 from hivepipe.archive.search.query import query_of
+from hivepipe.cli.here import refuse_missing
 from hivepipe.cli.parameters import DAY_OR_TIME, CheckedCommand, Choice
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import (
@@ -93,8 +94,9 @@ def search(
         with opened() as source:
             found = team_search(source, wanted, question, limit)
     else:
+        refuse_missing(home := locate(".").home)
         with _indexing() as progress:
-            found = find(locate(".").home, question, limit, progress)
+            found = find(home, question, limit, progress)
     hits = [line.entry() for line in found.lines]
     left = found.not_indexed_bytes
     if not show_json(total=found.total, not_indexed_bytes=left, hits=hits):

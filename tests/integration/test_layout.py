@@ -410,6 +410,19 @@ def test_without_an_answer_of_git_nothing_is_trusted(user: User, git: str) -> No
     assert not (user.project / ".hive-mind").exists()
 
 
+def test_a_missing_home_is_not_made_and_a_closed_one_not_called_missing(user: User) -> None:
+    missing, closed = user.home / "missing", user.home / "closed"
+    closed.mkdir(mode=0)
+    for line in ("search x", "memory list", "backup x.tgz", "forget x --yes"):
+        words = line.split()
+        output = user.hivepipe(*words, expect=1, HIVEPIPE_HOME=str(missing))
+        assert "nothing is recorded yet" in output
+        output = user.hivepipe(*words, expect=1, HIVEPIPE_HOME=f"{closed}/home")
+        assert "/closed/home" in output
+        assert "Permission denied" in output
+    assert not missing.exists()
+
+
 def test_a_pipe_in_the_place_of_the_database_is_not_moved(user: User) -> None:
     user.hivepipe("init")
     pipe = user.recorded / "hive.db"
