@@ -1,7 +1,7 @@
 """The format of a hook's answer, one JSON object that Claude Code defines.
 
-An answer never says "allow", because that would answer a permission prompt for the user. Hooks
-import this module when there is an answer.
+An answer never says "allow", because that would answer a permission prompt for the user. Texts for
+Claude are cut at MOST_CHARS. Hooks import this module when there is an answer.
 """
 
 from hivepipe.events.job_plan import dumps

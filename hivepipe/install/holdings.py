@@ -173,7 +173,7 @@ def bases_of(place: Place) -> list[str]:
 
 
 def delete(own: list[str], bases: list[str]) -> None:
-    """Delete these files, the manifest last, and then the empty folders below `bases`."""
+    """Delete these files, the manifest last, and then `bases` and folders below if empty."""
     for path in sorted(own, key=lambda path: path.endswith(f"/{FILE}")):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)

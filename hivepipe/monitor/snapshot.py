@@ -75,7 +75,7 @@ def _uplink(home: str) -> dict[str, Any]:
     """Return how long the uplink's oldest row has waited, and the error that needs an alert.
 
     An alert about a refusal is due at once. An alert about another error is due when rows have
-    waited for UPLINK_SECS.
+    waited for UPLINK_SECS. Return {} without a team.
     """
     report = uplink_report(home)
     if report is None:

@@ -136,9 +136,10 @@ def forget(connection: Redis, row: Periodic) -> None:
 
 
 def drop_superseded(connection: Redis) -> int:
-    """Discard all failed periodic jobs except the newest of each operation; return their number.
+    """Discard all failed periodic jobs except the newest of each kind; return their number.
 
-    A periodic operation runs again anyway, so one failed job per operation is enough for a person.
+    The kinds are the periodic jobs by name, and their extra runs by name. A periodic job runs again
+    anyway, so one failed job of each kind is enough for a person.
     """
     found: dict[str, list[tuple[int, str, str]]] = {}
     for queue in ALL_QUEUES:

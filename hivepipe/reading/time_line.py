@@ -89,7 +89,7 @@ def _of_archive(home: str, session: str) -> Entry | None:
 
 
 def _files(home: str, session: str, events: list[Event]) -> list[str]:
-    """Return the written files according to checkpoints and the transcript."""
+    """Return at most MOST_FILES written files, according to checkpoints and the transcript."""
     found = dict.fromkeys(event.file_path for event in events if event.file_path)
     found |= dict.fromkeys(typed(_archived(home, session), "files_modified", list))
     return [str(path) for path in found][:MOST_FILES]

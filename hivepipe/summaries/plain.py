@@ -11,7 +11,7 @@ _LAST_WORDS = 600
 
 
 def plain_summary(meta: dict[str, Any]) -> Answer:
-    """Return a summary of a session from the metadata of its archive."""
+    """Return a summary of a session from the metadata of its archive, cut at LONGEST_SUMMARY."""
     parts = [_head(meta), _work(meta), _compacted(meta), _end(meta)]
     files = [path for path in typed(meta, "files_modified", list) if isinstance(path, str)]
     words = "\n".join(filter(None, parts))[:LONGEST_SUMMARY]

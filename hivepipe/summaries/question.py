@@ -105,7 +105,10 @@ def _fenced(words: str, tag: str) -> str:
 
 
 def read_answer(fields: object, names: tuple[str, ...] = ()) -> Answer:
-    """Parse and check an answer, ignoring ratings of unknown memories, or raise AnswerError."""
+    """Parse and check an answer, ignoring ratings of unknown memories, or raise AnswerError.
+
+    The summary is cut at LONGEST_SUMMARY.
+    """
     if not isinstance(fields, dict):
         raise AnswerError("the answer is not an object")
     summary = fields.get("summary")

@@ -7,7 +7,7 @@ MOST_SESSIONS = 200
 
 
 def now(query: ViewQuery) -> Content:
-    """Return the open sessions; `all=1` includes ended sessions."""
+    """Return at most MOST_SESSIONS open sessions; `all=1` includes ended sessions."""
     with_ended = query.filter("all") == "1"
     found = open_sessions(query.homes, with_ended, MOST_SESSIONS + 1)
     return {

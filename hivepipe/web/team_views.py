@@ -76,7 +76,7 @@ def choice_of(query: ViewQuery, since: str = "", until: str = "") -> Choice:
 
 
 def now(query: ViewQuery) -> Content:
-    """Return the open sessions of the team; `all=1` includes ended sessions."""
+    """Return at most MOST_SESSIONS open sessions of the team; `all=1` includes ended sessions."""
     with_ended = query.filter("all") == "1"
     with opened(query.reader) as source:
         found = open_team_sessions(
