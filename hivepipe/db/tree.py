@@ -64,7 +64,9 @@ def replaced(home: str) -> str:
         if os.path.islink(f"{tree}{name}"):
             return f"{tree}{name} is a link, which is not followed: remove it"
     path, number = database_path(home), Manifest(home).fact(_NUMBER)
-    if not (tree and number) or _is_empty(path) or _number_of(path) == int(number):
+    if not (tree and number) or _is_empty(path):
+        return ""
+    if path.is_file() and _number_of(path) == int(number):
         return ""
     return (
         f"{path} is not the database that was recorded into: put yours back, or move this one away "

@@ -432,6 +432,19 @@ def test_a_pipe_in_the_place_of_the_database_is_not_moved(user: User) -> None:
     assert pipe.is_fifo()
 
 
+def test_a_pipe_in_the_place_of_the_database_in_a_work_tree_is_named(user: User) -> None:
+    user.hivepipe("init", "--in-tree")
+    user.hivepipe("drain")
+    database = user.project / ".hive-mind" / "hive.db"
+    database.unlink()
+    os.mkfifo(database)
+    user.own(database)
+    output = user.hivepipe("doctor", expect=1)
+    assert "hive.db is not the database that was recorded into" in output
+    assert "itself failed" not in output
+    assert "put yours back" in user.hivepipe("forget", "x", "--yes", expect=1)
+
+
 def test_a_move_replaces_no_file_of_the_user(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
