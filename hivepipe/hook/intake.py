@@ -410,7 +410,7 @@ def _count(
 
     path = f"{place.home}/instances/{instance.key}.checkpoint"
     if not counts:
-        return throttle.read_totals(path, session)
+        return throttle.report_totals(path, session, event_time_ns)
     keys = job_plan.event_keys(event, session, instance.id, event_time_ns)
     interval_ns = int(settings.number("HIVEPIPE_CHECKPOINT_INTERVAL") * 1e9)
     return throttle.count_operation(path, session, keys, event_time_ns, interval_ns)

@@ -3,10 +3,14 @@
 `instances/<key>.checkpoint` is updated under a file lock, so that only one of two parallel hooks
 makes the checkpoint, with or without Redis:
 
-    t <time of the last checkpoint, ns>
+    t <last checkpoint> <last report>             times of events, ns; a report stores the totals
     s <session> <operations> <checkpoints>        running totals of the last 8 sessions
     e <event> <due> <operations> <checkpoints>    results of the last 16 events: a duplicate event
                                                   counts once and gets the same result
+
+The totals of most operations are stored by the report of a later event: Stop or SessionEnd. Events
+may be counted in any order, because some wait in the spool. An operation that is counted after the
+report of a later event makes a checkpoint, which stores the totals.
 
 Hooks import this module.
 """
@@ -28,13 +32,13 @@ _LOCK_STEP_SECS = 0.001
 class _State:
     """The content of an instance's `.checkpoint` file; a damaged file counts as empty.
 
-    This loses no count, because the store keeps the higher totals.
+    The store keeps the higher totals, so counts never fall.
     """
 
-    __slots__ = ("answers", "last_ns", "sessions")
+    __slots__ = ("answers", "last_ns", "reported_ns", "sessions")
 
     def __init__(self, data: bytes) -> None:
-        self.last_ns = 0
+        self.last_ns = self.reported_ns = 0
         self.sessions: dict[bytes, list[int]] = {}
         self.answers: dict[bytes, list[int]] = {}
         try:
@@ -42,6 +46,7 @@ class _State:
                 kind, name, *numbers = line.split()
                 if kind == b"t":
                     self.last_ns = int(name)
+                    self.reported_ns = int(numbers[0]) if numbers else 0
                 elif kind == b"s":
                     operations, checkpoints = numbers
                     self.sessions[name] = [int(operations), int(checkpoints)]
@@ -52,7 +57,7 @@ class _State:
             return
 
     def text(self) -> bytes:
-        lines = [b"t %d" % self.last_ns]
+        lines = [b"t %d %d" % (self.last_ns, self.reported_ns)]
         lines += [
             b"s %b %d %d" % (name, totals[0], totals[1])
             for name, totals in list(self.sessions.items())[-REMEMBERED_SESSIONS:]
@@ -84,9 +89,7 @@ def count_operation(
                 return Count(bool(due), operations, checkpoints)
         answer = _count(state, session.encode() or b"-", event_time_ns, interval_ns)
         state.answers[names[0]] = answer
-        text = state.text()
-        posix.pwrite(descriptor, text, 0)
-        posix.ftruncate(descriptor, len(text))
+        _write(descriptor, state)
         return Count(bool(answer[0]), answer[1], answer[2])
     except OSError:
         return Count(True, None, None)
@@ -100,16 +103,37 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
     due = elapsed >= interval_ns or elapsed < -interval_ns
     if due:
         state.last_ns = event_time_ns
+    due = due or event_time_ns <= state.reported_ns
     operations, checkpoints = state.sessions.pop(session, [0, 0])
     state.sessions[session] = [operations + 1, checkpoints + due]
     return [due, operations + 1, checkpoints + due]
 
 
-def read_totals(path: str, session: str) -> Count:
-    """Return the running totals without counting; they are None if nothing was counted yet."""
-    state = _State(read_small(path, _SIZE_BYTES).encode("utf-8", "surrogateescape"))
+def report_totals(path: str, session: str, event_time_ns: int) -> Count:
+    """Return the running totals. An operation before this event is due if it is counted later.
+
+    The totals are None if nothing was counted yet, or if `path` is unusable.
+    """
+    descriptor = -1
+    try:
+        descriptor = _open_locked(path)
+        state = _State(posix.pread(descriptor, _SIZE_BYTES, 0))
+        if event_time_ns > state.reported_ns:
+            state.reported_ns = event_time_ns
+            _write(descriptor, state)
+    except OSError:
+        state = _State(read_small(path, _SIZE_BYTES).encode("utf-8", "surrogateescape"))
+    finally:
+        if descriptor >= 0:
+            posix.close(descriptor)
     totals = state.sessions.get(session.encode() or b"-")
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
+
+
+def _write(descriptor: int, state: _State) -> None:
+    text = state.text()
+    posix.pwrite(descriptor, text, 0)
+    posix.ftruncate(descriptor, len(text))
 
 
 def _open_locked(path: str) -> int:

@@ -21,10 +21,20 @@ from hivepipe.db.assignments import lose_instance
 from hivepipe.db.database import SHORT_TIMEOUT_SECS, Row, open_database, write_shortly
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
 from hivepipe.events import parse_event
-from hivepipe.events.job_plan import Context, Message, dumps, encode, plan, utc
+from hivepipe.events.job_plan import (
+    NOT_COUNTED,
+    Context,
+    Count,
+    Message,
+    dumps,
+    encode,
+    plan,
+    utc,
+)
 from hivepipe.home import read_small
 from hivepipe.hook.alive import UNKNOWN, liveness_of
 from hivepipe.hook.instance import Instance, forget, remembered, this_machine
+from hivepipe.hook.throttle import report_totals
 from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.args import Args
 from hivepipe.jobs.envelope import compose
@@ -34,6 +44,7 @@ from hivepipe.operations.interrupted import interrupted
 from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
+from hivepipe.queue.spooled import raw_events
 
 SILENT = timedelta(days=7)  # a session whose process cannot be checked here ends after this time
 FORGOTTEN_DAYS = 30  # after this time an unchanged file of an instance is removed
@@ -60,13 +71,14 @@ def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
     ends = [end for rows in sessions for end in _ends(rows, machine, job.event_time_ns)]
     messages = [*pauses, *_conclusions(job, left)]
     for end in ends:
-        messages += _session_end(end)
+        messages += _session_end(end, context.home, job.event_time_ns)
         logger.info("reaped %s: %s", end.row["session_id"], end.reason)
     for message in messages:  # a latency begins at this run, not at a session's last event
         message.created_at = utc(job.event_time_ns)
     _enqueue(context.address, messages)
     _remove_markers(context.home, [end.row for end in ends])
-    _remove_files(context.home, {row["id"] for row in gone})
+    # The operations of raw events are still to be counted in these files.
+    _remove_files(context.home, set() if raw_events(context.home) else {row["id"] for row in gone})
     _record_losses(context.home, job, gone)  # last, so that all of this is repeated after a kill
 
 
@@ -109,11 +121,11 @@ def _last_event_ns(rows: list[Row]) -> int:
     return max(row[column] or 0 for row in rows for column in columns)
 
 
-def _session_end(end: _End) -> list[Message]:
+def _session_end(end: _End, home: str, now_ns: int) -> list[Message]:
     """Return the messages of a SessionEnd, 1 ns after the instance's last event.
 
     The payload contains the time of that event. So a real SessionEnd that arrives later does not
-    count as a duplicate.
+    count as a duplicate. The messages store the totals of the instance's operations.
     """
     last = end.row
     payload = {
@@ -135,8 +147,17 @@ def _session_end(end: _End) -> list[Message]:
         project=last["project"] or "",
         cwd=last["project"] or "",
         swarm=last["swarm_id"] or "",
+        count=_totals(home, last, now_ns),
     )
     return encode(plan(event, context), event, context)
+
+
+def _totals(home: str, row: Row, now_ns: int) -> Count:
+    """Return how many operations the instance's hooks counted; unknown if its file is gone."""
+    file = f"{home}/instances/{_key(home, row)}"
+    if not os.path.exists(file):
+        return NOT_COUNTED
+    return report_totals(f"{file}.checkpoint", row["session_id"], now_ns)
 
 
 def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:
@@ -169,10 +190,14 @@ def _enqueue(address: str, messages: list[Message]) -> None:
 def _remove_markers(home: str, ended: Iterable[Row]) -> None:
     for row in ended:
         id, pid = row["instance_id"] or "", row["pid"] or 0
-        is_known_by_pid = remembered(home, str(pid)).get("id") == id
-        key = str(pid) if is_known_by_pid else id
         with suppress(OSError):
-            forget(home, Instance(key, id, pid, "", ""), row["session_id"])
+            forget(home, Instance(_key(home, row), id, pid, "", ""), row["session_id"])
+
+
+def _key(home: str, row: Row) -> str:
+    """Return the name of the instance's file in the folder `instances`."""
+    id, pid = row["instance_id"] or "", row["pid"] or 0
+    return str(pid) if remembered(home, str(pid)).get("id") == id else id
 
 
 def _remove_files(home: str, gone: set[str]) -> None:

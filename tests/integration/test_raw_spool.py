@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -228,3 +229,29 @@ def test_a_raw_event_is_converted_in_any_locale(
     assert list((home / "spool").glob("*.raw"))
     raw_spool.convert_all(str(home))
     assert [path.suffix for path in (home / "spool").iterdir()] == [".json"]
+
+
+def fire_operations(hook_home: HookHome, *numbers: int) -> None:
+    for number in numbers:
+        edit = changed(payloads.POST_EDIT, tool_use_id=f"toolu_{number:06d}")
+        hook_home.fire(hook_home.native, "PostToolUse", encoded(edit))
+
+
+def counted(hook_home: HookHome) -> int:
+    """Apply the whole spool and return the number of operations in the store."""
+    hook_home.home.command("drain")
+    (row,) = hook_home.home.rows("SELECT operation_count FROM instance_sessions")
+    return int(row["operation_count"])
+
+
+@pytest.mark.parametrize("last", [payloads.STOP, payloads.SESSION_END], ids=["Stop", "SessionEnd"])
+def test_operations_converted_after_the_turn_ended_are_counted(
+    hook_home: HookHome, last: dict[str, Any]
+) -> None:
+    """An intake that just started takes the last event while the operations are still raw."""
+    hook_home.fire(hook_home.native, "SessionStart", encoded(payloads.SESSION_START))
+    fire_operations(hook_home, 1, 2, 3)
+    assert len(hook_home.raw()) == 3
+    hook_home.intake()
+    hook_home.fire(hook_home.native, last["hook_event_name"], encoded(last))
+    assert counted(hook_home) == 3

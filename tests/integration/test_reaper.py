@@ -274,6 +274,38 @@ def test_a_session_is_ended_again_after_a_late_event(stack: Stack) -> None:
     assert (row["status"], row["end_reason"]) == ("ended", "process gone")
 
 
+def operations(stack: Stack) -> int:
+    (row,) = stack.home.rows("SELECT operation_count FROM instance_sessions")
+    return int(row["operation_count"])
+
+
+def test_the_operations_of_a_killed_process_are_counted(stack: Stack) -> None:
+    """Claude Code was killed during a turn, so no Stop stored the total."""
+    claude = stack.claude()
+    claude.fire("SessionStart", "s-1", source="startup")
+    for number in range(3):
+        edit = {"tool_name": "Edit", "tool_use_id": f"t{number}", "tool_input": {"file_path": "/a"}}
+        claude.fire("PostToolUse", "s-1", **edit)
+    stack.until_started("s-1")
+    assert operations(stack) == 1
+    claude.kill()
+    stack.reap()
+    assert operations(stack) == 3
+
+
+def test_counts_stay_while_a_raw_event_waits(stack: Stack) -> None:
+    claude = stack.claude()
+    claude.fire("SessionStart", "s-1", source="startup")
+    stack.until_started("s-1")
+    newer = stack.home.path / "spool" / "01795000000000000000_1.raw"  # of a newer hivepipe
+    newer.parent.mkdir(mode=0o700, exist_ok=True)
+    newer.write_bytes(b"HPv2")
+    claude.kill()
+    stack.reap()
+    assert stack.session("s-1")["status"] == "ended"
+    assert (stack.home.path / "instances" / f"{claude.process.pid}.checkpoint").exists()
+
+
 def test_a_session_left_by_its_process_is_ended(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")

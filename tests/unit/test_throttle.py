@@ -1,27 +1,35 @@
-"""The throttle: one checkpoint per instance and interval, and exact totals."""
+"""The throttle: one checkpoint per instance and interval, and exact totals in every order."""
 
 import multiprocessing
+import random
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hivepipe.events.job_plan import Count
 from hivepipe.hook import throttle
-from hivepipe.hook.throttle import count_operation, read_totals
+from hivepipe.hook.throttle import count_operation, report_totals
+from tests.rounds import ASKED_ROUNDS, SEED
 
 SEC = 10**9
 INTERVAL = 60 * SEC
 T0 = 1_795_222_800 * SEC
 SESSION = "s1"
+ORDERS = 5_000 if ASKED_ROUNDS else 500
 
 
 def count(
     path: Path, event: str, at: int = T0, interval: int = INTERVAL, session: str = SESSION
 ) -> Count:
     return count_operation(str(path), session, (event.encode(), b""), at, interval)
+
+
+def report(path: Path, session: str = SESSION, at: int = 0) -> Count:
+    return report_totals(str(path), session, at)
 
 
 def values(answer: Count) -> tuple[bool, int | None, int | None]:
@@ -96,19 +104,16 @@ def test_the_file_does_not_grow_for_ever(path: Path) -> None:
 
 
 def test_totals_are_per_session_and_the_interval_is_per_instance(path: Path) -> None:
-    assert values(read_totals(str(path), SESSION)) == (False, None, None)
-    assert not path.exists()
+    assert values(report(path)) == (False, None, None)
     assert values(count(path, "a", T0, session="s1")) == (True, 1, 1)
     assert values(count(path, "b", T0 + 1, session="s2")) == (False, 1, 0)
     assert values(count(path, "c", T0 + 2, session="s1")) == (False, 2, 1)
     assert values(count(path, "d", T0 + 3, session="")) == (False, 1, 0)
     before = path.read_bytes()
-    assert values(read_totals(str(path), "s1")) == (False, 2, 1)
-    assert (
-        values(read_totals(str(path), "s2")) == values(read_totals(str(path), "")) == (False, 1, 0)
-    )
-    assert values(read_totals(str(path), "another")) == (False, None, None)
-    assert path.read_bytes() == before, "reading counts nothing"
+    assert values(report(path, "s1")) == (False, 2, 1)
+    assert values(report(path, "s2")) == values(report(path, "")) == (False, 1, 0)
+    assert values(report(path, "another")) == (False, None, None)
+    assert path.read_bytes() == before, "a report counts nothing"
 
 
 DAMAGE = [
@@ -122,7 +127,7 @@ def test_a_damaged_file_restarts_the_counts(path: Path) -> None:
     path.parent.mkdir()
     for damage in DAMAGE:
         path.write_bytes(damage)
-        assert read_totals(str(path), SESSION).due is False
+        assert report(path).due is False
         assert values(count(path, "a", T0)) == (True, 1, 1), damage
         assert values(count(path, "b", T0 + 1)) == (False, 2, 1), damage
 
@@ -147,6 +152,74 @@ def test_after_a_clock_was_set_back_the_throttle_works_again(path: Path) -> None
     assert due == [True, False, False, True]
 
 
+def test_an_operation_that_is_counted_after_a_later_report_is_due(path: Path) -> None:
+    assert values(report(path, at=T0 + 9)) == (False, None, None)
+    assert values(count(path, "a", T0 + 1)) == (True, 1, 1)
+    assert values(count(path, "b", T0 + 8)) == (True, 2, 2)
+    assert values(count(path, "next turn", T0 + 10)) == (False, 3, 2)
+    assert values(report(path, at=T0 + 5)) == (False, 3, 2), "the report of an earlier event"
+    assert values(count(path, "c", T0 + 7)) == (True, 4, 3)
+
+
+Step = tuple[str, int]  # the name of an operation, or "" for a report; the time of the event
+
+
+def some_turns(rng: random.Random, most: int) -> list[Step]:
+    """Return up to `most` operations, in turns that each end with a report, in order."""
+    steps: list[Step] = []
+    at = T0
+    for _ in range(rng.randint(1, 3)):
+        for _ in range(rng.randint(0, most // 3)):
+            at += rng.choice((1, SEC, INTERVAL))
+            steps.append((f"operation {len(steps)}", at))
+        at += rng.choice((1, SEC))
+        steps.append(("", at))
+    return steps
+
+
+def stored(path: Path, step: Step) -> int:
+    """Process one event; return the total that the event stores, or 0."""
+    event, at = step
+    answer = count(path, event, at) if event else report(path, at=at)
+    return answer.operations or 0 if answer.due or not event else 0
+
+
+def test_the_stored_total_is_exact_in_every_order_of_the_events(path: Path) -> None:
+    """Of an event that is processed twice, one result is lost with a killed process."""
+    for seed in range(SEED, SEED + ORDERS):
+        rng = random.Random(seed)
+        steps = some_turns(rng, throttle.REMEMBERED_EVENTS)
+        order = [*steps, *rng.sample(steps, rng.randint(0, len(steps)))]
+        rng.shuffle(order)
+        kept = {step: rng.choice([n for n, s in enumerate(order) if s == step]) for step in steps}
+        totals = [stored(path, step) * (kept[step] == n) for n, step in enumerate(order)]
+        assert max(totals) == sum(bool(event) for event, _ in steps), f"seed {seed}"
+        path.unlink()
+
+
+def test_the_stored_total_is_exact_if_processes_count_and_report_at_once(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    forking = multiprocessing.get_context("fork")
+    rng = random.Random(SEED)
+    for _ in range(5):
+        steps = some_turns(rng, 60)
+        wanted = sum(bool(event) for event, _ in steps)
+        rng.shuffle(steps)
+        start, totals = forking.Barrier(4), forking.Queue()
+
+        def process(share: list[Step], start: Any = start, totals: Any = totals) -> None:
+            start.wait()
+            totals.put(max((stored(path, step) for step in share), default=0))
+
+        started = [forking.Process(target=process, args=(steps[n::4],)) for n in range(4)]
+        for each in started:
+            each.start()
+        assert max(totals.get(timeout=60) for _ in started) == wanted
+        for each in started:
+            each.join(60)
+        path.unlink()
+
+
 def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(
     path: Path, tmp_path: Path
 ) -> None:
@@ -156,7 +229,7 @@ def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(
     path.parent.mkdir()
     path.symlink_to(victim)
     assert values(count(path, "a")) == (True, None, None)
-    assert values(read_totals(str(path), SESSION)) == (False, None, None)
+    assert values(report(path)) == (False, None, None)
     assert victim.read_text() == "precious"
     path.unlink()
     path.parent.rmdir()
@@ -184,7 +257,7 @@ def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Pat
     assert {process.exitcode for process in started} == {0}
     assert sorted(operations for _, operations, _ in found) == list(range(1, 101))
     assert sum(due for due, _, _ in found) == 1
-    assert values(read_totals(str(path), SESSION)) == (False, 100, 1)
+    assert values(report(path)) == (False, 100, 1)
 
 
 HOLD = """
