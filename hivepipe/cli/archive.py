@@ -125,7 +125,7 @@ def sweep() -> None:
     """Archive this project's transcripts that no hook reported.
 
     Searches ~/.claude, CLAUDE_CONFIG_DIR, and the folders in which hooks of this home saw
-    transcripts.
+    transcripts. Exits with 1 if a transcript could not be archived.
     """
     home = locate(".").home
     os.makedirs(home, exist_ok=True)

@@ -18,7 +18,10 @@ from hivepipe.redact.configured import use_rules
 @click.command()
 @json_option
 def config() -> None:
-    """Show every setting and its source; check the files and compile them for the hooks."""
+    """Show every setting and its source; check the files and compile them for the hooks.
+
+    Exits with 1 if a file has a problem.
+    """
     place = locate(".")
     home = place.home
     found = Config(home, place.project)

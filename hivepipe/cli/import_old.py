@@ -49,7 +49,7 @@ def import_queue(
     """Import the waiting jobs of an old file queue: the folder that holds `pending`.
 
     Only single INSERT, UPDATE and DELETE statements on known tables are accepted; others are
-    listed.
+    listed. Exits with 1 if a job was not imported.
     """
     queue = Path(folder)
     if not any((queue / part).is_dir() for part in ("pending", *_PARTS)):
@@ -72,7 +72,10 @@ def import_queue(
 @dry_run_option
 @json_option
 def import_db(file: str, dry_run: bool) -> None:
-    """Import the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks."""
+    """Import the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks.
+
+    Exits with 1 if a row was not imported, or a table could not be read.
+    """
     own = database_path(locate(".").home)
     if own.exists() and os.path.samefile(file, own):
         raise StoreError(f"{file} is this home's own database; for an old one: `hivepipe migrate`")

@@ -42,7 +42,8 @@ _STATE_TEXTS = {
 def trust(names: tuple[str, ...], remove: bool) -> None:
     """Show the settings and texts that this repository asks for, and ask whether to trust them.
 
-    When a trusted file changes, its trusted copy stays in force until the new one is trusted.
+    When a trusted file changes, its trusted copy stays in force until the new one is trusted. Exits
+    with 1 if a file cannot be trusted.
     """
     if as_json() and (given("yes") or remove):
         raise click.UsageError("--json only shows the files: it excludes --yes and --remove")
