@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import sys
+import threading
 from typing import Any
 
 from hivepipe.config.config_file import load_and_use
@@ -25,9 +26,17 @@ def main(reading: int, listening: int) -> None:
     kept = served.dup()  # the server closes `served`
     try:
         if serve(web_app(locate("."), **arguments), served, until_upgrade=True):
+            _finish_requests()
             exec_server(kept, **arguments)
     except KeyboardInterrupt:
         pass
+
+
+def _finish_requests() -> None:
+    """Wait for threads as Python does at its end: one may be stopping or starting a stack."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 if __name__ == "__main__":

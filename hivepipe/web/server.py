@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 
@@ -18,18 +19,20 @@ _WATCH_SECS = 2.0
 _NICENESS = 15  # hooks and workers have priority
 _SWITCH_SECS = 0.0005  # short, so that views are not delayed by the checks of Health
 _LAST_SECS = 1  # the streams of open pages are cut off after this time
-_CANCEL_SECS = 3  # uvicorn then cancels requests, and prints a traceback for each
+_CANCEL_SECS = 3  # uvicorn then cancels other requests, and prints a traceback for each
 
 
 class _Server(Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the connections after _LAST_SECS. A stream ends with its connection, a view not."""
-        asyncio.get_running_loop().call_later(_LAST_SECS, self._disconnect)
+        """End streams after _LAST_SECS by closing their connections."""
+        asyncio.get_running_loop().call_later(_LAST_SECS, self._close_streams)
         await super().shutdown(sockets)
 
-    def _disconnect(self) -> None:
+    def _close_streams(self) -> None:
         for connection in list(self.server_state.connections):
-            connection.transport.close()
+            cycle = getattr(connection, "cycle", None)
+            if cycle and cycle.response_started:  # the response to a form may still come
+                connection.transport.close()
 
 
 def serve(app: ASGIApp, listening: socket.socket, *, until_upgrade: bool = False) -> bool:
@@ -67,11 +70,20 @@ def serve(app: ASGIApp, listening: socket.socket, *, until_upgrade: bool = False
 def _watch(server: Server, parent: int, version: str, is_upgraded: threading.Event) -> None:
     """Stop the server when its parent process has ended (0: none), or `version` was replaced.
 
-    The version "" counts as never replaced.
+    The version "" counts as never replaced. A version that cannot start is ignored until it can.
     """
     while not is_upgraded.wait(_WATCH_SECS):
-        if version and installed() not in (version, ""):
+        if version and installed() not in (version, "") and _can_start():
             is_upgraded.set()
         if is_upgraded.is_set() or (parent and os.getppid() != parent):
             server.should_exit = True
             return
+
+
+def _can_start() -> bool:
+    """Tell whether the installed version can be imported: files or dependencies may be missing."""
+    words = [sys.executable, "-I", "-OO", "-c", "import hivepipe.web.process"]
+    try:
+        return subprocess.run(words, capture_output=True, check=False).returncode == 0
+    except OSError:  # the environment is being replaced, too
+        return False

@@ -1,17 +1,21 @@
 """An open page reconnects by itself after a lost connection and after a killed stack."""
 
+import json
+import os
+import select
 import signal
 import socket
 import subprocess
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
 
+from hivepipe.web import process
 from tests.browser_scene import Browser, expect, is_live, shows
 from tests.conftest import CLI, Home, Writer, fire
 from tests.installed import Installation, upgrade_to
@@ -132,13 +136,13 @@ def test_a_page_does_not_call_a_hung_server_live(
 def test_a_server_that_is_stopped_prints_no_error_about_an_open_page(
     private_home: Home, number: int
 ) -> None:
-    with page_process(private_home, "--no-open", HIVEPIPE_WEB_TOKEN=TOKEN) as process:
+    with page_process(private_home, "--no-open", HIVEPIPE_WEB_TOKEN=TOKEN) as serving:
         said = {"Authorization": f"Bearer {TOKEN}"}
-        asked = urllib.request.Request(urljoin(line_of(process), "/events"), headers=said)
+        asked = urllib.request.Request(urljoin(line_of(serving), "/events"), headers=said)
         with urllib.request.urlopen(asked, timeout=30) as stream:
             assert stream.readline() == b"event: alive\n"
-            process.send_signal(number)
-            _, errors = process.communicate(timeout=30)
+            serving.send_signal(number)
+            _, errors = serving.communicate(timeout=30)
         assert errors == ""
 
 
@@ -172,26 +176,84 @@ def test_a_page_says_why_it_is_not_up_to_date(address: str, browser: Browser) ->
 def test_a_page_goes_on_with_the_version_of_an_upgrade(
     private_home: Home, browser: Browser, tmp_path: Path
 ) -> None:
-    installation = Installation(tmp_path)
-    (packages,) = installation.folder.glob(".venv/lib/python3*/site-packages")
-    upgrade_to("1.0.0", packages)
-    words = [str(installation.bin / "python"), *CLI[1:], "web", "--port", "0", "--no-open"]
-    process = subprocess.Popen(
-        words, env=private_home.env, cwd=private_home.project, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        page = browser.page(line_of(process))
+    with upgradable(private_home, tmp_path, "web", "--no-open") as (serving, code, packages):
+        page = browser.page(line_of(serving))
         is_live(page)
+        started = code / "web/process.py"
+        old = started.read_text()
+        started.write_text("import a_missing_dependency")
+        upgrade_to("9.9.8", packages)
+        with pytest.raises(subprocess.TimeoutExpired):
+            serving.wait(timeout=5)
+        started.write_text(old)
         for path, old, new in (
             ("pages/now.html", "<h1>Now</h1>", "<h1>{{ in_the_new_version }}</h1>"),
             ("app.py", '"view": name,', '"view": name, "in_the_new_version": "Now 9.9.9",'),
         ):
-            file = installation.folder / "hivepipe/web" / path
+            file = code / "web" / path
             file.write_text(file.read_text().replace(old, new))
         upgrade_to("9.9.9", packages)
         expect(page.locator("h1")).to_have_text("Now 9.9.9")
         is_live(page)
+
+
+def test_a_team_page_goes_on_with_the_version_of_an_upgrade(
+    private_home: Home, tmp_path: Path
+) -> None:
+    env = {"HIVEPIPE_TEAM_PAGE": "postgresql://page@127.0.0.1:1/team?sslmode=disable"}
+    words = ("team", "page", "--header", "X", "--proxy", "127.0.0.1")
+    with upgradable(private_home, tmp_path, *words, **env) as (serving, code, packages):
+        assert get(line_of(serving)) == "yes\n"
+        file = code / "web/team_page/app.py"
+        file.write_text(file.read_text().replace("yes", "the new version"))
+        upgrade_to("9.9.9", packages)
+        assert select.select([serving.stdout], [], [], 60)[0]
+        assert get(line_of(serving)) == "the new version\n"
+
+
+def get(base: str) -> str:
+    with urllib.request.urlopen(urljoin(base, "/healthy"), timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def test_an_upgrade_waits_for_an_action_that_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+    action = threading.Timer(0.3, lambda: done.append("action"))
+
+    def serve(_app: object, listening: socket.socket, **_words: object) -> bool:
+        action.start()
+        listening.close()
+        return True
+
+    def exec_server(listening: socket.socket, **_words: object) -> None:
+        listening.close()
+        done.append("new version")
+
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps({"token": TOKEN, "is_local": True}).encode())
+    os.close(writing)
+    monkeypatch.setattr(process, "serve", serve)
+    monkeypatch.setattr(process, "exec_server", exec_server)
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.current_thread(), action])
+    process.main(reading, socket.socket().detach())
+    assert done == ["action", "new version"]
+
+
+@contextmanager
+def upgradable(
+    home: Home, folder: Path, *words: str, **env: str
+) -> Iterator[tuple["subprocess.Popen[str]", Path, Path]]:
+    """Run a command on a free port; yield its process, its code, and the folder of its metadata."""
+    installation = Installation(folder)
+    (packages,) = installation.folder.glob(".venv/lib/python3*/site-packages")
+    upgrade_to("1.0.0", packages)
+    command = [str(installation.bin / "python"), *CLI[1:], *words, "--port", "0"]
+    running = subprocess.Popen(
+        command, env=home.env | env, cwd=home.project, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield running, installation.folder / "hivepipe", packages
     finally:
-        process.terminate()
-        process.communicate(timeout=30)
+        running.terminate()
+        running.communicate(timeout=30)
         installation.end()

@@ -1,5 +1,7 @@
 """Commands `team page` and `team page-login`: the views of a team in a browser, for its members."""
 
+import os
+import sys
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
@@ -120,7 +122,8 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     if not is_local(bind):
         say("reachable from other machines, without TLS: put a proxy in front of it", err=True)
     try:
-        serve(team_page(locate("."), identity, url), listening)
+        if serve(team_page(locate("."), identity, url), listening, until_upgrade=True):
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # the new version
     except KeyboardInterrupt:
         pass
 
