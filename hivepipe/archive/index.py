@@ -29,6 +29,7 @@ _HEAD, _TAIL = b'{"schema": 1, "archives": {\n', b"\n}}\n"
 SMALL_BYTES = 64 << 10
 LARGE_EVERY_SECS = 600.0
 _END_BYTES = 256
+_UNKNOWN: tuple[object, ...] = (None, None, None)
 
 
 class Entry(TypedDict):
@@ -61,7 +62,7 @@ class Index:
     def __init__(self, root: str, manifest: Manifest) -> None:
         self._root = root
         self._manifest = manifest
-        self._stamps: tuple[object, ...] = (None, None, None)
+        self._stamps = _UNKNOWN
         self._guard = threading.RLock()
         self._journal_bytes = 0  # how much of the journal was read
         self._journal_end = b""  # the last bytes that were read
@@ -119,11 +120,12 @@ class Index:
 
     def _read(self, folder: Folder) -> Entries:
         with self._guard:
-            stamps = self._stamps_of(folder)
-            if stamps == self._stamps:
+            stamps, before = self._stamps_of(folder), self._stamps
+            if stamps == before:
                 return self._entries
+            self._stamps = _UNKNOWN  # until all has been read: an error may leave out changes
             changes: dict[str, Entry | None] | None = None
-            if stamps[0] == self._stamps[0]:
+            if stamps[0] == before[0]:
                 changes = self._new_in_journal(folder)
             if changes is None:  # seldom: a large index takes long to parse
                 self._read_all(folder)
@@ -185,10 +187,11 @@ class Index:
         known = {**self._entries, **self._unlisted}
         self._entries = {key: each for key, each in known.items() if _is_in(made, each)}
         self._unlisted = {key: each for key, each in known.items() if key not in self._entries}
-        self._agents = {}
+        agents: dict[str, Entries] = {}
         for key, entry in self._entries.items():
             if entry["agent_id"]:
-                self._agents.setdefault(entry["session_id"], {})[key] = entry
+                agents.setdefault(entry["session_id"], {})[key] = entry
+        self._agents = agents  # at once, because other threads may read it
 
     def _write(self, folder: Folder, entries: Entries) -> None:
         if replace_own(folder, self._manifest, FILE, _text(entries), _is_damaged):

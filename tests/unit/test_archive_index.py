@@ -9,6 +9,7 @@ import pytest
 
 from hivepipe.archive import index as module
 from hivepipe.archive.index import Entry, Index, key_of
+from hivepipe.errors import StoreError
 from hivepipe.files.manifest import Manifest
 
 
@@ -105,6 +106,47 @@ def test_a_partial_line_is_read_when_it_is_complete(folder: Path) -> None:
     os.write(journal, line[40:])
     os.close(journal)
     assert len(other.index.entries()) == 3
+
+
+def test_a_change_is_read_again_after_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Process(folder), Process(folder)
+    other.add(entry(0))
+    other.add(entry(1))
+    assert len(one.index.entries()) == 2
+    other.add(entry(2))
+    with monkeypatch.context() as busy:
+        busy.setattr(one.manifest, "_rows", _fails)
+        with pytest.raises(StoreError):
+            one.index.entries()
+    assert one.index.entries().keys() == other.index.entries().keys()
+
+
+def test_subagents_are_complete_while_another_thread_reads_the_index(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Process(folder), Process(folder)
+    other.add(entry(0, "a1"))
+    other.add(entry(0, "a2"))
+    seen = list[int]()
+
+    class Looking(dict[str, str]):
+        """An entry; while it is read, another thread asks for the subagents."""
+
+        def __getitem__(self, name: str) -> str:
+            seen.append(len(one.index._agents["session-0"]))
+            return super().__getitem__(name)
+
+    looking = {key: Looking(each) for key, each in one.index.entries().items()}
+    monkeypatch.setattr(one.index, "_entries", looking)
+    other.add(entry(1))
+    one.index.entries()
+    assert set(seen) == {2}
+
+
+def _fails(*_: object) -> None:
+    raise StoreError("busy")
 
 
 def test_a_new_archive_reads_no_older_entry_and_no_older_path(
