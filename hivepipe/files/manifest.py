@@ -151,7 +151,9 @@ class Manifest:
         if path in (made := self.made()):
             return
         known = self._known
-        self._write("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", path, time.time())
+        sql = "INSERT OR IGNORE INTO files VALUES (?, ?, '', '')"
+        if not self._write(sql, path, time.time()):  # another process has added it
+            return
         stamp = self.stamp()
         # A counter that rose by one shows that nobody else wrote meanwhile.
         if known and known[1] is made and stamp[:1] == known[0][:1] and stamp[1] == known[0][1] + 1:
@@ -235,10 +237,11 @@ class Manifest:
         with self._open() as db:
             return db.execute(sql, values).fetchall()
 
-    def _write(self, sql: str, *values: object) -> None:
+    def _write(self, sql: str, *values: object) -> int:
+        """Execute a statement in a transaction; return the number of changed rows."""
         self.begin()
         with self._open() as db:
-            db.execute(sql, values)
+            return db.execute(sql, values).rowcount
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

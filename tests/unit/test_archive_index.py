@@ -10,7 +10,7 @@ import pytest
 from hivepipe.archive import index as module
 from hivepipe.archive.index import Entry, Index, key_of
 from hivepipe.errors import StoreError
-from hivepipe.files.manifest import Manifest
+from hivepipe.files.manifest import Manifest, OwnFile
 
 
 def entry(number: int, agent: str = "", month: str = "2026-11") -> Entry:
@@ -143,6 +143,23 @@ def test_subagents_are_complete_while_another_thread_reads_the_index(
     other.add(entry(1))
     one.index.entries()
     assert set(seen) == {2}
+
+
+def test_a_claim_that_another_process_made_too_hides_none_of_its_other_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore adds many files in one transaction."""
+    one, other = Manifest(str(folder)), Manifest(str(folder))
+    one.claim("a")
+    write = one._write
+
+    def later(sql: str, *values: object) -> int:
+        other.take_over(dict.fromkeys(("b", "c"), OwnFile(1.0, "", "")))
+        return write(sql, *values)
+
+    monkeypatch.setattr(one, "_write", later)
+    one.claim("b")
+    assert one.made() == other.made() == {"b", "c"}
 
 
 def _fails(*_: object) -> None:
