@@ -18,7 +18,7 @@ from hivepipe.archive.archive_files import REMOVED_LINES, ArchiveFiles, Meta
 from hivepipe.archive.catalog import Catalog, entry_of
 from hivepipe.archive.found_values import Learning, checksum_of, clear, is_cleared_of
 from hivepipe.archive.index import Entry
-from hivepipe.archive.locks import locked
+from hivepipe.archive.locks import changing_secrets, locked
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.sources import Source
@@ -161,7 +161,8 @@ class Archives(Catalog):
             self._enter_in_index(kept, source)
             callbacks.on_chunk(source, f"{self.root}/{kept.path}", chunk)
             if new := [each for each in of_session.known if each not in before]:
-                Learning.of(kept).with_known(new).write(kept)
+                with changing_secrets(self.root):
+                    Learning.of(kept).with_known(new).write(kept)
                 before.update(new)
             if chunk.removed_lines:
                 kept.write_hidden(REMOVED_LINES, chunk.removed_lines)

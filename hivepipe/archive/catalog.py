@@ -4,16 +4,16 @@ The metadata of recently used archives are cached while their files stay the sam
 """
 
 import os
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from itertools import groupby
 
 import orjson
 
 from hivepipe.archive.archive_files import META_SUFFIX, ArchiveFiles, Meta
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.index import Entry, Index, is_entry, key_of
-from hivepipe.archive.locks import locked, wait_for_holders
+from hivepipe.archive.locks import locked, secrets_stamp, wait_for_holders
 from hivepipe.archive.month_folders import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.totals import TotalsCache
@@ -26,10 +26,6 @@ from hivepipe.transcripts.totals import Totals
 
 CACHED_METAS = 256
 CACHED_SESSIONS = 4
-SETTLED_NS = 2_000_000_000
-
-NamesByFolder = dict[tuple[str, ...], list[ArchiveName]]
-Opened = list[tuple[Folder, list[ArchiveName]]]
 
 
 class Catalog:
@@ -41,8 +37,7 @@ class Catalog:
         self.index = Index(root, manifest)
         self._totals_cache = TotalsCache()
         self._metas: StateCache[Meta | None] = StateCache(CACHED_METAS)
-        self._known: StateCache[dict[str, None]] = StateCache(CACHED_SESSIONS)
-        self._names: StateCache[NamesByFolder] = StateCache(CACHED_SESSIONS)
+        self._secrets: StateCache[dict[str, tuple[str, ...]]] = StateCache(CACHED_SESSIONS)
 
     @contextmanager
     def opened(self, entry: Entry) -> Iterator[ArchiveFiles]:
@@ -111,20 +106,28 @@ class Catalog:
         return 0
 
     def known_of(self, session: str) -> list[str]:
-        """Return the learned secrets of all archives of a session, for `Redactor.of_session`."""
-        state = (self.index.entries().get(session), self.index.of_agents(session))
-        names = self._names.get(session, state, lambda: _by_folder(self.of_session(session)))
-        with ExitStack() as stack:
-            opened = [*self._opened_folders(names, stack)]
-            known = self._known.get(session, _state_of(opened), lambda: _learned(opened))
-        return list(known)
+        """Return the learned secrets of all archives of a session, for `Redactor.of_session`.
 
-    def _opened_folders(
-        self, names: NamesByFolder, stack: ExitStack
-    ) -> Iterator[tuple[Folder, list[ArchiveName]]]:
-        for folders, inside in names.items():
-            with suppress(OSError):
-                yield stack.enter_context(Folder(self.root, *folders)), inside
+        Those of each archive are read once, and again after any archive has learned a secret.
+        """
+        read: dict[str, tuple[str, ...]] = self._secrets.get(
+            session, secrets_stamp(self.root), dict
+        )
+        paths = [entry["path"] for entry in self.of_session(session).values()]
+        for path, known in self._secrets_of([path for path in paths if path not in read]):
+            read[path] = known
+        return [*dict.fromkeys(each for path in paths for each in read.get(path, ()))]
+
+    def _secrets_of(self, paths: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield (path, learned secrets) of archives, without those that cannot be read."""
+        for folders, names in groupby(
+            sorted(paths), lambda path: ArchiveName.of_path(path).folders
+        ):
+            with suppress(OSError), Folder(self.root, *folders) as folder:
+                for path in names:
+                    with suppress(OSError):
+                        kept = ArchiveFiles(folder, ArchiveName.of_path(path))
+                        yield path, Learning.of(kept).known
 
     def find(self, start: str) -> tuple[str, Entry]:
         """Return the archive with the id `start`, or else the only one whose id begins with it.
@@ -222,35 +225,6 @@ class Catalog:
             remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
         self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
         self.index.change({key: None})
-
-
-def _by_folder(entries: Mapping[str, Entry]) -> NamesByFolder:
-    names: NamesByFolder = {}
-    for entry in entries.values():
-        name = ArchiveName.of_path(entry["path"])
-        names.setdefault(name.folders, []).append(name)
-    return names
-
-
-def _learned(opened: Opened) -> dict[str, None]:
-    """Return the learned secrets of these archives, in the order of the archives."""
-    known: dict[str, None] = {}
-    for folder, names in opened:
-        for name in names:
-            with suppress(OSError):
-                known |= dict.fromkeys(Learning.of(ArchiveFiles(folder, name)).known)
-    return known
-
-
-def _state_of(opened: Opened) -> object:
-    """Return a state that differs after a new secret, because its file replaces an older one.
-
-    Return None if a folder has changed just now: a later change may have the same time.
-    """
-    changed = [folder.changed_ns() for folder, _ in opened]
-    if time.time_ns() - max(changed, default=0) < SETTLED_NS:
-        return None
-    return changed, [len(names) for _, names in opened]
 
 
 def entry_of(meta: Meta, kept: ArchiveFiles) -> Entry:

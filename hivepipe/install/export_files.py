@@ -14,7 +14,7 @@ from hivepipe.files.regular_file import read_text
 from hivepipe.stack.registration import IGNORE_ALL
 
 _HELPERS = re.compile(
-    r"\.archive-index\.new|\.archive-locks/([0-9a-f]{2}|index)|\.(skill-usage|cleanup)\.lock"
+    r"\.archive-index\.new|\.archive-locks/([0-9a-f]{2}|index|secrets)|\.(skill-usage|cleanup)\.lock"
     r"|\.(archive-index|skill-usage|skill-usage-index)\.json\.tmp",
     re.ASCII,
 )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import catalog, upkeep
+from hivepipe.archive import upkeep
 from hivepipe.archive.archive_files import LEARNED, ArchiveFiles
+from hivepipe.archive.archives import Archives
 from hivepipe.archive.found_values import Learning
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import callbacks_of
@@ -78,31 +79,59 @@ def test_damaged_learned_secrets_count_as_none(scene: Scene, data: bytes) -> Non
     assert remaining_secrets(values, scene.root / "shop") == []
 
 
-def test_secrets_of_unchanged_archives_are_read_once_and_a_new_one_is_seen(
+def test_secrets_are_read_once_and_new_ones_are_seen_whatever_the_time_of_a_folder_is(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A folder may keep its time: after the clock was set back, or if times have seconds."""
     reads, of = list[ArchiveFiles](), Learning.of
     monkeypatch.setattr(Learning, "of", lambda kept: reads.append(kept) or of(kept))
-    scene.path.write_bytes(lines(2))
-    for number in range(5):
-        path = scene.agent_path(f"a{number}")
+
+    def known(archives: Archives) -> list[str]:
+        for folder in scene.kept.rglob("*/"):
+            os.utime(folder, (1.7e9, 1.7e9))
+        reads.clear()
+        return archives.known_of(SESSION)
+
+    paths = [scene.path, *(scene.agent_path(f"a{number}") for number in range(4))]
+    for number, path in enumerate(paths):
         path.write_bytes(lines(1))
         scene.extend(path)
-    scene.extend()
-    monkeypatch.setattr(catalog, "SETTLED_NS", 0)
-    reads.clear()
-    scene.archives.known_of(SESSION)
-    with monkeypatch.context() as cached:
-        cached.setattr(catalog, "_by_folder", None)  # the paths are not parsed again either
-        assert [scene.archives.known_of(SESSION) for _ in range(3)] == [[], [], []]
-    assert len(reads) == 6
-    time.sleep(0.02)  # more than the precision of a folder's time
+        assert known(scene.archives) == []
+        assert len(reads) == 1, f"{number} older archives"
     other = Scene(scene.root)
-    path.write_bytes(lines(1) + line(1, environment(secrets("late"))))
-    other.extend(path)
-    known = scene.archives.known_of(SESSION)
-    assert known
-    assert known == other.archives.known_of(SESSION)
+    for number, path in enumerate(paths):  # a main session, then subagents
+        assert known(scene.archives) == known(other.archives)
+        path.write_bytes(lines(1) + line(1, environment(secrets(f"late {number}"))))
+        other.extend(path)
+        assert len(known(scene.archives)) == 6 * (number + 1)
+        assert known(other.archives) == known(scene.archives)
+        assert reads == []
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_secret_is_seen_after_its_writer_was_killed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    scene.path.write_bytes(lines(1))
+    scene.extend()
+    assert scene.archives.known_of(SESSION) == []
+    other, write = Scene(scene.root), Learning.write
+
+    def killed(learning: Learning, kept: ArchiveFiles) -> None:
+        assert scene.archives.known_of(SESSION) == []  # must not be remembered
+        if is_written:
+            write(learning, kept)
+        raise KeyboardInterrupt
+
+    scene.path.write_bytes(lines(1) + line(1, environment(secrets("killed"))))
+    with monkeypatch.context() as kill:
+        kill.setattr(Learning, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            other.extend()
+    assert bool(scene.archives.known_of(SESSION)) == is_written
+    other.fresh()
+    other.extend()
+    assert len(scene.archives.known_of(SESSION)) == 6
 
 
 def test_later_lines_are_redacted_at_once(scene: Scene) -> None:
