@@ -13,6 +13,7 @@ from hivepipe.stack.runtime_folder import Stack
 from tests.archive_scene import SESSION
 from tests.browser_scene import NARROW, Browser, expect, is_live
 from tests.conftest import Home, until
+from tests.integration.test_web_browser import NOTICES
 from tests.web_scene import insert, record_hostile
 
 AT = "2026-11-21T11:00:00.000Z"
@@ -124,6 +125,21 @@ def test_a_new_project_appears_in_the_choice(page: Any, private_home: Home) -> N
     registration.register(str(other), Stack.prepared(str(private_home.root / "h")), sys.executable)
     expect(page.locator("#home option")).to_have_count(3)
     assert page.locator("#home").input_value() == ""
+
+
+def test_a_hidden_view_that_notifies_of_nothing_is_not_loaded(
+    address: str, browser: Browser
+) -> None:
+    page = browser.page(address, NOTICES)
+    page.goto(page.url.replace("/now", "/queues"))
+    is_live(page)
+    page.evaluate("localStorage.setItem('notice', 'on'), Notification.permission = 'granted'")
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true })")
+    page.wait_for_timeout(1000)  # for a load that has begun
+    loads: list[str] = []
+    page.on("request", lambda each: loads.append(each.url))
+    page.wait_for_timeout(6000)
+    assert loads == []
 
 
 RESUMED = "dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"

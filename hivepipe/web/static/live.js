@@ -24,7 +24,7 @@ async function load() {
 }
 
 async function refresh() {
-  if (document.hidden && !(window.Notification && wanted())) return; // visibilitychange loads it
+  if (document.hidden && !notifies()) return; // visibilitychange loads it
   if (document.querySelector("form.still")) return; // a confirmation must not change
   if (isInUse()) return later(2000);
   const began = performance.now();
@@ -93,8 +93,12 @@ function waiting(main) {
   return new Map(found.map((each) => [each.dataset.session, each.closest("li").querySelector("h2").textContent]));
 }
 
+function notifies() { // only a view that has the button can begin to wait
+  return "Notification" in window && wanted() && document.getElementById("notice");
+}
+
 function notify(before, after) {
-  if (!("Notification" in window) || !wanted()) return;
+  if (!notifies()) return;
   for (const [session, title] of after) {
     if (!before.has(session)) new Notification("A session waits for you", { body: title, tag: session });
   }
