@@ -160,8 +160,11 @@ def release(url: str, owner: str, with_jobs: bool) -> bool:
 def _delete_own_keys(connection: redis.Redis) -> None:
     """Delete hivepipe's keys. Beside another program's, those of ended processes expire later."""
     found = [*connection.scan_iter("rq:*", count=1000)]
-    if _foreign_users(connection, is_new=False):
-        found = [key for key in found if _is_of_own_queue(connection, _text(key))]
+    own = [key for key in found if _is_of_own_queue(connection, _text(key))]
+    # A queue whose jobs are only scheduled is not listed yet.
+    others = {key for key in found if key.startswith(b"rq:job:")}.difference(own)
+    if others or _foreign_users(connection, is_new=False):
+        found = own
         connection.srem("rq:queues", *_QUEUE_KEYS)
         connection.zrem(SCHEDULED_KEY, "", *[key.removeprefix(b"rq:job:") for key in found])
     for key in [*found, *connection.scan_iter("hivepipe:*", count=1000)]:

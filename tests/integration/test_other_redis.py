@@ -8,14 +8,17 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import redis
 from rq import Queue
+from rq_scheduler.scheduler import Scheduler
 
 from hivepipe.home import read_record
 from hivepipe.queue.claims import accounts
+from hivepipe.queue.ticks import SCHEDULED_KEY
 from hivepipe.stack.other_redis import claim, trouble
 from tests.conftest import ROOT, find_server
 from tests.sandbox import ONE_OF_EACH, Sandbox, command_lines, eventually
@@ -399,6 +402,20 @@ def test_uninstall_keeps_the_jobs_of_a_program_that_came_later(
     assert {key for key in theirs.client(3).keys("*") if theirs.client(3).ttl(key) < 0} == left
     assert theirs.client(3).smembers("rq:queues") == {b"rq:queue:mail"}
     assert theirs.client(3).lrange("rq:queue:mail", 0, -1) == [job.id.encode()]
+
+
+def test_uninstall_keeps_a_job_that_another_program_only_scheduled(
+    sandbox: Sandbox, theirs: TheirRedis
+) -> None:
+    """RQ lists a queue when its first job is enqueued, not when the job is scheduled."""
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
+    sandbox.fire("s1")
+    eventually(lambda: "s1" in sandbox.sessions())
+    later = datetime.now(UTC) + timedelta(hours=1)
+    job = Scheduler("mail", connection=theirs.client(3)).enqueue_at(later, "app.tasks.send", 1)
+    sandbox.run("uninstall", "--purge", "--yes")
+    assert theirs.client(3).zrange(SCHEDULED_KEY, 0, -1) == [job.id.encode()]
+    assert theirs.client(3).hget(f"rq:job:{job.id}", "origin") == b"mail"
 
 
 def test_uninstall_keeps_unfinished_jobs_unless_it_purges(
