@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from hivepipe.files.regular_file import read_text
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import IN_PROJECT, absolute, short_hash, state_folder, tree_of
 from hivepipe.settings import variable
 
@@ -93,6 +93,6 @@ def file_system_of(path: str, mounts: str) -> str:
 
 def _mounts() -> str:
     try:
-        return read_text(_MOUNTS, errors="surrogateescape")
+        return os.fsdecode(read_bytes(_MOUNTS))  # `read_text` would change a carriage return
     except OSError:
         return ""

@@ -48,6 +48,16 @@ def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> 
 
 
 @pytest.mark.parametrize("kind", ["vfat", "ext4"])
+def test_a_carriage_return_in_a_mount_point_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The kernel does not escape it either."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_bytes(b"46 21 0:46 / /media/a\rb rw - nfs4 host rw\n")
+    monkeypatch.setattr(location, "_MOUNTS", mounts)
+    assert location.is_on_shared_file_system("/media/a\rb/shop")
+
+
 def test_doctor_asks_for_no_chmod_where_it_has_no_effect(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
