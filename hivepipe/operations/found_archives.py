@@ -11,7 +11,8 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import file_digest
@@ -68,10 +69,11 @@ def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[R
     """
     archives = archives_of(context.home)
     callbacks = callbacks_of(context, job, with_usage=False)
+    imports = _Imports(archives.manifest)
     for path in _found_in(folder, archives.manifest, context.home):
         callbacks.check_stop()
         try:
-            yield _import_archive(context.home, archives, callbacks, folder, path)
+            yield _import_archive(context.home, archives, callbacks, imports, folder, path)
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             yield Row(f"{folder}/{path}", ARCHIVE, REFUSED, f"it cannot be read: {reason}")
@@ -109,8 +111,47 @@ def _found_in(folder: str, manifest: Manifest, home: str) -> list[str]:
     return sorted(path for path in found if ArchiveName.of_path(path).path not in made)
 
 
+class _Imports:
+    """The files that were imported until now.
+
+    They are read once, not for each file. A file that another process imports meanwhile may be
+    imported again, which adds no line.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._by_path: dict[str, Found] = {}
+        # (digest, key) -> path -> the import of the present content of the file at this path
+        self._by_content: defaultdict[tuple[str, str], dict[str, Found]] = defaultdict(dict)
+        for each in manifest.found(ARCHIVE):
+            self._add(each)
+
+    def at(self, path: str) -> Found | None:
+        """Return the latest import of the file at `path`."""
+        return self._by_path.get(path)
+
+    def same_as(self, found: Found) -> Found | None:
+        """Return the first file of the same session or agent with equal bytes."""
+        return next(iter(self._by_content[found.digest, found.key].values()), None)
+
+    def record(self, found: Found) -> None:
+        self._manifest.record_found(found)
+        self._add(found)
+
+    def _add(self, found: Found) -> None:
+        if before := self._by_path.get(found.path):
+            self._by_content[before.digest, before.key].pop(found.path, None)
+        self._by_path[found.path] = found
+        self._by_content[found.digest, found.key][found.path] = found
+
+
 def _import_archive(
-    home: str, archives: Archives, callbacks: ArchiveCallbacks, folder: str, path: str
+    home: str,
+    archives: Archives,
+    callbacks: ArchiveCallbacks,
+    imports: _Imports,
+    folder: str,
+    path: str,
 ) -> Row:
     whole = f"{folder}/{path}"
     with _opened(folder, path) as file:
@@ -119,10 +160,9 @@ def _import_archive(
             return Row(whole, ARCHIVE, REFUSED, "it is not a file")
         if not status.st_size:
             return Row(whole, ARCHIVE, REFUSED, "it is empty")
-        known = {each.path: each for each in archives.manifest.found(ARCHIVE)}
-        stamp = _stamp(status)
-        if whole in known and known[whole].stamp == stamp:
-            return Row(whole, ARCHIVE, KNOWN, key=known[whole].key)
+        known, stamp = imports.at(whole), _stamp(status)
+        if known and known.stamp == stamp:
+            return Row(whole, ARCHIVE, KNOWN, key=known.key)
         digest = file_digest(file, "sha256").hexdigest()
         file.seek(0)
         meta, trouble = _meta(folder, path)
@@ -132,21 +172,15 @@ def _import_archive(
                 return Row(whole, ARCHIVE, REFUSED, "its session was forgotten")
             its_meta = _redacted(meta, callbacks)
             found = Found(digest, ARCHIVE, whole, stamp, source.key, time())
-            same = _same(found, known.values())
+            same = imports.same_as(found)
             if same:
-                archives.manifest.record_found(found)
+                imports.record(found)
                 return Row(whole, ARCHIVE, KNOWN, _as_other(found, same), found.key)
             archives.extend(source, _callbacks_for(callbacks, source, its_meta), settled=True)
     if source.key not in archives.index.entries():
         return Row(whole, ARCHIVE, REFUSED, "it has no line")
-    archives.manifest.record_found(found)
+    imports.record(found)
     return Row(whole, ARCHIVE, TAKEN, trouble, source.key)
-
-
-def _same(found: Found, known: Iterable[Found]) -> Found | None:
-    """Return the archive in `known` of the same session or agent with equal bytes, or None."""
-    wanted = (found.digest, found.key)
-    return next((each for each in known if (each.digest, each.key) == wanted), None)
 
 
 def _as_other(found: Found, same: Found) -> str:

@@ -109,6 +109,34 @@ def test_moved_files_are_not_imported_again(home: Home, tmp_path: Path) -> None:
     assert {(row.outcome, row.reason) for row in rows} == {(KNOWN, "")}
 
 
+def test_earlier_imports_are_read_once_and_hold_the_present_content_of_a_file(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "logs" / "main-session" / "2025-01"
+    folder.mkdir(parents=True)
+    texts = [b'{"type":"user","sessionId":"s%d","uuid":"u%d"}\n' % (n, n) for n in range(3)]
+    for number, text in enumerate(texts):
+        (folder / f"2025-01-10_14-30-00_s{number}.jsonl").write_bytes(text)
+    calls, found = list[str](), Manifest.found
+    monkeypatch.setattr(Manifest, "found", lambda own, kind: calls.append(kind) or found(own, kind))
+    rows = import_folder(home, folder.parents[1])
+    assert [row.outcome for row in rows] == [TAKEN] * 3
+    assert calls.count("archive") == 1
+    # The second file has new content now, and a third file has its former content twice.
+    changed = folder / "2025-01-10_14-30-00_s1.jsonl"
+    for name in ("2025-01-11_14-30-00_s1.jsonl", "2025-01-12_14-30-00_s1.jsonl"):
+        (folder / name).write_bytes(texts[1])
+    changed.write_bytes(texts[1] + texts[1].replace(b"u1", b"u9"))
+    rows = import_folder(home, folder.parents[1])
+    assert [(row.outcome, row.reason) for row in rows] == [
+        (KNOWN, ""),
+        (TAKEN, "it has no metadata"),
+        (KNOWN, ""),
+        (TAKEN, "it has no metadata"),
+        (KNOWN, f"the same as {folder}/2025-01-11_14-30-00_s1.jsonl"),
+    ]
+
+
 def test_a_copy_keeps_the_predecessors_metadata_and_no_secret(home: Home) -> None:
     old.make(logs(home))
     rows = import_folder(home, logs(home))
