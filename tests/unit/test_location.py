@@ -47,7 +47,6 @@ def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> 
     assert (file_system_of(path, ""), is_shared("")) == ("", False), "without a table"
 
 
-@pytest.mark.parametrize("kind", ["vfat", "ext4"])
 def test_a_carriage_return_in_a_mount_point_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -58,6 +57,7 @@ def test_a_carriage_return_in_a_mount_point_is_kept(
     assert location.is_on_shared_file_system("/media/a\rb/shop")
 
 
+@pytest.mark.parametrize("kind", ["vfat", "ext4"])
 def test_doctor_asks_for_no_chmod_where_it_has_no_effect(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
