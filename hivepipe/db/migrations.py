@@ -92,7 +92,10 @@ def made_by_older(done: set[str]) -> str:
     """Return an error text if `done` lacks migrations of this hivepipe, else ""."""
     if not {name for name, _ in MIGRATIONS} - done:
         return ""
-    return "an older hivepipe made the database: `hivepipe up -d` or the next event updates it"
+    return (
+        "an older hivepipe made the database: the stack updates it, which `hivepipe up -d` or the "
+        "next event starts"
+    )
 
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
