@@ -83,7 +83,11 @@ def _set_all_down(homes: set[str]) -> set[str]:
 
 
 def _record_and_end(stack: Stack, table: ProcessTable | None = None) -> None:
-    """Stop a stack. If its record cannot be changed (a full disk), raise StackError afterwards."""
+    """Stop a stack. If its record cannot be changed (a full disk), raise StackError afterwards.
+
+    Raise StackError, and change nothing, if the stack runs out of sight, as outside a container.
+    """
+    supervisor.refuse_unseen(stack)
     text = f"{stack.home} was stopped, but the next event may start it, as no file can be written"
     try:
         with os_error_as(StackError, text):

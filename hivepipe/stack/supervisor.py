@@ -165,6 +165,13 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
         _end_survivors(stack)
 
 
+def refuse_unseen(stack: Stack) -> None:
+    """Raise StackError if a supervisor of another kernel runs the stack and is not seen here."""
+    is_held = kernel.is_of_another_kernel(stack.home) and _is_held(Path(stack.lock(SUPERVISOR)))
+    if is_held and SUPERVISOR not in stack_processes(stack):
+        kernel.refuse_another(stack.home)
+
+
 def _keep_unwritten_jobs(stack: Stack) -> None:
     place = Place("", stack.home, {"socket": stack.socket})
     with suppress(RedisError), connect(stack.socket, limit_secs=ANSWER_SECS) as client:

@@ -19,9 +19,9 @@ from hivepipe.cli.main import main
 from hivepipe.doctor.facts import Facts
 from hivepipe.doctor.stack import supervised
 from hivepipe.errors import StackError
-from hivepipe.home import Place, locate, record_path
+from hivepipe.home import Place, locate, read_record, record_path
 from hivepipe.reading.homes import KnownHome
-from hivepipe.stack import lifecycle, registration
+from hivepipe.stack import kernel, lifecycle, registration
 from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import acquire_lock, locked_folder
 from hivepipe.stack.project_records import record_files, records
@@ -144,6 +144,22 @@ def test_a_supervisor_of_another_home_is_found_by_its_lock(six_homes: list[str])
     with started(stack, SUPERVISOR):  # a command that starts or stops the stack
         assert not stack_processes(stack)
     with started(stack, SUPERVISOR, SUPERVISORD) as supervisor:
+        lifecycle.take_down(stack)
+        assert supervisor.wait(1) == -signal.SIGTERM
+
+
+def test_a_stack_that_cannot_be_seen_is_not_recorded_as_down(six_homes: list[str]) -> None:
+    """A container may share the folders of its host, but sees none of its processes."""
+    stack = Stack.of(locate(six_homes[0]))
+    kernel.claim(stack.home)
+    claim = Path(stack.home, "kernel")
+    machine, boot, _ = claim.read_text().splitlines()
+    claim.write_text(f"{machine}\n{boot}\npid:[1]\n")
+    with started(stack, SUPERVISOR):  # here without the command line of a supervisor
+        with pytest.raises(StackError, match="run `hivepipe down` there"):
+            lifecycle.take_down(stack)
+        assert read_record(stack.home)["state"] == "on"
+    with started(stack, SUPERVISOR, SUPERVISORD) as supervisor:  # a host sees its containers
         lifecycle.take_down(stack)
         assert supervisor.wait(1) == -signal.SIGTERM
 
