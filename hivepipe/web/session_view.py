@@ -1,5 +1,6 @@
 """The view Session: conversation, time line, cost by agent, files and events of a session."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -65,7 +66,9 @@ def session(query: ViewQuery) -> Content:
             state_of_archives(home, full_id),
             lambda: content_of_archive(_pieces(home, full_id), window),
         )
-    return with_title({"id": full_id, "error": error, **of_store, **of_archive})
+    has_transcript = os.path.exists((found.session or {}).get("transcript_path") or "")
+    around = {"id": full_id, "error": error, "has_transcript": has_transcript}
+    return with_title({**around, **of_store, **of_archive})
 
 
 def window_of(query: ViewQuery) -> tuple[Window, str]:

@@ -1,6 +1,7 @@
 """The view Session of `hivepipe web`: time line, conversation, cost by agent, files."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
 from hivepipe.web.folders import PAGES
 from hivepipe.web.templates import templates
 from tests.web_scene import AGENT as EXPLORER
-from tests.web_scene import SESSION
+from tests.web_scene import SESSION, insert
 
 
 def at(second: int) -> str:
@@ -201,3 +202,18 @@ def test_a_session_that_is_only_in_the_archive_is_shown(
     assert answer.status_code == 200
     assert '<span class="archived">archived</span>' in answer.text
     assert "<h1>Mend the cart, please</h1>" in answer.text
+
+
+def test_an_ended_session_without_a_transcript_promises_no_archive(
+    client: TestClient, home: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "transcript.jsonl"
+    with closing(Database(home / "hive.db")) as db:
+        row = {"id": "s-without", "status": "ended", "created_at": at(0), "updated_at": at(1)}
+        insert(db, "sessions", **row, transcript_path=str(path))
+    url = f"/session/{short_hash(str(home))}/s-without"
+    shown = client.get(url).text
+    assert "This session has no transcript" in shown
+    assert "Nothing is archived yet" not in shown
+    path.write_text("{}\n")
+    assert client.get(f"{url}.json").json()["has_transcript"]
