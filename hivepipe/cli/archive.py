@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +13,7 @@ from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.cli.parameters import CheckedCommand
+from hivepipe.cli.progress import Progress
 from hivepipe.cli.tables import (
     Column,
     json_option,
@@ -23,7 +23,7 @@ from hivepipe.cli.tables import (
     show_entry,
     show_json,
 )
-from hivepipe.cli.terminal import document, is_terminal, say, say_archived_line
+from hivepipe.cli.terminal import document, say, say_archived_line
 from hivepipe.home import kept_folder, locate
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.found_archives import import_found, unimported_archives
@@ -34,8 +34,6 @@ from hivepipe.operations.sweep import sweep as sweep_transcripts
 from hivepipe.settings import variable
 from hivepipe.text.plurals import counted
 from hivepipe.text.sizes import size
-
-TELL_EVERY_SECS = 10.0
 
 
 @click.group()
@@ -130,28 +128,21 @@ def sweep() -> None:
     home = locate(".").home
     os.makedirs(home, exist_ok=True)
     folders = scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or "")
+    progress = Progress()
     with at_once(home) as context:
         job = manual_origin("sweep_transcripts")
-        result = sweep_transcripts(context, job, folders, Progress())
+        result = sweep_transcripts(
+            context, job, folders, lambda so_far: progress.tell(lambda: _so_far(so_far))
+        )
         found = import_found(context, job, kept_folder(home))
     if not show_json(**asdict(result), found=[row._asdict() for row in found]):
         _show_result(result, found)
     sys.exit(1 if result.failed else 0)
 
 
-class Progress:
-    """Tells on a terminal how far a sweep is. The first sweep of a long history takes an hour."""
-
-    def __init__(self) -> None:
-        self._told_at = time.monotonic()
-
-    def __call__(self, so_far: SweepResult) -> None:
-        """Print the counts if it is time."""
-        if time.monotonic() - self._told_at < TELL_EVERY_SECS or not is_terminal(err=True):
-            return
-        self._told_at = time.monotonic()
-        seen = so_far.taken + so_far.unchanged + so_far.foreign + so_far.expired
-        say(f"{so_far.taken:,} of {counted(seen, 'transcript')} archived so far", err=True)
+def _so_far(result: SweepResult) -> str:
+    seen = result.taken + result.unchanged + result.foreign + result.expired
+    return f"{result.taken:,} of {counted(seen, 'transcript')} archived so far"
 
 
 def _show_result(result: SweepResult, found: list[Row]) -> None:

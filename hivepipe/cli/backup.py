@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.here import refuse_missing
+from hivepipe.cli.progress import Progress
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.errors import BackupError
@@ -35,13 +36,25 @@ def backup(file: str | None) -> None:
     refuse_missing(home)
     target = Path(file or f"hivepipe-{time.strftime('%Y-%m-%d_%H-%M-%S')}.tar.gz").absolute()
     try:
-        manifest = back_up(home, target)
+        manifest = back_up(home, target, _Packed().add)
     except OSError as error:
         folder = home if str(error.filename).startswith(f"{home}/.backup-") else target
         raise BackupError(f"{folder} cannot be written: {error.strerror or error}") from error
     found, number = target.stat().st_size, len(manifest["sha256"])
     if not show_json(file=str(target), bytes=found, files=number):
         say(f"{target}: {counted(number, 'file')}, {size(found)}")
+
+
+class _Packed:
+    """Counts the bytes that were packed, and tells their number on a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = Progress()
+        self._bytes = 0
+
+    def add(self, more: int) -> None:
+        self._bytes += more
+        self._progress.tell(lambda: f"{size(self._bytes)} packed so far")
 
 
 @click.command()

@@ -18,7 +18,7 @@ import sqlite3
 import tarfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -39,6 +39,7 @@ from hivepipe.files.manifest import Manifest, OwnFile
 from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import kept_folder, tree_of
 from hivepipe.install.data import size_of
+from hivepipe.maintenance.summed_file import SummedFile
 from hivepipe.maintenance.work_folder import work_folder
 from hivepipe.operations.search import index_path
 from hivepipe.redact.home_key import FILE as KEY
@@ -55,8 +56,13 @@ LEAST_ROOM_BYTES = 64 << 20
 LEFT_FREE_BYTES = 256 << 20
 
 
-def back_up(home: str, target: Path) -> dict[str, Any]:
-    """Write the backup atomically; return its manifest. Raises HivepipeError or OSError."""
+def back_up(
+    home: str, target: Path, on_read: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
+    """Write the backup atomically; return its manifest. Raises HivepipeError or OSError.
+
+    `on_read` is called with the number of bytes after each part of a file that was read.
+    """
     if target.exists():
         raise BackupError(f"{target} exists: nothing is overwritten")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
@@ -69,9 +75,10 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
             with os.fdopen(descriptor, "wb") as file:
                 with tarfile.open(fileobj=file, mode="w:gz") as tar:
                     for path, name in _parts(home, copy if has_store else None):
-                        if not _add(tar, path, name, sums):
+                        if not _add(tar, path, name, sums, on_read):
                             # An archive may have been compressed or unpacked in between
-                            _add(tar, Path(_other_form(str(path))), _other_form(name), sums)
+                            other = Path(_other_form(str(path)))
+                            _add(tar, other, _other_form(name), sums, on_read)
                     manifest = _manifest(home, sums)
                     _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))
                 file.flush()
@@ -109,7 +116,13 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
             yield path, f"kept/{path.relative_to(kept)}"
 
 
-def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> bool:
+def _add(
+    tar: tarfile.TarFile,
+    path: Path,
+    name: str,
+    sums: dict[str, str],
+    on_read: Callable[[int], None],
+) -> bool:
     """Add a file to the backup once, with its current size; return False if it was deleted."""
     if name in sums:
         return True
@@ -123,7 +136,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> b
         status = os.fstat(file.fileno())
         member = tarfile.TarInfo(name)
         member.size, member.mtime, member.mode = status.st_size, int(status.st_mtime), 0o600
-        summed = _Summed(file, member.size)
+        summed = SummedFile(file, member.size, on_read)
         tar.addfile(member, summed)
         sums[name] = summed.digest.hexdigest()
     return True
@@ -131,22 +144,6 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> b
 
 def _other_form(path: str) -> str:
     return path.removesuffix(".gz") if path.endswith(".gz") else f"{path}.gz"
-
-
-class _Summed(io.RawIOBase):
-    """Reads and hashes a file's first bytes; if the file has shrunk, zeros fill the rest."""
-
-    def __init__(self, file: Any, size: int) -> None:
-        self._file = file
-        self._left = size
-        self.digest = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        wanted = self._left if size < 0 else min(size, self._left)
-        data: bytes = self._file.read(wanted).ljust(wanted, b"\0")
-        self._left -= wanted
-        self.digest.update(data)
-        return data
 
 
 def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
