@@ -17,6 +17,7 @@ from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
 from hivepipe.mcp_server.tool_table import TOOLS
+from hivepipe.migration import importing
 from hivepipe.settings import ALIASES
 from hivepipe.summaries.providers import KEPT
 
@@ -347,6 +348,16 @@ def test_the_pages_are_short_enough_to_be_read() -> None:
     words = sum(word != "|" for text in texts for word in text.split())
     over = words - MOST_WORDS
     assert over <= 0, f"cut {over} words in docs: together the pages may have {MOST_WORDS:,}"
+
+
+# ---- an import's report
+def test_the_page_explains_every_outcome_of_an_import() -> None:
+    outcomes = (
+        *(importing.TAKEN, importing.BEFORE, importing.DOUBLE),
+        *(importing.REFUSED, importing.BROKEN, importing.NOTHING),
+    )
+    page = OURS["docs/importing.md"]
+    assert [outcome for outcome in outcomes if f"\n- {outcome}: " not in page] == []
 
 
 # ---- decisions
