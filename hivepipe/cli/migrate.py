@@ -224,7 +224,7 @@ def _show_files(rows: list[Row]) -> None:
 def old_home_location(record: Record) -> str:
     """Return a text that says where the old home is now."""
     kept = [short(each) for each in record.asides if os.path.isdir(each)]
-    return f"the old home is kept in {', '.join(kept)}" if kept else "there was no old home"
+    return f"the old home is kept in {', '.join(kept)}" if kept else "no old home was moved"
 
 
 def _show_result(plan: Plan, result: Result) -> None:

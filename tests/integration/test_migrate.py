@@ -223,12 +223,12 @@ def test_migrate_replaces_hooks_alone(user: User, old: OldProject) -> None:
     old.hooks()
     user.own(user.project)
     output = user.hivepipe("migrate", "--yes")
-    assert "there was no old home" in output
+    assert "no old home was moved" in output
     assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
     assert not (user.project / ASIDE).exists()
     assert "no problem found" in user.hivepipe("doctor")
     said = user.hivepipe("uninstall")
-    assert "`hivepipe migrate` removed the old hooks; there was no old home" in said
+    assert "`hivepipe migrate` removed the old hooks; no old home was moved" in said
     assert "undoes that" in said
 
 
@@ -246,7 +246,7 @@ def test_migrate_imports_archives_and_skills_alone(user: User, old: OldProject) 
     assert "42" in user.hivepipe("skills")
     assert "nothing new" in user.hivepipe("migrate", "--yes")
     said = user.hivepipe("uninstall")
-    assert "`hivepipe migrate` found no old hooks; there was no old home" in said
+    assert "`hivepipe migrate` found no old hooks; no old home was moved" in said
     assert "undoes that" not in said
 
 
@@ -457,7 +457,8 @@ def test_a_home_that_is_a_link_is_not_followed(user: User, old: OldProject) -> N
     assert user.files() == before
     old.home.unlink()
     home = states(elsewhere.home)
-    user.hivepipe("migrate", "--yes", "--from", str(elsewhere.home))
+    output = user.hivepipe("migrate", "--yes", "--from", str(elsewhere.home))
+    assert "no old home was moved" in output
     assert states(elsewhere.home) == home
     assert counts(user)["agents"] == 1
     user.hivepipe("migrate", "--yes", "--from", str(elsewhere.home))
