@@ -76,7 +76,7 @@ class SharedDisk:
 
         Also return True for a pattern that matches everything in the shared root.
         """
-        if tree.literal:
+        if tree.literal or not _PATTERN & set(tree.text):  # as `build` of `{*.o,build}`
             return f"{self._root}/".startswith(f"{self._place(folder, tree.text, link)}/")
         names = tree.text.rstrip("/").split("/")
         first = next(at for at, name in enumerate(names) if set(name) & _PATTERN)

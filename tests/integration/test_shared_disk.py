@@ -119,6 +119,7 @@ ABOVE = [
     ),
     *("sh -c 'rm -rf {above}'", "mv {above} /x", "mv -t /x {above}", "mv {above}/* /x"),
     *("chmod -R 777 {above}", "chown -R ana: ../..", "rm -rf '{above}'", "rm -r a {above}/./b/.."),
+    *("rm -rf {{*.o,{above}}}", "rm -rf '{above}'{{,*.o}}"),
     *("rm -rf {above}/sh*", "rm -rf {above}/[s]h?red", "rm -rf {root}/*", "cd {above}; rm -r s*d"),
     *("find {above} -exec rm -rf {{}} +", "find {above} -mindepth 1 -delete", "find .. -delete"),
     *("find {above} -type f -exec rm {{}} \\;", "find {above} -exec sudo -g x rm -rf {{}} +"),
