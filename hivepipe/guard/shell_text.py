@@ -12,6 +12,7 @@ ENDS_WORD = " \t<>;&|()\n"
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
 _PLAIN = "/._-"  # with letters and digits, most characters of words
 _QUOTES = "'\""
+_OPENS_TEST = ("[[ ", "[[\t", "[[\n")
 _DOLLAR_QUOTES = ("$'", '$"')
 _TEXT = "\0"  # the quote of a text that is expanded but not split, such as a here-document
 _OPEN, _COMMA, _CLOSE = "\1\2\3"  # stand for the unquoted `{`, `,` and `}` of a word
@@ -19,6 +20,7 @@ _TO_MARKS = {"{": _OPEN, ",": _COMMA, "}": _CLOSE}
 _FROM_MARKS = str.maketrans({mark: sign for sign, mark in _TO_MARKS.items()})
 _MOST_ALTERNATIVES = 50
 _LONGEST_SCAN = 500  # characters of `${}`, `(( ))` or `[[ ]]`
+_DEEPEST_SCAN = 10  # brackets in these
 _NO_LIMIT = 1 << 62
 
 
@@ -146,17 +148,17 @@ def _substitution(command: str, at: int, quote: str) -> tuple["Sequence[str]", i
     begin = at + 1
     if command[begin] not in _BRACKETS:
         return [], at
-    is_commands = command[begin] == "("
-    quotes = _QUOTES if is_commands or not quote else '"'
-    end = _closing(command, begin, quotes, _NO_LIMIT if is_commands else _LONGEST_SCAN)
-    if is_commands and not end_of_arithmetic(command, begin):
+    if command[begin] == "(" and not (end := end_of_arithmetic(command, begin)):
+        end = _closing(command, begin)
         return [command[begin + 1 : end]], end
+    if command[begin] != "(":
+        end = _closing(command, begin, '"' if quote else _QUOTES, _LONGEST_SCAN)
     return (expanded(command[begin + 1 : end]), end) if end < len(command) else ([], at)
 
 
 def end_of_arithmetic(command: str, at: int) -> int:
     """Return the position of the last bracket of `((...))` at `at`, or 0 for nested subshells."""
-    if not command.startswith("((", at):
+    if not command.startswith("((", at) or command.find("))", at, at + _LONGEST_SCAN) < 0:
         return 0
     end = _closing(command, at + 1, limit=_LONGEST_SCAN) + 1
     return end if command.startswith(")", end) else 0
@@ -165,7 +167,7 @@ def end_of_arithmetic(command: str, at: int) -> int:
 def _end_of_test(command: str, at: int) -> int:
     """Return the position of the `]]` that ends a test, or 0."""
     for position in _unquoted(command, at, _QUOTES, _LONGEST_SCAN):
-        if command[position] == ";":
+        if command[position] == ";" or command.startswith(_OPENS_TEST, position):
             break
         if command.startswith("]]", position) and command[position - 1] in " \t\n":
             return position
@@ -175,13 +177,15 @@ def _end_of_test(command: str, at: int) -> int:
 def _closing(command: str, at: int, quotes: str = _QUOTES, limit: int = _NO_LIMIT) -> int:
     """Return the position of the bracket that closes the one at `at`, or the command's length.
 
-    At most `limit` characters are searched.
+    With a `limit`, at most so many characters and few nested brackets are searched.
     """
     opener, closer = command[at], _BRACKETS[command[at]]
     depth = 0
     for position in _unquoted(command, at, quotes, limit):
         if command[position] == opener:
             depth += 1
+            if depth > _DEEPEST_SCAN and limit == _LONGEST_SCAN:
+                break
         elif command[position] == closer:
             depth -= 1
             if not depth:
@@ -190,8 +194,13 @@ def _closing(command: str, at: int, quotes: str = _QUOTES, limit: int = _NO_LIMI
 
 
 def _unquoted(command: str, at: int, quotes: str, limit: int) -> "Iterator[int]":
-    """Yield the positions of the next `limit` characters, except in quotes and here-documents."""
+    """Yield the positions of the next `limit` characters, except in quotes.
+
+    Comments and here-documents are skipped, too, unless `at` begins `${}`, `$[]` or `(( ))`.
+    """
     last = min(at + limit, len(command))
+    is_arithmetic = command.startswith("((", max(at - 1, 0))
+    has_commands = not is_arithmetic and not command.startswith(("{", "["), at)
     here_documents: list[tuple[str, bool]] = []
     quote = ""
     while at < last:
@@ -204,13 +213,13 @@ def _unquoted(command: str, at: int, quotes: str, limit: int) -> "Iterator[int]"
             quote = character
         elif character == "<" and command.startswith("<<<", at):
             at += 2
-        elif character == "<" and command.startswith("<<", at):
-            at += 2
-            while command[at : at + 1] in ("-", " ", "\t"):
-                at += 1
-            word, at = _read_word(command, at, {})
-            if not word.text.isdigit():  # as in `((1 << 2))`
-                here_documents.append((word.text, False))
+        elif character == "<" and has_commands and command.startswith("<<", at):
+            delimiter, at = _read_delimiter(command, at + 2)
+            if not delimiter.isdigit():  # as in `((1 << 2))`
+                here_documents.append((delimiter, False))
+            continue
+        elif character == "#" and has_commands and command[at - 1] in ENDS_WORD:
+            at = end_of_line(command, at)
             continue
         elif character == "\n" and here_documents:
             _, at = read_here_documents(command, at + 1, here_documents)
@@ -218,6 +227,14 @@ def _unquoted(command: str, at: int, quotes: str, limit: int) -> "Iterator[int]"
         else:
             yield at
         at += 1
+
+
+def _read_delimiter(command: str, at: int) -> tuple[str, int]:
+    """Return the last line of a here-document, whose `<<` ends at `at`, and the word's end."""
+    while command[at : at + 1] in ("-", " ", "\t"):
+        at += 1
+    word, at = _read_word(command, at, {})
+    return word.text, at
 
 
 def read_here_documents(

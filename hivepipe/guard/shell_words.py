@@ -39,7 +39,9 @@ _NOT_PLAIN = frozenset(
 _SETTING = ("export", "readonly", "declare", "typeset", "local")
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _BETWEEN_NAMES = dict.fromkeys(map(ord, " \t\n;&|()<>{}[]=+-*/%#!?.,:~^@\\'\"`"), " ")
-_WORDS_OF_FOR, _WORDS_OF_FUNCTION = 4, 2  # `for NAME in WORD`, `function NAME`
+_WORDS_OF_FOR = 4  # `for NAME in WORD`
+_WORDS_BEFORE_BODY = 2  # `function NAME`, `for ((...))`
+_MOST_EXPANDED = 500_000  # characters that variables may add to a command
 _WITH_WORDS = ("for", "select", "case")  # no command follows on the same line
 
 # Words, targets of redirections, the commands in substitutions, and numbers of earlier commands.
@@ -67,14 +69,16 @@ class _Compound:
 class Variables:
     """The variables that a command line surely sets, once: to a plain text, or in a `for` loop.
 
-    A variable that is set again, read or unset is unknown.
+    A variable that is set again, read or unset is unknown. A value is short enough for each `$` of
+    the command.
     """
 
-    __slots__ = ("_command", "_named_once", "values")
+    __slots__ = ("_command", "_longest", "_named_once", "values")
 
     def __init__(self, command: str, values: "Mapping[str, Word]") -> None:
         self.values = dict(values)
         self._command = command
+        self._longest = 0
         self._named_once: set[str] | None = None
 
     def set(self, words: list[Word], is_sure: bool) -> None:
@@ -93,8 +97,10 @@ class Variables:
     def _set(self, name: str, value: Word) -> None:
         if self._named_once is None:
             self._named_once = _named_once(self._command)
+            self._longest = _MOST_EXPANDED // (self._command.count("$") + 1)
         self.values.pop(name, None)
-        if value.text and not _NOT_PLAIN & set(value.text) and name in self._named_once:
+        is_plain = 0 < len(value.text) <= self._longest and not _NOT_PLAIN & set(value.text)
+        if is_plain and name in self._named_once:
             self.values[name] = value
 
 
@@ -173,7 +179,7 @@ def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> boo
     A compound command that the word opens is added to `nested`. One that it closes is removed.
     """
     words = found[-1][0]
-    if len(words) == _WORDS_OF_FUNCTION and words[0].text == "function":
+    if len(words) == _WORDS_BEFORE_BODY and (words[0].text == "function" or words[1].text == "(("):
         words.clear()
     if text not in _KEYWORDS or " ".join(word.text for word in words[:3]) not in _BEFORE_KEYWORDS:
         return False

@@ -52,6 +52,8 @@ OF_ONE = (
     "D=/s; echo $(touch $D/a)", 'D=/s; bash -c "touch $D/a"', "D=/s; E=$D/a; touch $E",
     "for f in /s/a; do touch $f; done", "(( x > $(touch /s/a) ))", "echo $(( $(touch /s/a) > 1 ))",
     "echo ${x:-$(touch /s/a)}", "git commit -m \"$(cat <<'E'\n1) don't\nE\n)\"; touch /s/a",
+    "x=(b # it's\n); touch /s/a", "x=$((n << m\n))\ntouch /s/a", "echo ${x#<<E}\ntouch /s/a",
+    "for ((;;)) { touch /s/a; }", "[[ x && # it's\n y ]]\ntouch /s/a",
 )  # fmt: skip
 OF_NONE = (
     "make >&2", "make 2>&-", "cat < /s/a", "echo 'a > /s/a'", 'echo "a > /s/a"',
@@ -216,6 +218,19 @@ def test_a_long_here_document_is_read_once() -> None:
     )
     assert [path for _, path, _ in writes_of(text, "/").paths] == ["/s/a"]
     assert text.copied < 4 * len(text)
+
+
+@pytest.mark.parametrize("opener", ["[[ ", "((", "${", "$[", '"${'])
+def test_brackets_that_are_not_closed_are_read_a_few_times(opener: str) -> None:
+    text = Counted(opener * 2000)
+    writes_of(text, "/")
+    assert text.copied < 50 * len(text)
+
+
+def test_variables_that_double_each_time_are_not_expanded() -> None:
+    doubled = "".join(f"v{n}=$v{n - 1}$v{n - 1}; " for n in range(1, 40))
+    paths = writes_of(f"v0=abcdefghij; {doubled} rm $v1 $v39", "/").paths
+    assert paths == [("/", "abcdefghij" * 2, 1)]
 
 
 def test_nested_commands_of_find_are_read_once() -> None:
