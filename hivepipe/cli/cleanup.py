@@ -46,12 +46,12 @@ def _deleted(home: str, db: Database) -> list[tuple[str, Verdict]]:
 
 
 def _show(judged: list[tuple[str, Verdict]], dry_run: bool) -> None:
-    gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.is_outdated]
     kept = Counter(verdict.reason for _, verdict in judged if not verdict.is_outdated)
-    found = [{"id": agent, "reason": reason} for agent, reason in gone]
+    # Not a list, which would need much memory for a long history
+    found = ({"id": agent, "reason": why.reason} for agent, why in judged if why.is_outdated)
     beside = {"dry_run": dry_run, "kept": dict(kept)}
     if show_entries("deleted", found, {"agent": "id", "reason": "reason"}, beside=beside):
         return
     terms = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items()))
     kept_line = f"kept {kept.total()}" + (f" ({terms})" if terms else "")
-    say(f"{'would delete' if dry_run else 'deleted'} {len(gone)}, {kept_line}")
+    say(f"{'would delete' if dry_run else 'deleted'} {len(judged) - kept.total()}, {kept_line}")

@@ -15,7 +15,7 @@ def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
         FROM agents LEFT JOIN sessions ON sessions.id = agents.session_id
         WHERE agents.deleted_at IS NULL ORDER BY agents.created_at, agents.id
     """
-    return [(row["id"], judge(dict(row), now)) for row in db.rows(sql)]
+    return [(row["id"], judge(dict(row), now)) for row in db.each(sql)]
 
 
 def delete_agents(

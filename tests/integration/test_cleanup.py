@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from hivepipe.db import cleanups
 from hivepipe.db.database import Database
 from hivepipe.db.retention import DAYS
 from hivepipe.events.job_plan import Message
@@ -265,6 +267,25 @@ def test_a_protected_agent_stays_protected_after_later_events(
     assert private_home.rows(sql)[0]["metadata"] == "{torn"
     swarm.write("UPDATE agents SET created_at = ?", ago(hours=2))
     assert "kept 1 (1 unreadable)" in private_home.command("cleanup")
+
+
+def test_a_dry_run_holds_no_metadata_of_all_agents(private_home: Home) -> None:
+    private_home.path.mkdir(parents=True)
+    at, metadata = "2026-01-10T01:00:00.000Z", json.dumps({"prompt": "x" * 4000})
+    sql = """
+        INSERT INTO agents (id, swarm_id, name, type, metadata, status, created_at, last_active)
+        VALUES (:id, 'w', 'a', 'Explore', :metadata, 'completed', :at, :at)
+    """
+    with Database(private_home.database) as db, db.transaction():
+        db.execute("INSERT INTO swarms (id, name, created_at) VALUES ('w', 'w', :at)", {"at": at})
+        for number in range(2000):
+            db.execute(sql, {"id": f"a{number}", "metadata": metadata, "at": at})
+        tracemalloc.start()
+        judged = cleanups.verdicts(db, datetime.now(UTC))
+        (_, peak_bytes) = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert len(judged) == 2000
+    assert peak_bytes < 1_000_000
 
 
 def test_a_torn_or_lost_log_is_written_again(private_home: Home) -> None:
