@@ -409,11 +409,12 @@ def _count(
     from hivepipe.hook import throttle
 
     path = f"{place.home}/instances/{instance.key}.checkpoint"
+    name = f"{instance.id}:{session}"
     if not counts:
-        return throttle.report_totals(path, session, event_time_ns)
+        return throttle.report_totals(path, name, event_time_ns)
     keys = job_plan.event_keys(event, session, instance.id, event_time_ns)
     interval_ns = int(settings.number("HIVEPIPE_CHECKPOINT_INTERVAL") * 1e9)
-    return throttle.count_operation(path, session, keys, event_time_ns, interval_ns)
+    return throttle.count_operation(path, name, keys, event_time_ns, interval_ns)
 
 
 def _keep_markers(

@@ -4,7 +4,9 @@
 makes the checkpoint, with or without Redis:
 
     t <last checkpoint> <last report>             times of events, ns; a report stores the totals
-    s <session> <operations> <checkpoints>        running totals of the last 8 sessions
+    s <instance>:<session> <operations> <checkpoints>
+                                                  running totals of the last 8 sessions; a later
+                                                  process may have the same key, as in a container
     e <event> <due> <operations> <checkpoints>    results of the last 16 events: a duplicate event
                                                   counts once and gets the same result
 
@@ -87,7 +89,7 @@ def count_operation(
             if name in state.answers:
                 due, operations, checkpoints = state.answers[name]
                 return Count(bool(due), operations, checkpoints)
-        answer = _count(state, session.encode() or b"-", event_time_ns, interval_ns)
+        answer = _count(state, session.encode(), event_time_ns, interval_ns)
         state.answers[names[0]] = answer
         _write(descriptor, state)
         return Count(bool(answer[0]), answer[1], answer[2])
@@ -126,7 +128,7 @@ def report_totals(path: str, session: str, event_time_ns: int) -> Count:
     finally:
         if descriptor >= 0:
             posix.close(descriptor)
-    totals = state.sessions.get(session.encode() or b"-")
+    totals = state.sessions.get(session.encode())
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
 
 

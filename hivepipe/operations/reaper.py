@@ -157,7 +157,8 @@ def _totals(home: str, row: Row, now_ns: int) -> Count:
     file = f"{home}/instances/{_key(home, row)}"
     if not os.path.exists(file):
         return NOT_COUNTED
-    return report_totals(f"{file}.checkpoint", row["session_id"], now_ns)
+    name = f"{row['instance_id']}:{row['session_id']}"
+    return report_totals(f"{file}.checkpoint", name, now_ns)
 
 
 def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:

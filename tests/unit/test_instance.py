@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.events import parse_event
+from hivepipe.home import Place
 from hivepipe.hook import instance as instances
+from hivepipe.hook import intake
 from hivepipe.hook.instance import Instance, forget, marked_session, remember, this_instance
+from tests import payloads
+from tests.payloads import SESSION, changed, encoded
 
 
 @pytest.fixture
@@ -248,3 +253,18 @@ def test_an_ended_session_leaves_the_markers_of_another(home: str) -> None:
     assert Path(home, ".active_session").read_text().strip() == "s2"
     assert Path(home, "sessions/.session_2").read_text().strip() == "s2"
     assert not Path(home, "sessions/.session_1").exists()
+
+
+def test_a_process_with_the_pid_of_an_earlier_one_counts_its_own_operations(
+    tmp_path: Path,
+) -> None:
+    """As in a container: its Claude Code always has the same pid, and resumes the session."""
+    place = Place(str(tmp_path), str(tmp_path), {})
+    counts = []
+    for number, id in enumerate(("instance-1-a", "instance-1-a", "instance-2-b", "instance-1-a")):
+        edit = changed(payloads.POST_EDIT, tool_use_id=f"toolu_{number}")
+        event = parse_event("PostToolUse", encoded(edit))
+        assert event
+        process = Instance("7", id, 7, "", SESSION)
+        counts.append(intake._count(event, SESSION, number + 1, place, process).operations)
+    assert counts == [1, 2, 1, 3], "the last was raw while the second process ran"

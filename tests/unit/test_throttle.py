@@ -108,10 +108,10 @@ def test_totals_are_per_session_and_the_interval_is_per_instance(path: Path) -> 
     assert values(count(path, "a", T0, session="s1")) == (True, 1, 1)
     assert values(count(path, "b", T0 + 1, session="s2")) == (False, 1, 0)
     assert values(count(path, "c", T0 + 2, session="s1")) == (False, 2, 1)
-    assert values(count(path, "d", T0 + 3, session="")) == (False, 1, 0)
+    assert values(count(path, "d", T0 + 3, session="s3")) == (False, 1, 0)
     before = path.read_bytes()
     assert values(report(path, "s1")) == (False, 2, 1)
-    assert values(report(path, "s2")) == values(report(path, "")) == (False, 1, 0)
+    assert values(report(path, "s2")) == values(report(path, "s3")) == (False, 1, 0)
     assert values(report(path, "another")) == (False, None, None)
     assert path.read_bytes() == before, "a report counts nothing"
 
