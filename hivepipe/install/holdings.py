@@ -13,6 +13,7 @@ from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
     IN_PROJECT,
     Place,
+    is_in_project,
     kept_folder,
     read_small,
     short_hash,
@@ -25,6 +26,7 @@ from hivepipe.queue.spool import LOST, NOTES
 from hivepipe.queue.spooled import own_folders
 from hivepipe.stack.home_files import has_own_ignore, why_not_ours
 from hivepipe.stack.home_marks import is_marked
+from hivepipe.stack.last_home import last_home
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
 
@@ -61,6 +63,8 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
         if os.path.lexists(place.home):
             yield place.home, "hivepipe never worked in this folder"
         return
+    if is_in_project(place.home) and os.path.isdir(newer := last_home(place.project)):
+        yield newer, "1.0.0 was installed again and does not use it: uninstall again to delete it"
     manifest = Manifest(place.home)
     kept = kept_folder(place.home)
     yield from _state_ignore(place.home, manifest)

@@ -134,6 +134,12 @@ def test_init_upgrades_a_running_stack_and_keeps_events_of_a_second_upgrade(
     record(old, "after")
     assert_moved(old, "after", "again", "before", "between", "upgraded", "waiting")
     assert not list((old.recorded / "spool").rglob("*.json"))
+    old.installation.install(code)
+    old.hivepipe("init")
+    upgrade(old)
+    assert "uninstall again to delete it" in old.hivepipe("uninstall", "--purge", "--yes")
+    assert_purged(old)
+    assert not old.recorded.exists()
 
 
 def test_a_second_upgrade_hides_no_sessions_that_were_moved_out(old: User, code: Path) -> None:
