@@ -7,6 +7,7 @@ import click
 from hivepipe.cli.log_tail import FOLLOW_SECS, NAMES, Tail, show_lines
 from hivepipe.cli.parameters import Choice
 from hivepipe.cli.tables import as_json, json_lines_option, show_json
+from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 
 
@@ -30,7 +31,10 @@ def logs(follow: bool, lines: int, process: str | None) -> None:
     """
     show = show_lines_as_json if as_json() else show_lines
     tail = Tail(locate(".").home, [process] if process else NAMES)
-    show(tail.last_lines(lines))
+    found = tail.last_lines(lines)
+    show(found)
+    if not (found or follow or as_json()):
+        say("no log lines")
     try:
         while follow:
             time.sleep(FOLLOW_SECS)

@@ -99,6 +99,8 @@ def test_an_unreadable_event_is_reported_by_drain(private_home: Home) -> None:
 
 def test_each_log_line_is_one_object(private_home: Home) -> None:
     logs = private_home.path / "logs"
+    assert private_home.command("logs", "--json") == ""
+    assert private_home.command("logs") == "no log lines\n"
     logs.mkdir(parents=True)
     (logs / "writer.log").write_text("one\ntwo\n")
     lines = private_home.command("logs", "writer", "--json").splitlines()
