@@ -127,6 +127,18 @@ def test_a_new_project_appears_in_the_choice(page: Any, private_home: Home) -> N
     assert page.locator("#home").input_value() == ""
 
 
+def test_the_link_to_a_team_appears_when_the_machine_joins(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hivepipe.web.view_cache.LASTS_SECS", 0.0)
+    page.goto(page.url.replace("/now", "/agents"))
+    is_live(page)
+    assert page.get_by_role("link", name="Team").count() == 0
+    monkeypatch.setattr("hivepipe.team.membership.is_joined", lambda: True)
+    page.evaluate("later()")
+    expect(page.get_by_role("link", name="Team")).to_have_count(1)
+
+
 def test_a_hidden_view_that_notifies_of_nothing_is_not_loaded(
     address: str, browser: Browser
 ) -> None:

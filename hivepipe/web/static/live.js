@@ -37,6 +37,7 @@ async function refresh() {
   const page = new DOMParser().parseFromString(text, "text/html");
   document.title = page.title;
   renew(document.getElementById("home"), page.getElementById("home"));
+  renewLinks(document.querySelector("nav"), page.querySelector("nav"));
   goOn(page);
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   if (!after) return;
@@ -59,6 +60,11 @@ function renew(homes, now) { // the choice of projects, of which one may be new 
   homes.replaceChildren(...now.children);
   homes.value = chosen;
   if (homes.selectedIndex === -1) homes.selectedIndex = 0;
+}
+
+function renewLinks(links, now) { // a team may have been joined or left
+  if (!now || links.innerHTML === now.innerHTML || links.contains(document.activeElement)) return;
+  links.replaceWith(now);
 }
 
 function keep(before, after) { // what the user has opened and entered
