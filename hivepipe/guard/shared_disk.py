@@ -151,7 +151,7 @@ class SharedDisk:
         if not self._is_silent:
             try:
                 posix.mkdir(f"{self._root}/{category}/{self._profile}")
-            except (OSError, ValueError):  # it exists, its category does not, the disk is read-only
+            except OSError:  # the folder exists, the category does not, or the disk is read-only
                 return
 
     def _advice(self, name: str, category: str = "<category>") -> str:
