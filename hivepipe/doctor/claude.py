@@ -10,6 +10,7 @@ from hivepipe.archive.sources import newest_session, open_source
 from hivepipe.db.listings import Listings, read_store
 from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts, Finding, ManagedFile
+from hivepipe.doctor.stack import may_lack_events
 from hivepipe.errors import RefusedTranscriptError
 from hivepipe.files.typed_file import read_object
 from hivepipe.home import record_path, user_folder
@@ -135,7 +136,7 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
     it started there, after the last change of the files with the hooks and of the project's record.
     """
     files = [file.path for file in facts.with_hooks if file.scope is not Scope.CODEX]
-    if not files or facts.spooled or facts.record.get("state") == "off":
+    if not files or facts.record.get("state") == "off":
         return
     claude = claude_code.config_folder()
     name = re.sub("[^a-zA-Z0-9]", "-", facts.place.project)
@@ -149,7 +150,7 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
         head = source.head()
         # `/cd` moves the transcript of another project's session here.
         started = ns_of(head.time) / 1e9 if head.cwd == facts.place.project else 0.0
-    if not max(changed) < started < facts.now - _SETTLED_SECS:
+    if not max(changed) < started < facts.now - _SETTLED_SECS or may_lack_events(facts):
         return
     session = Path(path).stem
     is_unknown = database_path(facts.place.home).exists()  # if the database cannot be read

@@ -232,6 +232,13 @@ def failed_jobs(facts: Facts) -> Iterator[Finding]:
         yield Finding(text, "hivepipe failed retry --all")
 
 
+def may_lack_events(facts: Facts) -> bool:
+    """Tell whether the database may lack events, because their jobs wait or have failed."""
+    accounts = _query(facts, claims.accounts) or {}
+    states = ("waiting", "running", "retrying", "failed")
+    return bool(facts.spooled) or any(accounts.get(state) for state in states)
+
+
 def foreign(facts: Facts) -> Iterator[Finding]:
     """Find jobs in hivepipe's queues that another program enqueued."""
     found = _query(facts, _foreign_jobs) or 0

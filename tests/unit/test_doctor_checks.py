@@ -258,6 +258,11 @@ def test_a_session_that_ran_without_the_hooks_is_a_note(
     facts.spooled = [Path("waiting")]
     assert findings_of("unrecorded", facts) == []
     facts.spooled = []
+    for state, count in (("retrying", 0), ("waiting", 1), ("retrying", 1), ("failed", 1)):
+        query = Mock(return_value={state: count})
+        monkeypatch.setattr("hivepipe.doctor.stack._query", query)
+        assert bool(findings_of("unrecorded", facts)) == (not count)
+    monkeypatch.setattr("hivepipe.doctor.stack._query", Mock(return_value=None))
     with closing(Database(Path(facts.place.home, "hive.db"))) as db:
         assert len(findings_of("unrecorded", facts)) == 1
         with db.transaction():
