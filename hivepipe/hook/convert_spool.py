@@ -12,6 +12,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from hivepipe.errors import is_out_of_memory
 from hivepipe.events import claude_code
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.hook import intake
@@ -55,7 +56,7 @@ def _convert(path: Path) -> None:
         frame = Frame(data)
         _take_in(path, frame)
     except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
-        if getattr(error, "errno", None) not in TRIED_AGAIN:
+        if getattr(error, "errno", None) not in TRIED_AGAIN and not is_out_of_memory(error):
             with suppress(OSError):
                 set_aside(path, f"cannot be converted: {type(error).__name__}: {error}")
     else:

@@ -21,7 +21,7 @@ import redis
 from rq import Queue, SimpleWorker
 from rq.worker import WorkerStatus
 
-from hivepipe.errors import LockHeldError
+from hivepipe.errors import LockHeldError, is_out_of_memory, reason_of
 from hivepipe.files.regular_file import is_open_as
 from hivepipe.home import locate
 from hivepipe.hook.autostart import start_stack
@@ -365,8 +365,9 @@ class ClaimingWorker(SimpleWorker):
         except Exception as error:
             if is_away(error):
                 raise
-            is_bug = not isinstance(error, OSError) and not is_store_error(error)
-            text = f"{subject}: {type(error).__name__}: {error}"
+            is_lack = isinstance(error, OSError) or is_out_of_memory(error)
+            is_bug = not is_lack and not is_store_error(error)
+            text = f"{subject}: {reason_of(error)}"
             self._log_once_a_minute(subject, text, error if is_bug else None)
 
     def _log_once_a_minute(self, subject: str, text: str, bug: Exception | None = None) -> None:

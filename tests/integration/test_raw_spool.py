@@ -139,12 +139,14 @@ def test_a_raw_event_that_cannot_be_converted_delays_no_other_and_is_not_tried_i
         keeper.drain()
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, ""), OSError(errno.EMFILE, ""), MemoryError()]
+)
 def test_an_error_of_the_disk_or_the_process_sets_no_raw_event_aside(
-    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch, error: int
+    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(error, os.strerror(error))
+        raise error
 
     monkeypatch.setattr(convert_spool, "_take_in", fail)
     convert_spool._convert(raw)
