@@ -59,7 +59,6 @@ _LOCALES = (b"LANG", b"LC_")
 _C_LOCALES = (b"C", b"POSIX")  # Python uses UTF-8 in these locales
 _INHERITED_OURS = (
     "HIVEPIPE_HOME",
-    "HIVEPIPE_HOOK",
     "HIVEPIPE_DB",
     "HIVEPIPE_FSYNC",
     "HIVEPIPE_LOG_FORMAT",
@@ -72,7 +71,7 @@ _INHERITED_OURS = (
 )
 
 # Of these, the variables that belong to one home: another home has its own values.
-_OF_ONE_HOME = frozenset(_INHERITED_OURS[2:])
+_OF_ONE_HOME = frozenset(_INHERITED_OURS[1:])
 
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")

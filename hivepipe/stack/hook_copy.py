@@ -7,6 +7,7 @@ missing: pip replaces them one by one, and they are deleted with their virtual e
         hook         the native hook (native/hook.c) or a copy of hook.py; usage: `hook [EVENT]`
         hook.py      the Python hook, run by the interpreter in its first line
         hook_path    its modules (hivepipe.stack.hook_bundle)
+        python-only  exists if the last `init` had HIVEPIPE_HOOK=python: `hook` is the Python hook
     <state>/hivepipe/hooks/default -> the folder that `init` made last, for hooks called by name;
         without an `init`, the folder that a start of a stack made first
 
@@ -89,12 +90,15 @@ def _folder() -> str:
 def write(as_default: bool = False) -> None:
     """Write the copy of the hook path, if the existing copy is not up to date.
 
-    The copy becomes the default copy if `as_default` is True or no default copy exists.
+    The copy becomes the default copy if `as_default` is True or no default copy exists. With
+    `as_default`, HIVEPIPE_HOOK chooses the hook also for later updates.
     Raise StackError if the copy cannot be written or executed.
     """
     path = Path(launcher())
     make_private(str(path.parent))
     with os_error_as(StackError, f"cannot write {path}"):
+        if as_default:
+            _note_choice(path.with_name("python-only"))
         if not is_fresh():
             _replace(path.with_name("hook_path"), bundle(), 0o600)
             _replace(path.with_name("hook.py"), _python_hook(), 0o700)
@@ -105,13 +109,25 @@ def write(as_default: bool = False) -> None:
         raise StackError(f"{path} cannot be executed: is its file system mounted noexec?")
 
 
-def _chosen(trial: Path) -> bytes:
-    """Return the native hook if it runs here, else the Python hook.
+def _note_choice(mark: Path) -> None:
+    if settings.variable("HIVEPIPE_HOOK") == "python":
+        mark.touch()
+    else:
+        mark.unlink(missing_ok=True)
 
-    With HIVEPIPE_HOOK=python, return the Python hook. `trial` is the path of a temporary copy of
-    the native hook, which is run once.
+
+def wants_python() -> bool:
+    """Tell whether the last `init` or this process's HIVEPIPE_HOOK chose the Python hook."""
+    is_noted = Path(launcher()).with_name("python-only").exists()
+    return is_noted or settings.variable("HIVEPIPE_HOOK") == "python"
+
+
+def _chosen(trial: Path) -> bytes:
+    """Return the native hook if it is wanted and runs here, else the Python hook.
+
+    `trial` is the path of a temporary copy of the native hook, which is run once.
     """
-    if settings.variable("HIVEPIPE_HOOK") == "python" or not NATIVE.exists():
+    if wants_python() or not NATIVE.exists():
         return _python_hook()
     data = NATIVE.read_bytes()
     _replace(trial, data, 0o700)
@@ -163,10 +179,9 @@ def is_fresh() -> bool:
 def _is_chosen(path: Path) -> bool:
     """Tell whether a program is the hook that `write` would install, native or Python."""
     data = read_bytes(path, LARGEST_HOOK)
-    wants_python = settings.variable("HIVEPIPE_HOOK") == "python"
     if data == _python_hook():
-        return wants_python or not NATIVE.exists() or not runs(NATIVE)
-    return not wants_python and NATIVE.exists() and data == NATIVE.read_bytes()
+        return wants_python() or not NATIVE.exists() or not runs(NATIVE)
+    return not wants_python() and NATIVE.exists() and data == NATIVE.read_bytes()
 
 
 def interpreter_of(path: str) -> list[str]:

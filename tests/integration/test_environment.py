@@ -81,15 +81,17 @@ def test_a_server_that_the_environment_names_is_not_run(user: User) -> None:
 
 
 def test_a_stack_that_a_hook_starts_keeps_the_chosen_hook(user: User) -> None:
-    """A start copies the hook again, with the environment that `init` recorded."""
+    """A start updates the hook, whatever the variable is in its environment."""
     if not BUILT.exists():
         pytest.skip("no native hook for this machine")
-    user.env["HIVEPIPE_HOOK"] = "python"
-    user.hivepipe("init")
+    user.hivepipe("init", HIVEPIPE_HOOK="python")
     user.fire("SessionStart", source="startup")
     until(lambda: user.sessions(), "the stack did not start")
     hook = user.home / ".local/state/hivepipe/hooks/default/hook"
     assert hook.read_bytes().startswith(b"#!")
+    assert "another version" not in user.hivepipe("doctor")
+    user.hivepipe("init")
+    assert hook.read_bytes() == BUILT.read_bytes()
 
 
 def test_the_users_folders_are_stored_once(user: User) -> None:
