@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from click.testing import CliRunner
 from httpx2 import Response
 from starlette.testclient import TestClient
@@ -18,6 +17,7 @@ from hivepipe.home import locate
 from hivepipe.web.app import web_app
 from hivepipe.web.authentication import form_token
 from hivepipe.web.listening import listen
+from hivepipe.web.uvicorn_parts import Config, Server
 from tests.archive_scene import AGENT, SESSION, line
 from tests.conftest import CLI, Home
 from tests.store_scene import new_database
@@ -41,10 +41,8 @@ def served(app_at: Callable[[str], Any]) -> Iterator[str]:
     """Serve the application for its own address on a free port of loopback."""
     listening = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    config = uvicorn.Config(
-        app_at(url), lifespan="off", log_level="error", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
+    config = Config(app_at(url), lifespan="off", log_level="error", timeout_graceful_shutdown=1)
+    server = Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
