@@ -25,7 +25,7 @@ def main(reading: int, listening: int) -> None:
     served = socket.socket(fileno=listening)
     kept = served.dup()  # the server closes `served`
     try:
-        if serve(web_app(locate("."), **arguments), served, until_upgrade=True):
+        if serve(web_app(locate("."), **arguments), served):
             _finish_requests()
             exec_server(kept, **arguments)
     except KeyboardInterrupt:

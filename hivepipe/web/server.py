@@ -35,11 +35,11 @@ class _Server(Server):
                 connection.transport.close()
 
 
-def serve(app: ASGIApp, listening: socket.socket, *, until_upgrade: bool = False) -> bool:
+def serve(app: ASGIApp, listening: socket.socket) -> bool:
     """Serve until SIGTERM, SIGINT or, unless under `nohup`, the end of the parent process.
 
-    With `until_upgrade`, also end when another version is installed, and return True: modules and
-    templates that are loaded later would be of that version.
+    Also end when another version is installed, and return True: modules and templates that are
+    loaded later would be of that version.
     """
     config = Config(
         app,
@@ -56,12 +56,9 @@ def serve(app: ASGIApp, listening: socket.socket, *, until_upgrade: bool = False
     sys.setswitchinterval(_SWITCH_SECS)
     gc.freeze()  # full collections skip the objects of imported modules
     parent = os.getppid() if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else 0
-    version = installed() if until_upgrade else ""
     is_upgraded = threading.Event()
-    watching = threading.Thread(
-        target=_watch, args=(server, parent, version, is_upgraded), daemon=True
-    )
-    watching.start()
+    watched = (server, parent, installed(), is_upgraded)
+    threading.Thread(target=_watch, args=watched, daemon=True).start()
     with listening:
         server.run(sockets=[listening])
     return is_upgraded.is_set()

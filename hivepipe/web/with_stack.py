@@ -31,7 +31,7 @@ def run(place: Place) -> None:
     content = {"token": token, "address": f"http://{BIND}:{port}/?token={token}"}
     write_small(record_path(), json.dumps(content))
     # After an upgrade, the supervisor starts the new version.
-    serve(web_app(place, token, is_local=True), listening, until_upgrade=True)
+    serve(web_app(place, token, is_local=True), listening)
 
 
 def _wait_for_lock() -> None:

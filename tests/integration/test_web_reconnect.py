@@ -220,7 +220,7 @@ def test_an_upgrade_waits_for_an_action_that_was_begun(monkeypatch: pytest.Monke
     done = []
     action = threading.Timer(0.3, lambda: done.append("action"))
 
-    def serve(_app: object, listening: socket.socket, **_words: object) -> bool:
+    def serve(_app: object, listening: socket.socket) -> bool:
         action.start()
         listening.close()
         return True

@@ -122,7 +122,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     if not is_local(bind):
         say("reachable from other machines, without TLS: put a proxy in front of it", err=True)
     try:
-        if serve(team_page(locate("."), identity, url), listening, until_upgrade=True):
+        if serve(team_page(locate("."), identity, url), listening):
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # the new version
     except KeyboardInterrupt:
         pass
