@@ -128,7 +128,7 @@ class Watch:
     def batch_ids(self) -> "list[tuple[str, bool]]":
         """Return (id, was not run) for each call of a batch that has an id.
 
-        The ids are hashes, as in the list of calls.
+        The ids are hashed, as in the list of calls in Redis.
         """
         return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 

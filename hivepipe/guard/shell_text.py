@@ -230,7 +230,7 @@ def _unquoted(command: str, at: int, quotes: str, limit: int) -> "Iterator[int]"
 
 
 def _read_delimiter(command: str, at: int) -> tuple[str, int]:
-    """Return the last line of a here-document, whose `<<` ends at `at`, and the word's end."""
+    """Return the delimiter of the here-document whose `<<` ends at `at`, and its end."""
     while command[at : at + 1] in ("-", " ", "\t"):
         at += 1
     word, at = _read_word(command, at, {})

@@ -117,7 +117,7 @@ def _with_stored_time(row: dict[str, Any]) -> dict[str, Any]:
 @click.argument("machine")
 @admin_option
 def revoke(machine: str) -> None:
-    """End the logins of a machine, or open invites of a member.
+    """End the logins of a machine, or the unused invites of a member.
 
     Recorded rows stay. If several members have a machine of this name, give MEMBER/MACHINE.
     """
