@@ -8,7 +8,7 @@ from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.db.unwritten_usage import Unseen, unseen
-from hivepipe.db.usage_sums import summed
+from hivepipe.db.usage_sums import SUMMED
 from hivepipe.times import ns_of, stored_time
 from hivepipe.transcripts.usage import Usage, merged
 
@@ -108,10 +108,10 @@ def charges(
           SELECT {_KEY}, messages, {", ".join(Tokens._fields)} FROM usage_sums
             WHERE began >= :whole {of}
           UNION ALL SELECT {_KEY}, messages, {", ".join(Tokens._fields)} FROM (
-            SELECT {summed("usage")} FROM usage
+            SELECT {SUMMED} FROM usage
             WHERE created_at >= :since AND created_at < :whole {by_other})
           UNION ALL SELECT {_KEY}, -messages, {_LESS} FROM (
-            SELECT {summed("usage")} FROM usage
+            SELECT {SUMMED} FROM usage
             WHERE message_id IN (SELECT message_id FROM repeated_messages) AND created_at >= :since
               {by_other} AND is_sidechain AND EXISTS (
                 SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id

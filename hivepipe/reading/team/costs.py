@@ -12,7 +12,7 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.db.listings import Entry
 from hivepipe.db.unwritten_usage import State, Used, add_state, add_used, remaining
 from hivepipe.db.usage import Charge, charge_of, rate_of
-from hivepipe.db.usage_sums import band
+from hivepipe.db.usage_sums import BAND
 from hivepipe.reading.costs import Bills, GroupCost, in_order, readers
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, in_range, local_day
 
@@ -102,7 +102,7 @@ def team_charges(
     names = [name for name in columns if name in _COLUMNS]
     values = choice.values() | _pairs(sessions or [])
     sql = _MESSAGES.format(
-        band=band("usage"),
+        band=BAND,
         sums=_SUMS,
         chosen=CHOSEN,
         columns="".join(f", {_COLUMNS[name]} AS {name}" for name in names),
