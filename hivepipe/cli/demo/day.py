@@ -47,27 +47,18 @@ def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Hook
     return [("subagent_start", about), ("post_tool_use", call), ("subagent_stop", about)]
 
 
-def failing_agent(id: str, kind: str) -> list[HookCall]:
-    """Return the event of a failed Agent call. No SubagentStop follows."""
-    call: Fields = {
-        "tool_name": "Agent",
-        "tool_input": {"description": "Read the moon", "subagent_type": kind},
-        "tool_use_id": f"toolu_{id}",
-        "error": "agent ended with an error",
-    }
-    return [("post_tool_use_failure", call)]
-
-
-def skill(name: str, arguments: str) -> HookCall:
-    tool: Fields = {
-        "tool_name": "Skill",
-        "tool_input": {"skill": name, "args": arguments},
-        "tool_response": {"success": True},
-        "tool_use_id": f"toolu_{name}",
-    }
-    return ("post_tool_use", tool)
-
-
+_FAILED_AGENT: Fields = {
+    "tool_name": "Agent",
+    "tool_input": {"description": "Read the moon", "subagent_type": "Astronomer"},
+    "tool_use_id": "toolu_c63e21d099f4b2035",
+    "error": "agent ended with an error",
+}
+_SKILL: Fields = {
+    "tool_name": "Skill",
+    "tool_input": {"skill": "acme:release-notes", "args": "v3.2"},
+    "tool_response": {"success": True},
+    "tool_use_id": "toolu_acme:release-notes",
+}
 STOP: HookCall = ("stop", {"background_tasks": []})
 END: HookCall = ("session_end", {"reason": "other"})
 
@@ -77,7 +68,7 @@ MORNING: dict[str, list[HookCall]] = {
         prompt(f"Split checkout.py. My key is {SECRET}."),
         *edits("ann", "morning", 12),
         *agent("a41c09be77d2f0e13", "Explore", "Map callers"),
-        skill("acme:release-notes", "v3.2"),
+        ("post_tool_use", _SKILL),
     ],
     "ben": [
         start("resume"),
@@ -89,7 +80,7 @@ MORNING: dict[str, list[HookCall]] = {
         start("resume"),
         prompt("Look for dead code."),
         *edits("cleo", "morning", 12),
-        *failing_agent("c63e21d099f4b2035", "Astronomer"),
+        ("post_tool_use_failure", _FAILED_AGENT),  # no SubagentStop follows
     ],
 }
 WHILE_LOCKED = {name: edits(name, "locked", 4) for name in INSTANCES}

@@ -100,16 +100,16 @@ def _show_terms(server: str, terms: dict[str, Any], share: str | None) -> None:
     say(f"member    {terms['member']}" + (f", of {terms['team']}" if terms["team"] else ""))
     others = counted(terms["readers"], "other member")
     say(f"readers   you, {others}, and the server's administrators")
-    _show_policies("the team shares", terms["policies"])
+    _show_policies(terms["policies"])
     if share:
         say(f"you share at most: {share}")
     say("sent      what hivepipe has recorded on this machine and records from now on, redacted")
 
 
-def _show_policies(title: str, policies: Policies) -> None:
+def _show_policies(policies: Policies) -> None:
     for pattern, level in sorted({OTHERS: DEFAULT, **policies}.items()):
         projects = "all other projects" if pattern == OTHERS else pattern
-        say(f"{title} of {projects}: {level}: {_SHARES[level]}")
+        say(f"the team shares of {projects}: {level}: {_SHARES[level]}")
 
 
 @click.command()
