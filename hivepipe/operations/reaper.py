@@ -153,12 +153,16 @@ def _session_end(end: _End, home: str, now_ns: int) -> list[Message]:
 
 
 def _totals(home: str, row: Row, now_ns: int) -> Count:
-    """Return how many operations the instance's hooks counted; unknown if its file is gone."""
-    file = f"{home}/instances/{_key(home, row)}"
-    if not os.path.exists(file):
-        return NOT_COUNTED
+    """Return how many operations the instance's hooks counted; unknown if its file is gone.
+
+    A later process may have the same pid, as in a container; then its file has both totals.
+    """
     name = f"{row['instance_id']}:{row['session_id']}"
-    return report_totals(f"{file}.checkpoint", name, now_ns)
+    for key in filter(None, (row["instance_id"], str(row["pid"] or ""))):
+        file = f"{home}/instances/{key}"
+        if os.path.exists(file):
+            return report_totals(f"{file}.checkpoint", name, now_ns)
+    return NOT_COUNTED
 
 
 def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:

@@ -293,6 +293,19 @@ def test_the_operations_of_a_killed_process_are_counted(stack: Stack) -> None:
     assert operations(stack) == 3
 
 
+def test_a_killed_process_is_counted_after_a_later_one_got_its_pid(private_home: Home) -> None:
+    """As in a container that is started again."""
+    file = private_home.path / "instances" / "7"
+    file.parent.mkdir(parents=True)
+    file.write_text("id=i-2\npid=7\nstarted=9\nsession=s-1\nend\n")
+    file.with_suffix(".checkpoint").write_text("t 5 5\ns i-1:s-1 3 1\ns i-2:s-1 2 1\n")
+    row: Any = {"instance_id": "i-1", "session_id": "s-1", "pid": 7}
+    assert reaper._totals(str(private_home.path), row, 9).operations == 3
+    gone: Any = {"instance_id": "i-1", "session_id": "s-1", "pid": 8}
+    assert reaper._totals(str(private_home.path), gone, 9).operations is None
+    assert len(list(file.parent.iterdir())) == 2, "no file that nothing removes"
+
+
 def test_counts_stay_while_a_raw_event_waits(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")
