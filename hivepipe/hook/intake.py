@@ -361,7 +361,8 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
 def _identify(context: job_plan.Context, event: Event, place: home.Place) -> "instances.Instance":
     """Add the process, its session and its operation count to the context; return the process."""
     instance = instances.identify(context, event, place.home)
-    context.count = _count(event, context.session, context.event_time_ns, place, instance)
+    if not instances.had_no_session(event, instance):
+        context.count = _count(event, context.session, context.event_time_ns, place, instance)
     return instance
 
 

@@ -14,6 +14,7 @@ END = changed(payloads.SESSION_END, reason="other")
 def test_sessionend_without_a_session_is_ignored(private_home: Home) -> None:
     fire("SessionEnd", changed(END, transcript_path="/no/such/transcript.jsonl"), private_home.env)
     assert not private_home.spool
+    assert not list((private_home.path / "instances").glob("*")), "no file that nothing removes"
 
 
 def test_sessionend_of_a_session_older_than_the_hooks_is_recorded(
