@@ -26,7 +26,7 @@ from hivepipe.home import open_or_make, read_small
 
 REMEMBERED_SESSIONS = 8
 REMEMBERED_EVENTS = 16
-_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events need half of this size
+_SIZE_BYTES = 8192  # 8 sessions with ids of 128 characters and 16 events need half of this size
 LOCK_SECS = 0.5  # with fifty hooks at once the holder may wait 0.1 s for a CPU
 _LOCK_STEP_SECS = 0.001
 
@@ -57,6 +57,11 @@ class _State:
                     self.answers[name] = [int(due), int(operations), int(checkpoints)]
         except ValueError:
             return
+
+    def totals(self, session: bytes) -> list[int] | None:
+        """Return the totals of `<instance>:<session>`; version 1.0.0 named only the session."""
+        older = self.sessions.pop(session.rpartition(b":")[2], None)
+        return self.sessions.setdefault(session, older) if older else self.sessions.get(session)
 
     def text(self) -> bytes:
         lines = [b"t %d %d" % (self.last_ns, self.reported_ns)]
@@ -106,7 +111,8 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
     if due:
         state.last_ns = event_time_ns
     due = due or event_time_ns <= state.reported_ns
-    operations, checkpoints = state.sessions.pop(session, [0, 0])
+    operations, checkpoints = state.totals(session) or [0, 0]
+    state.sessions.pop(session, None)
     state.sessions[session] = [operations + 1, checkpoints + due]
     return [due, operations + 1, checkpoints + due]
 
@@ -128,7 +134,7 @@ def report_totals(path: str, session: str, event_time_ns: int) -> Count:
     finally:
         if descriptor >= 0:
             posix.close(descriptor)
-    totals = state.sessions.get(session.encode())
+    totals = state.totals(session.encode())
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
 
 

@@ -94,10 +94,10 @@ def test_an_event_is_doubled_if_it_has_the_name_it_had_a_window_before(path: Pat
 
 def test_the_file_does_not_grow_for_ever(path: Path) -> None:
     for n in range(60):
-        count(path, f"event {n}", T0 + n * INTERVAL, session=f"{n % 12:0128d}")
+        count(path, f"event {n}", T0 + n * INTERVAL, session=f"{1:0128d}:{n % 12:0128d}")
     size = path.stat().st_size
     for n in range(60, 120):
-        count(path, f"event {n}", T0 + n * INTERVAL, session=f"{n % 12:0128d}")
+        count(path, f"event {n}", T0 + n * INTERVAL, session=f"{1:0128d}:{n % 12:0128d}")
     assert path.stat().st_size <= size + 64
     assert size < throttle._SIZE_BYTES
     assert count(path, "one more", T0 + 121 * INTERVAL).operations == 1
@@ -150,6 +150,18 @@ def test_after_a_clock_was_set_back_the_throttle_works_again(path: Path) -> None
     back = T0 - 24 * 3600 * SEC
     due = [count(path, f"e{n}", back + n * 20 * SEC).due for n in range(4)]
     assert due == [True, False, False, True]
+
+
+@pytest.mark.parametrize("times", [f"t {T0}", f"t {T0} {T0}"])
+def test_totals_of_an_earlier_version_continue_in_one_instance(path: Path, times: str) -> None:
+    """As of a process that runs during an upgrade; 1.0.0 named only the session."""
+    path.parent.mkdir()
+    path.write_text(f"{times}\ns s1 50 4\ns s2 7 1\n")
+    assert values(report(path, "i-1:s1", T0 + 1)) == (False, 50, 4)
+    assert values(count(path, "a", T0 + 2, session="i-1:s1")) == (False, 51, 4)
+    assert values(count(path, "b", T0 + 3, session="i-2:s1")) == (False, 1, 0)
+    assert values(count(path, "c", T0 + 4, session="i-1:s1")) == (False, 52, 4)
+    assert values(report(path, "i-1:s2", T0 + 5)) == (False, 7, 1)
 
 
 def test_an_operation_that_is_counted_after_a_later_report_is_due(path: Path) -> None:
