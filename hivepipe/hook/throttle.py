@@ -110,7 +110,8 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
     due = elapsed >= interval_ns or elapsed < -interval_ns
     if due:
         state.last_ns = event_time_ns
-    due = due or event_time_ns <= state.reported_ns
+    # A report in the future was made before the clock was set back.
+    due = due or event_time_ns <= state.reported_ns <= time.time_ns()
     operations, checkpoints = state.totals(session) or [0, 0]
     state.sessions.pop(session, None)
     state.sessions[session] = [operations + 1, checkpoints + due]
@@ -126,7 +127,7 @@ def report_totals(path: str, session: str, event_time_ns: int) -> Count:
     try:
         descriptor = _open_locked(path)
         state = _State(posix.pread(descriptor, _SIZE_BYTES, 0))
-        if event_time_ns > state.reported_ns:
+        if event_time_ns > state.reported_ns or state.reported_ns > time.time_ns():
             state.reported_ns = event_time_ns
             _write(descriptor, state)
     except OSError:

@@ -18,6 +18,7 @@ from tests.rounds import ASKED_ROUNDS, SEED
 SEC = 10**9
 INTERVAL = 60 * SEC
 T0 = 1_795_222_800 * SEC
+NOW = T0 + 86_400 * SEC
 SESSION = "s1"
 ORDERS = 5_000 if ASKED_ROUNDS else 500
 
@@ -37,7 +38,8 @@ def values(answer: Count) -> tuple[bool, int | None, int | None]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(time, "time_ns", lambda: NOW)
     return tmp_path / "instances" / "i1.checkpoint"
 
 
@@ -150,6 +152,13 @@ def test_after_a_clock_was_set_back_the_throttle_works_again(path: Path) -> None
     back = T0 - 24 * 3600 * SEC
     due = [count(path, f"e{n}", back + n * 20 * SEC).due for n in range(4)]
     assert due == [True, False, False, True]
+
+
+def test_a_report_from_before_a_clock_was_set_back_makes_nothing_due(path: Path) -> None:
+    report(path, at=NOW + 3600 * SEC)
+    assert [count(path, f"e{n}", T0 + n).due for n in range(3)] == [True, False, False]
+    report(path, at=T0 + 9)
+    assert count(path, "late", T0 + 5).due
 
 
 @pytest.mark.parametrize("times", [f"t {T0}", f"t {T0} {T0}"])
