@@ -56,6 +56,9 @@ def _convert(path: Path) -> None:
         frame = Frame(data)
         _take_in(path, frame)
     except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
+        if intake.take_back:
+            with suppress(OSError, MemoryError):
+                intake.take_back()
         if getattr(error, "errno", None) not in TRIED_AGAIN and not is_out_of_memory(error):
             with suppress(OSError):
                 set_aside(path, f"cannot be converted: {type(error).__name__}: {error}")
@@ -68,6 +71,7 @@ def _take_in(path: Path, frame: Frame) -> None:
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     frame.act_as_sender()
+    intake.take_back = None
     if not intake.is_left_to_settings(frame.name):
         intake.take_in(frame.name, frame.event, frame.began_ns)
 

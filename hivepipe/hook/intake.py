@@ -39,6 +39,7 @@ Taken = tuple[bytes, str]  # the answer, and the spool file to apply now, or ""
 NOTHING: Taken = (NEUTRAL, "")
 
 keep: "Callable[[], object] | None" = None  # spools the event; None once the event is safe
+take_back: "Callable[[], object] | None" = None  # undoes the count of the event's operation
 place_of_event: "home.Place | None" = None  # None until it is known
 
 
@@ -407,6 +408,7 @@ def _count(
     counts = job_plan.is_operation(event)
     if not counts and event.name not in ("Stop", "StopFailure", "SessionEnd"):
         return job_plan.NOT_COUNTED
+    global take_back
     from hivepipe.hook import throttle
 
     path = f"{place.home}/instances/{instance.key}.checkpoint"
@@ -414,6 +416,7 @@ def _count(
     if not counts:
         return throttle.report_totals(path, name, event_time_ns)
     keys = job_plan.event_keys(event, session, instance.id, event_time_ns)
+    take_back = lambda: throttle.take_back(path, name, keys)  # noqa: E731
     interval_ns = int(settings.number("HIVEPIPE_CHECKPOINT_INTERVAL") * 1e9)
     return throttle.count_operation(path, name, keys, event_time_ns, interval_ns)
 

@@ -83,7 +83,7 @@ def count_operation(
 
     If `path` is unusable, a checkpoint is due and the totals are None.
     """
-    names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
+    names = _names(event_keys)
     try:
         descriptor = _open_locked(path)
     except OSError:
@@ -116,6 +116,31 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
     state.sessions.pop(session, None)
     state.sessions[session] = [operations + 1, checkpoints + due]
     return [due, operations + 1, checkpoints + due]
+
+
+def take_back(path: str, session: str, event_keys: tuple[bytes, ...]) -> None:
+    """Undo the count of an event that could not be recorded and is tried again later.
+
+    Otherwise it would count at each attempt, because only the last results are remembered. Raise
+    OSError if `path` is unusable.
+    """
+    descriptor = _open_locked(path)
+    try:
+        state = _State(posix.pread(descriptor, _SIZE_BYTES, 0))
+        totals = state.totals(session.encode())
+        for name in _names(event_keys):
+            answer = state.answers.pop(name, None)
+            if answer and totals:
+                totals[0] -= 1
+                totals[1] -= answer[0]
+                state.last_ns *= not answer[0]  # its checkpoint is due again
+        _write(descriptor, state)
+    finally:
+        posix.close(descriptor)
+
+
+def _names(event_keys: tuple[bytes, ...]) -> list[bytes]:
+    return [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
 
 
 def report_totals(path: str, session: str, event_time_ns: int) -> Count:

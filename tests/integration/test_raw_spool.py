@@ -2,6 +2,7 @@
 
 import errno
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -16,9 +17,10 @@ from hivepipe import direct
 from hivepipe.config.retention import Limits
 from hivepipe.db.database import Database
 from hivepipe.hook import convert_spool, waiting_notice
+from hivepipe.hook.throttle import REMEMBERED_EVENTS
 from hivepipe.monitor.snapshot import vitals
 from hivepipe.operations.prune_files import _events_over
-from hivepipe.queue import raw_spool
+from hivepipe.queue import raw_spool, spool
 from hivepipe.queue.all_jobs import oldest_job_time
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spooled import has_spooled
@@ -257,3 +259,28 @@ def test_operations_converted_after_the_turn_ended_are_counted(
     hook_home.intake()
     hook_home.fire(hook_home.native, last["hook_event_name"], encoded(last))
     assert counted(hook_home) == 3
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, ""), MemoryError()])
+def test_operations_whose_conversion_failed_are_counted_once(
+    hook_home: HookHome, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    hook_home.fire(hook_home.native, "SessionStart", encoded(payloads.SESSION_START))
+    raw_spool.convert_all(str(hook_home.home.path))
+    fire_operations(hook_home, *range(REMEMBERED_EVENTS + 2))
+    monkeypatch.setattr(spool, "keep_event", fail)
+    for _ in range(3):
+        full = multiprocessing.get_context("fork").Process(target=convert_here, args=(hook_home,))
+        full.start()
+        full.join(PATIENCE_SECS)
+    assert len(hook_home.raw()) == REMEMBERED_EVENTS + 2
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    assert counted(hook_home) == REMEMBERED_EVENTS + 2
+
+
+def convert_here(hook_home: HookHome) -> None:
+    for path in hook_home.raw():
+        convert_spool._convert(path)
