@@ -5,6 +5,7 @@ import statistics
 import time
 from dataclasses import asdict, dataclass
 
+from hivepipe.settings import variable
 from hivepipe.stack import hook_copy
 
 _STARTS = 3
@@ -54,8 +55,10 @@ def hook_in_use() -> HookInUse | None:
 
 def _reason() -> str:
     """Return why the Python hook runs, or "" if the native hook runs."""
+    if variable("HIVEPIPE_HOOK") == "python":
+        return "HIVEPIPE_HOOK=python is set"
     if hook_copy.wants_python():
-        return "HIVEPIPE_HOOK=python is set, or was at the last `hivepipe init`"
+        return "HIVEPIPE_HOOK=python was set at the last `hivepipe init`"
     if hook_copy.is_native():
         return ""
     if not hook_copy.NATIVE.exists():

@@ -117,9 +117,8 @@ def _note_choice(mark: Path) -> None:
 
 
 def wants_python() -> bool:
-    """Tell whether the last `init` or this process's HIVEPIPE_HOOK chose the Python hook."""
-    is_noted = Path(launcher()).with_name("python-only").exists()
-    return is_noted or settings.variable("HIVEPIPE_HOOK") == "python"
+    """Tell whether the last `init` chose the Python hook."""
+    return Path(launcher()).with_name("python-only").exists()
 
 
 def _chosen(trial: Path) -> bytes:

@@ -91,7 +91,9 @@ def test_a_stack_that_a_hook_starts_keeps_the_chosen_hook(user: User) -> None:
     assert hook.read_bytes().startswith(b"#!")
     assert "another version" not in user.hivepipe("doctor")
     user.hivepipe("init")
+    user.hivepipe("restart", HIVEPIPE_HOOK="python")  # the native hook obeys the variable itself
     assert hook.read_bytes() == BUILT.read_bytes()
+    assert "another version" not in user.hivepipe("doctor", HIVEPIPE_HOOK="python")
 
 
 def test_the_users_folders_are_stored_once(user: User) -> None:

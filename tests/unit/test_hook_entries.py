@@ -98,7 +98,7 @@ def test_the_first_line_fits_into_what_older_kernels_read(
         python.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(python))
         monkeypatch.setenv("HIVEPIPE_HOOK", "python")
-        hook_copy.write()
+        hook_copy.write(as_default=True)
         program = Path(hook_copy.launcher())
         line = program.read_bytes().splitlines(keepends=True)[0]
         assert line.startswith(b"#!" + os.fsencode(python) + b" -") == is_direct
