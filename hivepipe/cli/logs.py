@@ -33,7 +33,7 @@ def logs(follow: bool, lines: int, process: str | None) -> None:
     tail = Tail(locate(".").home, [process] if process else NAMES)
     found = tail.last_lines(lines)
     show(found)
-    if not (found or follow or as_json()):
+    if lines and not (found or follow or as_json()):
         say("no log lines")
     try:
         while follow:

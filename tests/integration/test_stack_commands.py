@@ -243,7 +243,7 @@ def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None
 
 
 def test_logs_of_a_stack_that_never_ran_are_empty(sandbox: Sandbox) -> None:
-    assert sandbox.run("logs") == ""
+    assert sandbox.run("logs") == "no log lines\n"
 
 
 def test_an_opted_out_project_stays_off(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
