@@ -29,7 +29,7 @@ from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import context_at_once, execute_slow
-from hivepipe.queue.raw_spool import convert_all, convert_raw_events
+from hivepipe.queue.raw_spool import convert_all
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import (
     SpooledJob,
@@ -197,7 +197,7 @@ def main() -> None:
         # This variable is not passed on to this process, and some jobs check it.
         settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})
         use_rules(home)
-        convert_raw_events(home)
+        convert_all(home)
         apply_in_turn(home, Path(sys.argv[1]))
     except (HivepipeError, sqlite3.Error, OSError):
         return

@@ -34,7 +34,7 @@ from hivepipe.home import real_path
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.known_entries import is_old, launcher_of, old_paths
 from hivepipe.programs import end_group
-from hivepipe.queue.raw_spool import convert_raw_events
+from hivepipe.queue.raw_spool import convert_all
 from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import everything, means_no, means_yes, on_ephemeral_machine, variable
 from hivepipe.stack import hook_copy, supervisor
@@ -263,7 +263,7 @@ def _bound(tokens: set[str]) -> dict[str, object]:
 
 def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
     """Apply the probe's spooled events; return the tokens that are recorded, and an error or ""."""
-    convert_raw_events(home)
+    convert_all(home)
     waiting = _spooled(home, tokens)
     if not waiting:
         return set(), ""

@@ -44,14 +44,27 @@ def convert_all(home: str) -> None:
 
 
 def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
-    """Convert the oldest raw events, except `without`; return those tried. Failed ones stay."""
+    """Convert the oldest raw events, except `without`; return those tried. Failed ones stay.
+
+    If a signal ends the converter at an event, the events after it have not been tried.
+    """
     free = (path for path in raw_events(home) if path not in without and not _is_held(path))
     tried = list(islice(free, _AT_ONCE))
-    if tried:
-        command = module(_MODULE, *tried)
-        with suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
+    if tried and _was_killed(module(_MODULE, *tried)):
+        return _up_to_first_left(tried)
     return tried
+
+
+def _was_killed(command: list[str]) -> bool:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
+        return done.returncode < 0
+    return False
+
+
+def _up_to_first_left(paths: list[Path]) -> list[Path]:
+    left = next((at for at, path in enumerate(paths) if path.exists()), len(paths))
+    return paths[: left + 1]
 
 
 def _is_held(path: Path) -> bool:

@@ -235,6 +235,22 @@ def test_a_raw_event_is_converted_in_any_locale(
     assert [path.suffix for path in (home / "spool").iterdir()] == [".json"]
 
 
+def test_an_event_that_kills_the_converter_does_not_hold_up_the_next_ones(
+    hook_home: HookHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fire_operations(hook_home, 1, 2, 3, 4)
+    killer = hook_home.raw()[1]
+    script = tmp_path / "convert.py"
+    script.write_text(
+        "import os, sys\n"
+        "for path in sys.argv[1:]:\n"
+        f"    os.kill(os.getpid(), 9) if path == {str(killer)!r} else os.unlink(path)\n"
+    )
+    monkeypatch.setattr(raw_spool, "module", lambda _, *paths: [sys.executable, script, *paths])
+    raw_spool.convert_all(str(hook_home.home.path))
+    assert hook_home.raw() == [killer]
+
+
 def fire_operations(hook_home: HookHome, *numbers: int) -> None:
     for number in numbers:
         edit = changed(payloads.POST_EDIT, tool_use_id=f"toolu_{number:06d}")
