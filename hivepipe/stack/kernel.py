@@ -1,8 +1,9 @@
 """Allow only one kernel to use a home: locks and sockets of another kernel have no effect here.
 
-`<home>/kernel` contains the machine, boot and pid namespace of the running stack. The writer
-touches the file, and `down` removes it. Without the file, a folder that a container shares with its
-host, or two machines on a network, could have two stacks with two writers on one database.
+`<home>/kernel` contains the machine, boot and pid namespace of the running stack. The supervisor
+holds a lock on the file, which another container of this machine sees; the writer touches it, which
+another machine sees; and `down` removes it. Without the file, a folder that a container shares with
+its host, or two machines on a network, could have two stacks with two writers on one database.
 """
 
 import contextlib
@@ -12,27 +13,34 @@ import time
 
 from hivepipe.errors import StackError
 from hivepipe.home import read_small, write_small
+from hivepipe.stack.lock import acquire_lock, is_locked_file
 
 UNKNOWN = "-"  # the value where /proc does not exist
+CLAIM_SECS = 2  # others hold the lock only while they look
 FRESH_SECS = 120  # a stack that has not touched its file for this long is dead
 
 
 def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
-    machine, _, namespace = _named(home)
+    machine, its_boot, namespace = _named(home)
     if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
         return  # this kernel, or this machine before a reboot
     secs = time.time() - _touched(home)
-    if secs < FRESH_SECS:
+    is_alive = is_held_by_another(home) if its_boot == boot() != UNKNOWN else secs < FRESH_SECS
+    if is_alive:
         raise StackError(
             f"the stack of another machine or container ({machine}) uses {home}, seen "
             f"{secs:.0f} s ago: run `hivepipe down` there; until then events from here wait on disk"
         )
 
 
-def claim(home: str) -> None:
-    """Record in `<home>/kernel` that a stack of this kernel uses the home."""
+def claim(home: str) -> int:
+    """Record in `<home>/kernel` that a stack of this kernel uses the home, and lock the file.
+
+    Return the inheritable descriptor that holds the lock.
+    """
     write_small(_file(home), "\n".join((*_this(), "")))
+    return acquire_lock(_file(home), CLAIM_SECS)
 
 
 def touch(home: str) -> bool:
@@ -51,6 +59,11 @@ def is_of_another_kernel(home: str) -> bool:
     """
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
+
+
+def is_held_by_another(home: str) -> bool:
+    """Tell whether the supervisor of another pid namespace of this machine runs a stack here."""
+    return is_of_another_kernel(home) and is_locked_file(_file(home))
 
 
 def release(home: str) -> None:

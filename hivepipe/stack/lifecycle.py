@@ -59,7 +59,8 @@ def take_all_down(
     `table` is read once. The records of stacks that do not run are changed in one pass. A stack
     that was started after the table was read is stopped too.
     """
-    are_down = _set_all_down({stack.home for stack in stacks if not table.of(stack)})
+    idle = {stack.home for stack in stacks if not table.of(stack)}
+    are_down = _set_all_down({home for home in idle if not kernel.is_held_by_another(home)})
     for stack in stacks:
         try:
             with os_error_as(StackError, stack.home), _turn(stack):

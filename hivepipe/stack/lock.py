@@ -40,6 +40,22 @@ def is_locked_folder(path: str) -> bool:
         return False
 
 
+def is_locked_file(path: str) -> bool:
+    """Tell whether another process has locked a file; return False for a missing file.
+
+    Return True if the file cannot be opened, as on a read-only disk.
+    """
+    try:
+        with locked_file(path, 0):
+            return False
+    except LockHeldError:
+        return True
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def locked_file(path: str, wait_secs: float) -> AbstractContextManager[None]:
     """Lock a file, which is made if it is missing. Raise LockHeldError after `wait_secs`."""
     return _held(path, os.O_RDWR | os.O_CREAT, wait_secs)

@@ -33,7 +33,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down
 from hivepipe.stack.listening import listens
-from hivepipe.stack.lock import RETRY_SECS, acquire_lock, locked_file
+from hivepipe.stack.lock import RETRY_SECS, acquire_lock, is_locked_file, locked_file
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import PROCESSES, identity, processes_with, render
 from hivepipe.stack.redis_server import find_server, folders_aside
@@ -97,7 +97,11 @@ def start(stack: Stack) -> None:
                         f"supervisord ended at once: {_last_words(*started)}{_file_limit()}"
                     )
                 _end_survivors(stack)
-                started = _launch(stack, lock)
+                claim = kernel.claim(stack.home)
+                try:
+                    started = _launch(stack, lock, claim)
+                finally:
+                    os.close(claim)
             finally:
                 os.close(lock)
             deaf_at = math.inf
@@ -137,7 +141,8 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
     processes are not listed again.
     """
     # The supervisor and each program hold a lock. A Procfile has no supervisor.
-    if table and not table.of(stack) and not any(map(_is_held, Path(stack.folder).glob("*.lock"))):
+    locks = map(str, Path(stack.folder).glob("*.lock"))
+    if table and not table.of(stack) and not any(map(is_locked_file, locks)):
         return
     found = stack_processes(stack)
     supervisors = found.get(SUPERVISOR, [])
@@ -166,9 +171,8 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
 
 
 def refuse_unseen(stack: Stack) -> None:
-    """Raise StackError if a supervisor of another kernel runs the stack and is not seen here."""
-    is_held = kernel.is_of_another_kernel(stack.home) and _is_held(Path(stack.lock(SUPERVISOR)))
-    if is_held and SUPERVISOR not in stack_processes(stack):
+    """Raise StackError if a supervisor of another pid namespace runs the stack out of sight."""
+    if kernel.is_held_by_another(stack.home) and SUPERVISOR not in stack_processes(stack):
         kernel.refuse_another(stack.home)
 
 
@@ -176,16 +180,6 @@ def _keep_unwritten_jobs(stack: Stack) -> None:
     place = Place("", stack.home, {"socket": stack.socket})
     with suppress(RedisError), connect(stack.socket, limit_secs=ANSWER_SECS) as client:
         keep_unwritten_jobs(client, place)
-
-
-def _is_held(lock: Path) -> bool:
-    try:
-        with locked_file(str(lock), 0):
-            return False
-    except LockHeldError:
-        return True
-    except OSError as error:  # the runtime folder was deleted at logout, or its disk is read-only
-        return error.errno != errno.ENOENT
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:
@@ -294,9 +288,8 @@ def _unregistered(stack: Stack) -> list[str]:
     return [name for name in workers if str(pids.get(name)).encode() not in registered]
 
 
-def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Start supervisord, detached and with the lock inherited; return it and its stderr."""
-    kernel.claim(stack.home)
+def _launch(stack: Stack, *locks: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """Start supervisord, detached and with the locks inherited; return it and its stderr."""
     make_private(f"{stack.home}/logs")
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     errors = TemporaryFile(dir=stack.folder)  # noqa: SIM115  `start` reads it
@@ -308,7 +301,7 @@ def _launch(stack: Stack, lock: int) -> tuple[subprocess.Popen[bytes], IO[bytes]
         cwd=stack.home,
         # supervisord sets this variable for programs that it executes, but workers are its forks.
         env=environment_of(stack.home) | {b"SUPERVISOR_SERVER_URL": os.fsencode(stack.server_url)},
-        pass_fds=(lock,),
+        pass_fds=locks,
         start_new_session=True,
         umask=0o077,  # supervisord applies its own setting only when it daemonizes
     )

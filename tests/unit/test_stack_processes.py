@@ -151,17 +151,40 @@ def test_a_supervisor_of_another_home_is_found_by_its_lock(six_homes: list[str])
 def test_a_stack_that_cannot_be_seen_is_not_recorded_as_down(six_homes: list[str]) -> None:
     """A container may share the folders of its host, but sees none of its processes."""
     stack = Stack.of(locate(six_homes[0]))
-    kernel.claim(stack.home)
-    claim = Path(stack.home, "kernel")
-    machine, boot, _ = claim.read_text().splitlines()
-    claim.write_text(f"{machine}\n{boot}\npid:[1]\n")
-    with started(stack, SUPERVISOR):  # here without the command line of a supervisor
+    with claimed_in_another_namespace(stack.home):
         with pytest.raises(StackError, match="run `hivepipe down` there"):
             lifecycle.take_down(stack)
+        done = CliRunner().invoke(main, ["down", "--all"])
+        assert done.exit_code == 1
+        assert sorted(done.stdout.split()) == six_homes[1:]
         assert read_record(stack.home)["state"] == "on"
-    with started(stack, SUPERVISOR, SUPERVISORD) as supervisor:  # a host sees its containers
-        lifecycle.take_down(stack)
-        assert supervisor.wait(1) == -signal.SIGTERM
+        with started(stack, SUPERVISOR, SUPERVISORD) as supervisor:  # a host sees its containers
+            lifecycle.take_down(stack)
+            assert supervisor.wait(1) == -signal.SIGTERM
+
+
+def test_a_stack_of_another_pid_namespace_is_refused_until_its_supervisor_ends(
+    six_homes: list[str],
+) -> None:
+    home = six_homes[0]
+    with claimed_in_another_namespace(home):
+        os.utime(f"{home}/kernel", (0, 0))  # the writer hangs
+        with pytest.raises(StackError, match="run `hivepipe down` there"):
+            kernel.refuse_another(home)
+    os.utime(f"{home}/kernel")
+    kernel.refuse_another(home)
+
+
+@contextmanager
+def claimed_in_another_namespace(home: str) -> Iterator[None]:
+    lock = kernel.claim(home)
+    try:
+        claim = Path(home, "kernel")
+        machine, boot, _ = claim.read_text().splitlines()
+        claim.write_text(f"{machine}\n{boot}\npid:[1]\n")
+        yield
+    finally:
+        os.close(lock)
 
 
 def test_the_processes_of_another_supervisord_miss_no_supervisor(
