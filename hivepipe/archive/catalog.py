@@ -119,7 +119,7 @@ class Catalog:
         return [*dict.fromkeys(each for path in paths for each in read.get(path, ()))]
 
     def _secrets_of(self, paths: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield (path, learned secrets) of archives, without those that cannot be read."""
+        """Yield (path, learned secrets) of each archive that can be read."""
         for folders, names in groupby(
             sorted(paths), lambda path: ArchiveName.of_path(path).folders
         ):

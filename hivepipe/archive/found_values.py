@@ -1,7 +1,7 @@
 """Secrets found once in a session are redacted in all its archives, also in earlier lines.
 
 Each archive stores the secrets found in its own lines. A session's known secrets are the secrets of
-all its archives. When a transcript is not expected to grow soon, all secrets known by then are
+all its archives. When a transcript is not expected to grow soon, the session's known secrets are
 redacted in its archive.
 """
 

@@ -55,8 +55,8 @@ def key_of(entry: Entry) -> str:
 class Index:
     """The index of one root, cached until a file changes.
 
-    An entry whose archive is not in the manifest is ignored. What a process adds to the journal is
-    read once, so that a new archive costs the same however many archives there are.
+    An entry whose archive is not in the manifest is ignored. Each process reads a line of the
+    journal once, so the cost of a new archive does not depend on the number of archives.
     """
 
     def __init__(self, root: str, manifest: Manifest) -> None:
@@ -123,7 +123,8 @@ class Index:
             stamps, before = self._stamps_of(folder), self._stamps
             if stamps == before:
                 return self._entries
-            self._stamps = _UNKNOWN  # until all has been read: an error may leave out changes
+            # set again when all is read: after an error, the next call reads all
+            self._stamps = _UNKNOWN
             changes: dict[str, Entry | None] | None = None
             if stamps[0] == before[0]:
                 changes = self._new_in_journal(folder)
@@ -195,7 +196,7 @@ class Index:
 
     def _write(self, folder: Folder, entries: Entries) -> None:
         if replace_own(folder, self._manifest, FILE, _text(entries), _is_damaged):
-            # The journal is emptied last: an entry in both is harmless.
+            # The journal is emptied last: an entry in both files is harmless.
             os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
         else:  # a person edited the file: it stays, and the journal keeps all entries
             gone = {key: None for key in _parsed(folder.read(FILE)) if key not in entries}

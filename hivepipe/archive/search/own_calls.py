@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from hivepipe.transcripts.lines import Fields, part, text
 
-# As the first word of a simple command, also with a path before it. No part of the pattern reads
-# beyond the start of the next command, so that the time is linear.
+# `hivepipe` as the first word of a simple command, with or without its folder. No part of the
+# pattern reads beyond the start of the next command, so that the time is linear.
 _COMMAND = re.compile(r"(?:^|[;&|(\n`])[^\S\n]*(?:[^\s;&|(`]*/)?hivepipe(?:\s|$)")
 _SKILL = re.compile(r"hivepipe(?::|$)")
 _TOOL = re.compile(r"mcp__(?:plugin_hivepipe_)?hivepipe__")  # a tool of `hivepipe mcp`

@@ -17,8 +17,8 @@ _ONLY_WORD = re.compile(r"\w+")
 class Term:
     """A text to search for, in folded form.
 
-    With `begins_word` it must begin at a word boundary, and with both it must also end at one. A
-    text without a letter or digit is found anywhere.
+    With `begins_word`, a match must begin at a word boundary; with `ends_word` too, a match must
+    also end at one. A text without a letter or digit is found anywhere.
     """
 
     text: str
