@@ -10,7 +10,10 @@ from hivepipe.db.listings import listings, quoted
 
 
 def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (table, row) of all sessions or of one. Yield nothing if there is no database."""
+    """Yield (table, row) of all sessions or of one. Yield nothing if there is no database.
+
+    Raise StoreError if the database cannot be read.
+    """
     if not path.exists():
         return
     with listings(path) as store:

@@ -60,7 +60,7 @@ def is_forgotten(db: Database, session: str) -> bool:
 
 
 def forgotten_sessions(path: Path) -> set[str]:
-    """Return all forgotten sessions, or an empty set if there is no database yet."""
+    """Return all forgotten sessions, set() without a database. Raise StoreError if unreadable."""
     if not path.exists():
         return set()
     with listings(path) as store:

@@ -78,7 +78,7 @@ def unknown_id(kind: str, prefix: str, option: str = "") -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a table's name quoted for SQL, because a person may have added any table."""
+    """Return a table's name quoted for SQL: tables that a person added can have any name."""
     return '"{}"'.format(name.replace('"', '""'))
 
 
