@@ -97,7 +97,7 @@ def read(path: str) -> str | None:
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
-    """Write the manifest by which an edit can be undone, then make the edit."""
+    """Write the manifest by which an edit can be undone, then make the edit as `make` does."""
     if read(edit.path) == edit.after:  # another process made the same edit
         return
     known = manifest_of(edit.path)
@@ -121,7 +121,7 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Keep other processes from writing manifests and making edits during the block."""
+    """Keep other processes from making edits in the block. Raise LockHeldError after WAIT_SECS."""
     with locked_folder(state_folder(), WAIT_SECS):
         yield
 
@@ -159,7 +159,7 @@ def undone(path: str, without_ours: Cleaner) -> Edit:
     """Return the edit that removes hivepipe's part of a file.
 
     A file that is unchanged since hivepipe's edit gets its original bytes. A file that hivepipe
-    made is deleted if nothing else is in it.
+    made is deleted if nothing else is in it. Raise SettingsError if the file cannot be changed.
     """
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
@@ -172,7 +172,7 @@ def undone(path: str, without_ours: Cleaner) -> Edit:
 
 
 def undo(edit: Edit) -> None:
-    """Make an edit that `undone` returned, and delete the manifest of the file."""
+    """Make an edit of `undone` as `make` does, and delete the manifest of the file."""
     make(edit)
     known = manifest_of(edit.path)
     for folder in reversed(known.made if known else []):

@@ -24,7 +24,7 @@ def to_ignore(path: str) -> Edit | None:
     """Return the edit that makes git ignore this file, or None if no edit is needed.
 
     Also return None if the exclude file is another user's, or is a link, whose target other clones
-    may use.
+    may use. Raise SettingsError if it cannot be changed.
     """
     named = None if is_ignored(path) else _named_exclude_file(path)
     if named is None or another_owner(named) or os.path.islink(named):
@@ -36,7 +36,10 @@ def to_ignore(path: str) -> Edit | None:
 
 
 def to_stop_ignoring(exclude: str, lines: Iterable[str]) -> Edit | None:
-    """Return the edit that removes hivepipe's `lines`, or None if the file has none of them."""
+    """Return the edit that removes hivepipe's `lines`, or None if the file has none of them.
+
+    Raise SettingsError if the file cannot be changed.
+    """
     before = after = read(exclude) or ""
     for line in lines:
         after = without_line(after, line)

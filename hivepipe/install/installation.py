@@ -127,7 +127,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     """Register the project and install the hook, then write the hooks into the settings.
 
     Events that hooks kept before the home existed are moved into it. Return the plan with the
-    resulting home, because a home of 1.0.0 is moved.
+    resulting home, because a home of 1.0.0 is moved. Raise RegistrationError, SettingsError,
+    StackError or TreeError if a step fails.
     """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()

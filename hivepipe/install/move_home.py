@@ -39,7 +39,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
     """Move the data of a home; return the files that stay because hivepipe did not write them.
 
     `tree` is the target project, or "" for the home itself. The stack is stopped during the move.
-    Raises TreeError, StoreError or OSError.
+    Raises TreeError, StoreError, RegistrationError or OSError.
     """
     with lifecycle.stopped(project, stack) as stopped:
         home = stopped.home

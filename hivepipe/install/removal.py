@@ -142,7 +142,8 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
-    is_over = purge or (removal.holds_nothing and holds_nothing(place))  # checked again
+    # an event may have come since `plan`
+    is_over = purge or (removal.holds_nothing and holds_nothing(place))
     bases = bases_of(place)
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _restore_names(place, own)

@@ -44,7 +44,10 @@ def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
-    """Return (event, entry) for each selected hook handler. An entry has only that handler."""
+    """Return (event, entry) for each selected hook handler. An entry has only that handler.
+
+    Raise SettingsError if the hooks are invalid.
+    """
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
