@@ -123,7 +123,10 @@ def _add(
     sums: dict[str, str],
     on_read: Callable[[int], None],
 ) -> bool:
-    """Add a file to the backup once, with its current size; return False if it was deleted."""
+    """Add a file to the backup once, with its current size; return False if it was deleted.
+
+    Raise BackupError if it cannot be read.
+    """
     if name in sums:
         return True
     try:
@@ -183,8 +186,8 @@ def restore(
     effect only with `with_settings`, because they name programs and addresses, and the author of
     the backup wrote them. Otherwise they are stored in the file `settings`.
 
-    The caller makes sure that no process of the stack runs, and sets the umask. Raises BackupError
-    or OSError.
+    The caller makes sure that no process of the stack runs, and sets the umask. Raises BackupError,
+    StoreError or OSError.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with _unpacked(home, source, any_size) as (folder, manifest):
@@ -311,7 +314,7 @@ class _Room(io.RawIOBase):
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
-    """Write one file of a backup. Python 3.11.2 has no safe `extractall`."""
+    """Write one file of a backup, or raise ValueError. Python 3.11.2 has no safe `extractall`."""
     data = tar.extractfile(member) if member.isreg() and _is_ours(member.name) else None
     if data is None:
         raise ValueError(f"{member.name} is not in its manifest")

@@ -222,7 +222,7 @@ class Forgetting:
     def clean(self, *, dry_run: bool = False) -> Iterator[Deleted]:
         """Delete copies that may contain forgotten text: backups, free pages, the file of Redis.
 
-        Raises StoreError, StackError or OSError.
+        Raises StoreError, StackError, LockHeldError or OSError.
         """
         copies = [*stored.backups(self._db.path), *leftovers(self._place.home)]
         if not dry_run:
@@ -342,7 +342,7 @@ class Forgetting:
         """Yield (client, whether workers are connected to its Redis).
 
         The client is connected to the running Redis, else to a temporary Redis on the append-only
-        file. It is None if the home never had a job.
+        file. It is None if the home never had a job. Raise StackError if Redis does not answer.
         """
         stack = Stack.of(self._place)
         try:
