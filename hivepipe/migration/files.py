@@ -40,7 +40,10 @@ def find_files(project: str, home: str) -> OldFiles | None:
 
 
 def import_files(home: str, files: OldFiles) -> list[Row]:
-    """Import each file once; return a row per file, also for a file that cannot be read."""
+    """Import each file once; return a row per file, also for a file that cannot be read.
+
+    Raise StoreError if the database cannot be used.
+    """
     with at_once(home) as context:
         return import_found(context, manual_origin("sweep_transcripts"), files.folder)
 

@@ -49,7 +49,7 @@ def import_into(
 ) -> Imported:
     """Import a source into this database in one transaction; return the results.
 
-    A dry run changes nothing.
+    A dry run changes nothing. Raise StoreError if the database cannot be used.
     """
     if is_dry and not path.exists():
         importer = Importer(None, is_dry=True)

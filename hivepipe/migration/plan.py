@@ -61,7 +61,10 @@ class Plan:
         return not (homes or self.old_hooks or self.files)
 
     def homes(self) -> list[OldHome]:
-        """Return the homes to import, with their current paths; homes already moved come first."""
+        """Return the homes to import, with their current paths; homes already moved come first.
+
+        Raise MigrationError if one of them is not a folder.
+        """
         aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 

@@ -92,7 +92,7 @@ def read(project: str) -> Record | None:
 
 
 def write(record: Record) -> None:
-    """Replace the journal of a project and sync the file to disk."""
+    """Replace the journal of a project and sync it to disk. Raise StackError or OSError."""
     path = _path(record.project)
     make_private(str(path.parent))
     with Folder(str(path.parent)) as folder:
@@ -100,7 +100,7 @@ def write(record: Record) -> None:
 
 
 def follow_rename(old: str, project: str) -> None:
-    """Store the journal of a renamed project under the new path of the project."""
+    """Store a renamed project's journal under its new path. Raise as `read` and `write` do."""
     record = read(old)
     if record is None:
         return

@@ -48,7 +48,7 @@ def import_homes(database: Path, homes: list[OldHome]) -> ImportResult:
 
 
 def rehearse(database: Path, homes: list[OldHome]) -> ImportResult:
-    """Import into a temporary copy of the database, and return the result."""
+    """Import into a temporary copy of the database; return the result. May raise StoreError."""
     with tempfile.TemporaryDirectory(prefix="hivepipe-") as folder:
         copy = Path(folder, "hive.db")
         if is_own(database):

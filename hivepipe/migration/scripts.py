@@ -58,7 +58,7 @@ class Verdict(Enum):
 
 
 def judge(handler: object, project: str) -> Verdict:
-    """Judge one hook handler of a settings file. Relative scripts are searched in the project."""
+    """Judge one hook handler of a settings file. A relative script path starts at the project."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return Verdict.OTHER
     command = handler["command"]
