@@ -20,7 +20,7 @@ GROUP = "hivepipe.operations"
 MOST_RETRIES = 20
 LONGEST_SECS = 600.0
 
-# Operation whose commit causes a run -> name of the event
+# Operation whose commit starts installed operations -> the name of their event
 EVENTS = {
     "start_session": "SessionStart",
     "activate_session": "UserPromptSubmit",

@@ -54,7 +54,10 @@ def declaration_by(name: str) -> Declaration:
 
 
 def _run(name: str, event: dict[str, Any] | None, check_stop: Callable[[], None]) -> Declaration:
-    """Run `custom_child`; return the declaration. `check_stop` raises an exception to end it."""
+    """Run `custom_child`; return the declaration. `check_stop` raises an exception to end it.
+
+    Raise OperationFailedError if the function fails, or the child cannot load it or is too slow.
+    """
     words = module("hivepipe.operations.custom_child")
     request = json.dumps({"name": name, "event": event}).encode()
     declaration: Declaration | None = None

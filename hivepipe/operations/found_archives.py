@@ -127,11 +127,11 @@ class _Imports:
             self._add(each)
 
     def at(self, path: str) -> Found | None:
-        """Return the latest import of the file at `path`."""
+        """Return the latest import of the file at `path`, or None."""
         return self._by_path.get(path)
 
     def same_as(self, found: Found) -> Found | None:
-        """Return the first file of the same session or agent with equal bytes."""
+        """Return the first file of the same session or agent with equal bytes, or None."""
         return next(iter(self._by_content[found.digest, found.key].values()), None)
 
     def record(self, found: Found) -> None:

@@ -53,7 +53,10 @@ def record_prompt(db: Database, job: Origin, args: RecordPrompt) -> None:
 
 
 def record_skill(db: Database, job: Origin, args: RecordSkill) -> None:
-    """Store one use of a skill, which also shows that the session is active."""
+    """Store one use of a skill, which also shows that the session is active.
+
+    Raise MissingParentError if the session is not stored yet.
+    """
     if sessions.require_session(db, job):
         note_event(db, job)
     use: dict[str, object] = {"skill": args.skill, "kind": args.source, "arguments": args.arguments}

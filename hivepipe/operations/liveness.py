@@ -79,7 +79,7 @@ def condition(
     turn_is_open: bool = True,
     client: ClientStatus | None = None,
 ) -> str:
-    """Return a session's condition: `status`, or as this module says waiting, stalled or lost.
+    """Return a session's condition: paused, waiting, stalled or lost (see the module), or `status`.
 
     `waits` is True if the session waits for a tool or the next prompt. `asks` is True if the last
     event was a question to a person. `alive` is None if it is unknown.

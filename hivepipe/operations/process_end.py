@@ -141,7 +141,7 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Remove identity snapshots after KEPT_DAYS: by then each is stored, or never will be."""
+    """Remove identity snapshots after KEPT_DAYS, when each was stored or never will be."""
     with suppress(FileNotFoundError):
         # Hooks name snapshots <event time>_<pid>_<name>.
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):

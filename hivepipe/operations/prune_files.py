@@ -134,7 +134,10 @@ def _remove(home: str, each: Outdated) -> bool:
 
 
 def count_dropped(db: Database, _job: Origin, args: CountDropped) -> None:
-    """Count the spooled events that `drop_outdated` is about to delete."""
+    """Count the spooled events that `drop_outdated` is about to delete.
+
+    Raise BadEnvelopeError without a kind, or for a negative number.
+    """
     if not args.what or args.number < 0:
         raise BadEnvelopeError("nothing to count")
     count(db, f"dropped:{args.what}", args.number)

@@ -130,7 +130,7 @@ def _factor(rating: int) -> float:
 
 
 def usefulness_in(home: str) -> dict[str, int]:
-    """Return memory -> number of useful ratings minus number of other ratings."""
+    """Return memory -> useful minus other ratings, {} without a database. May raise StoreError."""
     path = database_path(home)
     if not path.exists():
         return {}

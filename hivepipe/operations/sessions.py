@@ -20,7 +20,7 @@ from hivepipe.operations.families.sessions import (
 )
 
 logger = logging.getLogger(__name__)
-# Deleted sessions that were logged: one warning each; counters have the number
+# Deleted sessions of which a warning was logged; later jobs of such a session are only counted
 _warned_of: set[str] = set()
 
 
@@ -66,7 +66,10 @@ def _error(kind: str, message: str) -> str:
 
 
 def end_session(db: Database, job: Origin, args: EndSession) -> None:
-    """Remove the instance from the session, which ends with its last instance."""
+    """Remove the instance from the session, which ends with its last instance.
+
+    Raise MissingParentError if the instance has not entered the session yet.
+    """
     if _session_exists(db, job):
         if job.instance:
             assignments.detach_instance(db, job)

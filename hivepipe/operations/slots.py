@@ -52,8 +52,9 @@ def record_own_slot(db: Database, job: Origin) -> None:
 def turn(context: JobContext, job: Origin) -> Iterator[bool]:
     """Yield whether the block has to execute the job's slot.
 
-    Yield False if the slot was executed, or if another process executes it now. Redis may lose a
-    job that a worker executes, and the scheduler then enqueues the job again.
+    Yield False if the slot was executed, or if another process executes it now. A job without a
+    slot yields True. Redis may lose a job that a worker executes, and the scheduler then enqueues
+    the job again.
     """
     if not job.periodic or job.slot is None:
         yield True
@@ -84,7 +85,7 @@ def is_long_after(home: str, job: Origin, slots_between: int) -> bool:
     """Tell whether the last executed slot is more than `slots_between` slots ago, or unknown.
 
     In that case the clock may have been set forward. Return False for a job without a slot, which a
-    person requested.
+    person requested. Raise StoreError without a usable database.
     """
     if job.slot is None:
         return False

@@ -37,7 +37,10 @@ def execute_slow(context: JobContext, job: Envelope) -> None:
 
 
 def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) -> None:
-    """Store the results of a slow handler, and execute its follow-up work in this process."""
+    """Store the results of a slow handler, and execute its follow-up work in this process.
+
+    Raise JobError, sqlite3.Error or an error of that work.
+    """
     apply_results(db, [follow_up(parent, job) for job in jobs if slow_queue(job.operation) is None])
     context = context_at_once(home, db)
     for job in jobs:

@@ -61,7 +61,10 @@ class TaskBoard:
         return task
 
     def assign(self, prefix: str, of_session: str, *, unknown: bool = False) -> tuple[str, str]:
-        """Assign a task to a session and replace the session's previous task; return both ids."""
+        """Assign a task to a session and replace the session's previous task; return both ids.
+
+        Raise TaskError unless each prefix fits one; for `unknown`, see `session`.
+        """
         task = self._find(prefix)
         session = self.session(of_session, unknown=unknown)
         task_files.assign(self._home, task, session)
@@ -87,7 +90,10 @@ class TaskBoard:
         raise TaskError(_unknown_id("session", prefix, sorted(known)) + _UNKNOWN_SESSION)
 
     def finish(self, prefix: str) -> str:
-        """Mark a task as done and return its id; its sessions have no task afterwards."""
+        """Mark a task as done and return its id; its sessions have no task afterwards.
+
+        Raise TaskError unless one task fits `prefix`.
+        """
         task = self._find(prefix)
         self._set_state(task, "done")
         task_files.release(self._home, task)

@@ -95,7 +95,8 @@ def _look(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
         by_folder.setdefault(entry["path"].rpartition("/")[0], {})[key] = entry
     folders = []
     for name, entries in by_folder.items():
-        with suppress(OSError), Folder(archives.root, *name.split("/")) as folder:  # it may be gone
+        # the folder may be gone
+        with suppress(OSError), Folder(archives.root, *name.split("/")) as folder:
             changed = _changed(archives, name, folder, entries, known.get(name))
             folders += [changed] if changed else []
     return Unindexed(new_summaries(home, index), folders)
@@ -128,7 +129,7 @@ def _changed(
 
 
 def update_search_index(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
-    """Update the search index of a home, if the home has one."""
+    """Update the search index of a home, if the home has one. Raise SearchError on failure."""
     if index_path(home).exists():
         with closing(SearchIndex(index_path(home))) as index:
             index_new(index, unindexed(home, index, archives), should_stop=should_stop)
