@@ -40,7 +40,7 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
 
     The prompt is passed on stdin, so that `ps` does not show it. The worker may write to its
     project, its folder and the learnings folder without asking. Claude Code does not keep the flags
-    of a resumed session, so they are passed again.
+    of a resumed session, so they are passed again. Raise HiveError if `claude` is not installed.
     """
     which = "--resume" if resume else "--session-id"
     settings = worker.state / "settings.json"

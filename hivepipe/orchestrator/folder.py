@@ -90,11 +90,11 @@ class Hive:
         return Worker(self.archive_folder / id, self.trusted_folder / ARCHIVE / id)
 
     def show_projects(self) -> None:
-        """Copy the list of projects into `.hive`, where other programs read it."""
+        """Copy the list of projects into `.hive` for other programs. Raise OSError on failure."""
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file))
 
     def migrated(self) -> "Hive":
-        """Migrate workers' state that an old version kept in `.hive`; return the migrated hive."""
+        """Migrate workers' old state; return the hive with notes. Raise HiveError on failure."""
         self.notes += trusted_state.migrate_state(self.root)
         return self
 

@@ -119,7 +119,10 @@ class Orchestrator:
         self._go_on(worker, "answer", text, partial(_answered, worker, checked.status.digest))
 
     def park(self, worker: Worker, after: int = 0) -> None:
-        """Resume a worker so that it writes down its learnings; for `after`, see `resume`."""
+        """Resume a worker so that it writes down its learnings; for `after`, see `resume`.
+
+        Raise HiveError as `resume` does.
+        """
         self.resume(
             worker, self._prompt("park", worker, self._card_with_flags(worker)), "park", after
         )
@@ -128,7 +131,7 @@ class Orchestrator:
         """Start a new worker on the same task, and return it.
 
         The old worker's progress is in the prompt. The new session id is derived from the old
-        session id, so repeated calls start only one worker.
+        session id, so repeated calls start only one worker. Raise HiveError as `spawn` does.
         """
         card, status = self._card_with_flags(worker), worker.status()
         task = worker.task().rstrip()
@@ -144,7 +147,10 @@ class Orchestrator:
         )
 
     def has_successor(self, worker: Worker) -> bool:
-        """Tell whether another worker has taken over this worker's task by a respawn."""
+        """Tell whether another worker has taken over this worker's task by a respawn.
+
+        Raise HiveError if the worker's session or project is unknown.
+        """
         card = self._card(worker)
         successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
         return _was_started(successor) or bool(records.ended_worker(self.hive, _successor(card)))

@@ -19,7 +19,7 @@ from hivepipe.orchestrator.worker import Worker
 from hivepipe.orchestrator.worker_state import CheckedWorker, ending
 
 _PAID = ("ask", "park", "respawn")
-_UNKNOWN_USD = 1  # assumed cost of a run without a cost, if no run of the worker had one
+_UNKNOWN_USD = 1  # assumed cost of a run if no run of the worker has a known cost
 
 
 def take_next_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy) -> str:
@@ -40,7 +40,8 @@ def take_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy
     """Record a step, take the step, and return its name.
 
     If a step would exceed the daily cost limit, record the step `limit` instead, once per run.
-    Return "" if the step was recorded before; the step `respawn` is taken nevertheless.
+    Return "" if the step was recorded before; the step `respawn` is taken nevertheless. Raise
+    HiveError if the step fails, or the cost of today is unknown.
     """
     worker, run = checked.worker, checked.run
     assert run is not None
