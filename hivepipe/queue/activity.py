@@ -52,7 +52,7 @@ def has_activity(connection: Redis) -> bool:
 
 
 def take_activity(connection: Redis, stored: Iterable[Activity] = ()) -> list[Activity]:
-    """Return the activity that is not stored yet. The caller has already committed `stored`.
+    """Remove `stored`, committed already, from the set; return the activity not stored yet.
 
     A session whose activity is invalid is removed from the set.
     """

@@ -26,7 +26,7 @@ _KEY = re.compile(rb"rq:job:([0-9A-Za-z]+)")
 
 
 def spool_jobs(connection: Redis, spool: str) -> None:
-    """Write the jobs of events into a spool; periodic jobs are left out."""
+    """Write the jobs of events into a spool; leave out periodic jobs. Raise OSError on failure."""
     for event_time_ns, message in _of_events(connection):
         write_spool(spool, event_time_ns, [message])
 

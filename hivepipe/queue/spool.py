@@ -134,7 +134,7 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
     """Append a line to a file; append it again if the file was renamed and may have been read.
 
-    Nothing is appended to a file that has `most_bytes` already.
+    Nothing is appended to a file that has `most_bytes` already. Raise OSError on failure.
     """
     path = f"{folder}/{name}"
     # The line starts with a newline, because the previous line may be incomplete.

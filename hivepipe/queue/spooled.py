@@ -95,7 +95,7 @@ def _holds(folder: str, beginning: str, ends: tuple[str, ...]) -> bool:
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:
-    """Return an event's jobs. Raise BadEnvelopeError, or NewerEnvelopeError for a newer file."""
+    """Return an event's jobs. Raise OSError, BadEnvelopeError, or its kind NewerEnvelopeError."""
     found = path.lstat()
     if not S_ISREG(found.st_mode):
         raise BadEnvelopeError("not a regular file")
