@@ -96,7 +96,7 @@ class _LocalArchives:
         return missing
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the committed lines that begin at byte `begin` or later."""
+        """Yield the committed lines from byte `begin` on. Raise DamagedArchiveError on damage."""
         try:
             yield from self._committed(entry, begin)
         except OSError as error:

@@ -133,7 +133,10 @@ def costs_by(
 
 
 def agent_costs(home: str, added: Bills) -> list[Entry]:
-    """Return the costs by agent ("" for Claude itself), type and model; the highest comes first."""
+    """Return the costs by agent ("" for Claude itself), type and model; the highest comes first.
+
+    Raise PricesError if a price table cannot be read.
+    """
     return [
         {
             "agent": each.key["agent"],

@@ -16,7 +16,10 @@ def own_or_problem() -> dict[str, Any]:
 
 
 def own_spending() -> dict[str, dict[str, float]]:
-    """Return the spending of today and in total (0 if there is no ledger), and the daily caps."""
+    """Return the spending of today and in total (0 if there is no ledger), and the daily caps.
+
+    Raise StoreError if the ledger cannot be used.
+    """
     ever = today = Amount(0, 0, 0)
     if spending_path().exists():
         with spending() as ledger:

@@ -177,11 +177,7 @@ def _answer(block: Fields) -> str:
 
 
 def _shown(block: Fields) -> str:
-    """Return the text of a block.
-
-    If a block that is not a text block has no text, return the tool that the block names, or else
-    the kind of the block, in brackets.
-    """
+    """Return the text of a block; for another kind without text, "[<its tool, else its kind>]"."""
     kind = text(block, "type")
     other = "" if kind in ("", "text") else f"[{text(block, 'tool_name') or kind}]"
     return _text(block, "text") or other

@@ -39,7 +39,7 @@ class TimeLine(NamedTuple):
 
 
 def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
-    """Return the time line of a session with its newest `limit` events."""
+    """Return a session's time line with its newest `limit` events. May raise PricesError."""
     events, left_out = events_of(store, session, limit)
     summaries = list_summaries(store, session)
     return TimeLine(
@@ -104,7 +104,7 @@ def _archived(home: str, session: str) -> dict[str, Any]:
 
 
 def spent_of(home: str, bill: Bill) -> Spent:
-    """Return the tokens of a bill and their cost at the prices of `home`."""
+    """Return a bill's tokens and their cost at the prices of `home`, or raise PricesError."""
     cost = bill.cost(prices_in_force(home))
     tokens = bill.tokens()
     return Spent(bill.messages, tokens.prompt + tokens.output, cost.rounded, cost.without_price)

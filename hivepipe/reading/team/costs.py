@@ -175,6 +175,9 @@ def session_bills(source: Source, sessions: list[tuple[int, str]]) -> dict[tuple
 
 
 def team_costs_by_day(source: Source, choice: Choice, home: str) -> list[GroupCost]:
-    """Return the costs by day, model, project, person and machine; newest day first."""
+    """Return the costs by day, model, project, person and machine; newest day first.
+
+    Raise TeamError, or PricesError if a price table of `home` cannot be read.
+    """
     columns = ("day", "model", "project", "person", "machine")
     return in_order(team_bills(source, choice, columns).priced(prices_in_force(home)))

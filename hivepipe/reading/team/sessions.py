@@ -82,7 +82,10 @@ def _entry(row: Entry, texts: Entry) -> Entry:
 def open_team_sessions(
     source: Source, choice: Choice, home: str, *, with_ended: bool, limit: int
 ) -> list[TeamSession]:
-    """Return the sessions for the page, with costs at the prices of the local `home`."""
+    """Return the sessions for the page, with costs at the prices of the local `home`.
+
+    Raise TeamError, or PricesError if a price table cannot be read.
+    """
     found = team_sessions(source, choice, with_ended=with_ended, limit=limit)
     prices = prices_in_force(home)
     bills = session_bills(source, [(entry["home"], entry["id"]) for entry in found])

@@ -97,7 +97,10 @@ class Source:
             self._connection.execute(sql, values)
 
     def texts(self, table: str, keys: Iterable[Key], what: str) -> dict[Key, Entry]:
-        """Write an audit entry that names `what`, then return key -> hidden texts of the row."""
+        """Write an audit entry that names `what`, then return key -> hidden texts of the row.
+
+        Without `keys` write nothing, and return {}. May raise TeamError.
+        """
         wanted = [*keys]
         if not wanted:
             return {}
@@ -107,11 +110,11 @@ class Source:
         return {(row["home"], row["key"]): row["texts"] for row in self.rows(_TEXTS, values)}
 
     def archives(self, home: int, session: str) -> list[TeamArchive]:
-        """Write an audit entry for a session, and return the session's archives."""
+        """Write an audit entry for a session; return its archives. May raise TeamRefusedError."""
         return archives_of_session(self._member_connection, home, session)
 
     def lines(self, archive: TeamArchive, begin: int) -> Iterator[tuple[int, bytes]]:
-        """Yield lines of an archive with their offsets, as `placed_lines` does."""
+        """Yield lines of an archive with their offsets; errors as in `placed_lines`."""
         return placed_lines(self._member_connection, archive, begin)
 
     @contextmanager
