@@ -30,7 +30,7 @@ _ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
 
 
 def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> None:
-    """Log the number of redacted secrets of each kind in a session, even if none was found."""
+    """Log the number of a session's redacted secrets by kind, even 0. Raise as `append` does."""
     found = Counter(kinds)
     if not found.total():
         append(folder, f"No sensitive data in session {session}")
@@ -40,13 +40,16 @@ def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> Non
 
 
 def record_archive(folder: str, path: Path) -> None:
-    """Log that an archive was made, with its actual permissions."""
+    """Log that an archive was made, with its actual permissions. Raise as `append` does."""
     mode = path.stat().st_mode & 0o7777
     append(folder, f"Created archive with permissions {mode:04o}: {path.name}")
 
 
 def record_cleared(folder: str, session: str, lines: int) -> None:
-    """Log how many archived lines were redacted again, because a secret was recognised later."""
+    """Log how many archived lines were redacted again, because a secret was recognised later.
+
+    Raise as `append` does.
+    """
     earlier = counted(lines, "earlier line")
     append(folder, f"Cleared {earlier} of session {session} of what was found later")
 

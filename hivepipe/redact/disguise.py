@@ -77,7 +77,10 @@ def decoded_texts(text: bytes, deadline: float = math.inf) -> dict[bytes, bytes]
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Decode a text and map positions to the original. Terminal sequences become `between`."""
+    """Decode a text and map positions to the original. Terminal sequences become `between`.
+
+    Raise OutOfTimeError after `deadline`, as in `decoded_texts`.
+    """
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]

@@ -25,7 +25,7 @@ from hivepipe.redact.escapes import OutOfTimeError
 from hivepipe.redact.randomness import looks_random
 from hivepipe.redact.scanner import compiled
 
-MOST = 512  # values per session, half of them from one list; each value slows down every search
+MOST = 512  # values per session, at most half from one list; each value slows every search
 SHORTEST_BYTES, LONGEST_BYTES = 8, 1024
 _SKETCH_BYTES, _LEAST_SKETCH_BYTES = 16, 4
 _SHORT_SKETCH_BYTES = 8
@@ -72,7 +72,7 @@ class Learned:
         self._ask = key
         self.all: list[Known] = []
         self._numbers: dict[bytes, int] = {}  # by digest
-        # Where values with a sketch begin before it, and their lengths; equal ones are hashed once.
+        # Sketch -> (its offset in the value, length of the value) of each value with this sketch
         self._by_sketch: dict[bytes, set[tuple[int, int]]] = {}
         self._sizes: set[int] = set()
         self._patterns: dict[bool, re2._Regexp | None] = {}

@@ -20,5 +20,8 @@ def load_redactor(home: str) -> "Redactor":
 
 
 def rules_in_force(home: str) -> int:
-    """Return the checksum that `load_redactor` gives its redactor, but compile no rule."""
+    """Return the checksum that `load_redactor` gives its redactor, but compile no rule.
+
+    Raise RedactionRuleError if a config file cannot be read.
+    """
     return checksum_of(files_of_rules(home).values())

@@ -94,11 +94,11 @@ class Redactor:
 
     @property
     def known(self) -> list[str]:
-        """Return a line of text about each learned value, from which a later copy recognises it."""
+        """Return one line for each learned value, by which a later copy recognises the value."""
         return [each.text() for each in self._learned.all] if self._learned else []
 
     def kind(self, rule: str) -> str:
-        """Return the kind of secret that a rule finds, for the audit log."""
+        """Return the kind of secret that a rule finds; for an unknown rule, its name."""
         return self._kinds.get(rule, rule)
 
     def redact_text(self, text: str) -> str:
@@ -188,7 +188,8 @@ class Redactor:
         """Tell whether a leaf stays unchanged: an id, time or path without a secret.
 
         The user's rules, such as [0-9]{4}, are not applied to such a leaf. Built-in rules are
-        applied, and secrets found earlier are searched.
+        applied, and secrets found earlier are looked for. Return False if that takes too long, or
+        if there are no rules of the user.
         """
         text = line[leaf.start : leaf.end]
         if self.is_built_in or not (_OF_CLAUDE(text) or _is_folder(text, quoted, leaf.start)):

@@ -210,7 +210,10 @@ def _escapes(word: str) -> Iterator[str]:
 
 
 def _bytewise(text: str, what: str, spell_class: Callable[[str], str] = str) -> str:
-    """Return the UTF-8 bytes of a pattern as Latin-1, because patterns match bytes."""
+    """Return the UTF-8 bytes of a pattern as Latin-1, because patterns match bytes.
+
+    Raise RedactionRuleError, which names `what`, for a lone surrogate.
+    """
     try:
         return _spelled(text, spell_class).encode().decode("latin-1")
     except UnicodeEncodeError as error:
