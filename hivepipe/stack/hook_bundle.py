@@ -194,7 +194,10 @@ builtins.__import__ = import_  # from here on, because each import statement pay
 
 
 def bundle() -> bytes:
-    """Return the bundle for this interpreter. Raise OSError if the package is being replaced."""
+    """Return the bundle for this interpreter. Raise OSError if the package is being replaced.
+
+    Raise ValueError if the index exceeds INDEX_BYTES.
+    """
     files = {name: source_of(name) for name in MODULES}
     sources = _sources()
     texts = {name: _with_scripts(file.read_text()) for name, file in files.items()}

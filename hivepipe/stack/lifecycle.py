@@ -24,7 +24,10 @@ from hivepipe.stack.stack_processes import ProcessTable, stack_processes
 
 
 def bring_up(project: str, stack: Stack) -> Stack:
-    """Start the stack of a registered project, unless it runs; return when it is ready."""
+    """Start the stack of a registered project, unless it runs; return when it is ready.
+
+    Raise StackError if it does not become ready, and other errors as `stopped` does.
+    """
     return _switched_on(project, stack, keep_running)
 
 
@@ -46,7 +49,10 @@ def start_for_hook(stack: Stack) -> None:
 
 
 def take_down(stack: Stack) -> None:
-    """Stop a stack and remove its runtime files but not its data. Hooks do not start it again."""
+    """Stop a stack and remove its runtime files but not its data. Hooks do not start it again.
+
+    Raise StackError if a process survives, or jobs would be lost.
+    """
     with _turn(stack):
         _record_and_end(stack)
 
@@ -107,7 +113,8 @@ def _end(stack: Stack, table: ProcessTable | None = None) -> None:
 def convert_home(stack: Stack) -> Stack:
     """Convert a home of version 1.0.0; return the stack of its new home.
 
-    If the stack ran, it is started again with the current code.
+    If the stack ran, it is started again with the current code. Raise TreeError as `converted`
+    does.
     """
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
@@ -122,7 +129,8 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
     """Stop the stack for the duration of the block. If it ran, start it again afterwards.
 
     If the block raises an exception, the stack is not started again. Raise RegistrationError if the
-    project is switched off.
+    project is switched off, StackError if the stack does not stop or start, and TreeError as
+    `converted` does.
     """
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
@@ -161,7 +169,8 @@ def restart(project: str, stack: Stack) -> Stack:
 def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) -> Stack:
     """Record that the stack is on, call `before` with the stack, start the stack, and return it.
 
-    The home is converted first if it is one of 1.0.0.
+    The home is converted first if it is one of 1.0.0. Raise RegistrationError if the project is
+    switched off, StackError if a stop or start fails, TreeError as `converted` does.
     """
     stack = converted(stack)
     with _turn(stack):
@@ -174,7 +183,10 @@ def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) ->
 
 
 def _start(stack: Stack) -> None:
-    """Start the stack, and update the copy of the hooks to the same version."""
+    """Start the stack, and update the copy of the hooks to the same version.
+
+    Raise StackError if it does not start, TreeError if its data was replaced.
+    """
     finish_interrupted_move(stack.home)
     with suppress(StoreError):  # the disk may be full; the writer waits for space
         refuse_replaced(stack.home)

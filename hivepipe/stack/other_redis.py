@@ -39,7 +39,7 @@ LRANGE key 0 0/LREM key 1 1/LTRIM key 0 0/XADD key NOMKSTREAM * 1 1/XREVRANGE ke
 ZADD key XX 1 1/ZCARD key/ZCOUNT key 0 1/ZRANGE key 0 0/ZRANGEBYSCORE key 0 1/ZREM key 1
 ZREMRANGEBYSCORE key 0 1/ZREVRANGE key 0 0/ZSCORE key 1
 """
-# What Redis 6.2, Redis 7 and redis-py add to an error in a script or a transaction.
+# Texts that Redis 6.2, Redis 7 and redis-py add to an error in a script or a transaction.
 _ADDED = re.compile(
     r".*@user_script: ?\d+: -?| script: [0-9a-f]+, on @user_script:.*|.* of pipeline caused error: "
 )

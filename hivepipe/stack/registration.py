@@ -266,7 +266,7 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
 
 
 def switch_off(project: str) -> None:
-    """Switch a project off. The project need not be registered."""
+    """Switch a project off, registered or not. Raise RegistrationError if it cannot be recorded."""
     with _locked_records():
         record = read_record(project) or {"version": version("hivepipe")}
         _write(project, text_of({**record, "state": "off"}))
@@ -380,7 +380,7 @@ def _replace(file: str, text: str) -> None:
 
 
 def _claim(folder: str) -> None:
-    """Make a folder private to the user. Refuse a link, which a cloned repository may contain."""
+    """Make the user's folder private. Raise RegistrationError for a link or another's folder."""
     make_private(folder)
     if is_private_folder(folder):
         return

@@ -128,7 +128,7 @@ def open_locks(process: psutil.Process) -> list[str]:
 
 
 def users_processes() -> Iterator[psutil.Process]:
-    """Yield the other processes that have the effective user id of this process."""
+    """Yield the other processes with this effective user id. Raise StackError if none is seen."""
     for process in _visible():
         user = value_or(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
         if process.pid != os.getpid() and user == os.geteuid():

@@ -39,8 +39,8 @@ def has_file(home: str) -> bool:
 def temporary_redis(stack: Stack) -> Iterator[str]:
     """Run a temporary server on a home's jobs; yield its address. Meanwhile no stack can start.
 
-    Raise StackError if the server does not start or a stack of another machine uses the home. Raise
-    LockHeldError if a start or stop of the stack is in progress.
+    Raise StackError or NoRedisServerError if the server does not start, or if a stack of another
+    machine uses the home. Raise LockHeldError if a start or stop of the stack is in progress.
     """
     kernel.refuse_another(stack.home)
     with locked_folder(stack.home, TURN_SECS), server_of_locked(stack) as address:
