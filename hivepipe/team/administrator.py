@@ -41,7 +41,7 @@ def _kept() -> str:
 
 
 def keep(server: Address) -> None:
-    """Store the administrator's address for the next command."""
+    """Store the administrator's address for the next command. Raise TeamError on failure."""
     write_user_file(FILE_NAME, f"{server.url}\n")
 
 

@@ -39,7 +39,7 @@ class Sharing(NamedTuple):
     has_moved: bool = False
 
 
-SharingOf = Callable[[str], Sharing]  # returns what a session shares
+SharingOf = Callable[[str], Sharing]  # session -> how its rows are shared
 
 
 class Item(NamedTuple):

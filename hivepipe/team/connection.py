@@ -100,7 +100,7 @@ def _use_standards(made: Connection) -> None:
 
 @contextmanager
 def connected(address: Address) -> Iterator[Connection]:
-    """Connect for a block, and translate the server's errors inside it."""
+    """Connect as `connect` does for a block, and translate the server's errors inside it."""
     with connect(address) as connection, translated():
         yield connection
 

@@ -88,7 +88,10 @@ def write(membership: Membership) -> None:
 
 
 def keep(membership: Membership, machine: Address, reader: Address | None) -> None:
-    """Store a new membership: first the secrets, because uplinks start once team.json exists."""
+    """Store a new membership: first the secrets, because uplinks start once team.json exists.
+
+    Raise CredentialsError or TeamError on failure.
+    """
     write_credential(TEAM, machine.url)
     write_credential(TEAM_READER, reader.url if reader else None)
     write(membership)

@@ -45,5 +45,5 @@ def shared_level(project: str, users: Policies, teams: Policies) -> Level:
 
 @cache
 def includes(level: str, needed: Level) -> bool:
-    """Tell whether a level is `needed` or a wider level."""
+    """Tell whether a level is `needed` or wider. Raise TeamError for an unknown level."""
     return LEVELS.index(level_named(level)) >= LEVELS.index(needed)

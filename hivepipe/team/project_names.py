@@ -27,7 +27,7 @@ _OF_ANY_OWNER = ("-c", "safe.directory=*")
 
 
 def name_of_session(store: Listings, session: str) -> str | None:
-    """Return the name of a session's project, or None while it is unknown."""
+    """Return the name of a session's project, or None while it is unknown. May raise TeamError."""
     folder, sent = captured.project_of(store, session), captured.sent_project(store, session)
     known = sent.name if sent else None
     return known if folder is None else project_name(folder, known)
@@ -57,9 +57,9 @@ def _keep_name(db: Database, store: Listings, session: str) -> None:
 def project_name(folder: str, known: str | None = None) -> str | None:
     """Return the name of the project in a folder, or "" for a path that is not absolute.
 
-    For a folder that is gone, or that git cannot read, return `known`, the name stored earlier. The
-    folder's own name could have another level of sharing; it is returned only for a folder that is
-    gone and has no stored name. Raise TeamError if git does not answer.
+    For a folder that is gone, or that git cannot read, return `known`, the name stored earlier, or
+    None. The folder's own name could have another level of sharing; it is returned only for a
+    folder that is gone and has no stored name. Raise TeamError if git does not answer.
     """
     if not folder.startswith("/"):  # the search upwards from a relative path would not end
         return ""

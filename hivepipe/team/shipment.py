@@ -137,7 +137,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def ship_next(self) -> bool:
         """Send the next batch or let the server sweep; return False if the server has everything.
 
-        The next batch is read while the server stores this batch.
+        The next batch is read while the server stores this batch. Raise TeamError on failure.
         """
         batch = self._next or self._read(self.mark)
         self._next = None
@@ -198,7 +198,8 @@ class Shipment(AbstractContextManager["Shipment"]):
     ) -> Batch | None:
         """Send a batch with the SQL function `ship`; return the result of `meanwhile`.
 
-        The server stores nothing if its policies or its mark differ from those last read.
+        The server stores nothing if its policies or its mark differ from those last read; the next
+        `greet` reads them. Raise TeamError on failure.
         """
         with server.translated():
             for month in sorted(batch.months() - self._months):

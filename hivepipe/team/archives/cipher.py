@@ -56,18 +56,18 @@ def new_key() -> str:
 
 
 def kept_key() -> str | None:
-    """Return the user's key, or None if archives are sent without encryption."""
+    """Return the user's key, or None if archives are not encrypted. May raise CredentialsError."""
     return read_credentials().get(TEAM_ARCHIVE_KEY)
 
 
 def kept_cipher() -> Cipher | None:
-    """Return the cipher of the user's key, or None if the user has no key."""
+    """Return the cipher of the user's key, or None. May raise CredentialsError or TeamError."""
     key = kept_key()
     return Cipher(key) if key else None
 
 
 def keep_key(text: str) -> Cipher:
-    """Store a key for this user and return its cipher; raise TeamError if the key is invalid."""
+    """Store a user's key; return its cipher. Raise TeamError if invalid, or CredentialsError."""
     made = Cipher(text)
     write_credential(TEAM_ARCHIVE_KEY, text)
     return made

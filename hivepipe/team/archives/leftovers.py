@@ -25,7 +25,7 @@ def delete_due(connection: Connection, bucket: Bucket) -> int:
 def delete_now(connection: Connection) -> dict[str, int]:
     """Delete the objects that are due for deletion, if this user has the bucket's key.
 
-    Return the number of deleted objects or, without the key, of objects that wait for deletion.
+    Return the number of deleted objects or, without the key, of waiting objects; {} for none.
     """
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:

@@ -77,7 +77,7 @@ class Sent(NamedTuple):
     bytes: int = 0
     dropped: int = 0  # archives that are no longer shared, or that changed
     deleted: int = 0  # deleted objects
-    left_out: int = 0  # archives of which no project is known, so none of its policies
+    left_out: int = 0  # archives whose project, and so its policy, is unknown
 
 
 class Pass:

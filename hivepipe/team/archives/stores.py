@@ -86,7 +86,10 @@ class Bucket:
 
 
 def bucket_of(connection: Connection, place: Place) -> Bucket:
-    """Return a team's bucket; the team server's root certificates also verify the bucket's TLS."""
+    """Return a team's bucket; the team server's root certificates also verify the bucket's TLS.
+
+    Raise TeamError or TeamRefusedError as `Bucket` does.
+    """
     return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
 
 
