@@ -1,4 +1,4 @@
-"""What an answer of Claude says about the conversation: the skill at work and the outcome."""
+"""Read an answer of Claude: the skill at work, and the outcome of the conversation."""
 
 from typing import Any
 

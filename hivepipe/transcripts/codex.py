@@ -98,7 +98,7 @@ def _call(payload: Fields) -> Fields:
 
 
 def _object(arguments: object) -> Fields:
-    """Return the arguments of a call as an object; they may be JSON text."""
+    """Return a call's arguments, perhaps JSON text, as an object, else as {"input": arguments}."""
     if isinstance(arguments, str):
         try:
             arguments = orjson.loads(arguments)

@@ -93,7 +93,7 @@ class Totals:
     denied: list[str] = field(default_factory=list)  # tools of its denied calls that have failed
     is_stopped: bool = False  # a hook ended the turn during these calls
     agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
-    recent: list[str] = field(default_factory=list)  # marks of the last lines
+    recent: list[str] = field(default_factory=list)  # marks (`mark_of`) of the last lines
     summaries: dict[str, str] = field(default_factory=dict)  # mark of an expected line -> title
     skills: dict[str, None] = field(default_factory=dict)
     files: dict[str, None] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from hivepipe.events.claude_code import is_machine_made
 
 Fields = dict[str, Any]
 _AT_THE_PROMPT = (None, "human")  # origins; older versions write no origin
-# What a person said in a channel (Slack, Telegram) or a call has `isMeta` if it opens a turn.
+# A person's text in a channel (Slack, Telegram) or a call has `isMeta` if it opens a turn.
 _ELSEWHERE = ("channel", "slack-ping", "voice-call")
 # Beginnings of the output of local commands, and of the note about an interrupt
 _OUTPUT = ("<local-command-", "<bash-stdout>", "<bash-stderr>")
