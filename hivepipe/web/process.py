@@ -33,7 +33,7 @@ def main(reading: int, listening: int) -> None:
 
 
 def _finish_requests() -> None:
-    """Wait for threads as Python does at its end: one may be stopping or starting a stack."""
+    """Wait for the other threads, of which one may be stopping or starting a stack."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

@@ -30,7 +30,7 @@ class Strict(BaseLoader):
     def get_source(
         self, environment: Environment, template: str
     ) -> tuple[str, str | None, Callable[[], bool] | None]:
-        """Return a template's source and path, and a function that tells if both are current."""
+        """Return a template's source, its path, and a function that tells whether it is current."""
         text, path, is_fresh = self._inner.get_source(environment, template)
         return strict(template, text, self._styles), path, is_fresh
 

@@ -77,7 +77,7 @@ def _answer(query: ViewQuery) -> Content:
 
 
 def question_of(query: ViewQuery) -> Question:
-    """Return the query in a URL; `day` stands for `since` that day and `until` the next day."""
+    """Return the query in a URL, or raise FilterError; `day` means from that day to the next."""
     return Question(
         query.filter("q"),
         whole_words=query.filter("word") == "1",

@@ -132,7 +132,10 @@ class SignIn:
         return HTMLResponse(self._signed_out.render(end=end, login=LOGIN))
 
     async def _signed(self, request: Request) -> str:
-        """Return the member's name in the provider's ID token, or else in its user info."""
+        """Return the member's name in the provider's ID token, or else in its user info.
+
+        Raise IdentityError if the ID token is missing, or the user info is of another person.
+        """
         client = await self._checked_client()
         wanted: dict[str, Any] = {
             "iss": {"essential": True, "values": [self._provider.issuer]},
@@ -169,7 +172,7 @@ class SignIn:
         return _refused(error, status)
 
     async def _checked_client(self) -> Any:
-        """Check the provider's metadata; return a client that allows only asymmetric signatures."""
+        """Return a client that allows only asymmetric signatures; raise IdentityError if unsafe."""
         client = self._client
         found = await client.load_server_metadata()
         if found.get("issuer") != self._provider.issuer:
