@@ -159,7 +159,7 @@ def _moving_aside(database: Path, now: float) -> str:
 
 
 def _read_ahead(path: Path) -> None:
-    """Let the system read a file in order, as SQLite's check reads its pages one by one.
+    """Read a file in order into the page cache, because SQLite's check reads single pages.
 
     A child process reads the file. If this process itself opened and closed the file, the locks
     that this process holds on the file would end.

@@ -69,7 +69,7 @@ def _reason() -> str:
 
 
 def _starts(programs: list[str]) -> list[float | None]:
-    """Return each program's median start time in ms; starts alternate between the programs."""
+    """Return each program's median start time in ms, or None if it fails; starts alternate."""
     found: list[list[float]] = [[] for _ in programs]
     for _ in range(_STARTS):
         for program, times in zip(programs, found, strict=True):

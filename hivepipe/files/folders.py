@@ -99,7 +99,10 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Yield a file that is synced and atomically replaces `name` after a successful block."""
+        """Yield a file that is synced and atomically replaces `name` after a successful block.
+
+        Raise OSError on failure; `name` is unchanged then.
+        """
         temporary = f".{name.removeprefix('.')}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
@@ -138,7 +141,7 @@ class Folder:
         return os.fstat(self._descriptor).st_mtime_ns
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file within the folder, replacing the target."""
+        """Rename a file within the folder, replacing the target. Raise OSError on failure."""
         try:
             os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except OSError as error:

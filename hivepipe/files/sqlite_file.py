@@ -24,7 +24,7 @@ def refuse_special_file(path: str | os.PathLike[str]) -> None:
     """
     if os.path.exists(path) and not os.path.isfile(path):
         error = sqlite3.OperationalError("no plain file")
-        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # as of an error of SQLite itself
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # like SQLite's own error
         raise error
 
 
