@@ -442,6 +442,7 @@ def _archive(event: Event, context: Context, agent_transcript: str = "") -> list
     """Return the jobs that archive a transcript.
 
     At a subagent's end this is the transcript of the subagent, else the transcript of the session.
+    Without a path there are none.
     """
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path

@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OVER = 0.8  # the calls of an alternation, and the switches between them, exceed this share
+OVER = 0.8  # of the last calls: the alternating ones, and their switches, exceed this share
 REACH = 15  # calls that are searched for the partner of an alternation
 
 # The rules' names. The first two do not count calls.
@@ -80,7 +80,7 @@ class Limits:
 class Verdict:
     """The result of a rule for a call.
 
-    A warning about a `subject` may be repeated. Not every repetition is shown.
+    Of several warnings about one `subject`, only some are shown.
     """
 
     __slots__ = ("count", "deny", "rule", "subject")

@@ -177,7 +177,7 @@ def _end_of_test(command: str, at: int) -> int:
 def _closing(command: str, at: int, quotes: str = _QUOTES, limit: int = _NO_LIMIT) -> int:
     """Return the position of the bracket that closes the one at `at`, or the command's length.
 
-    With a `limit`, at most so many characters and few nested brackets are searched.
+    With a `limit`, the search stops after so many characters, or at deeply nested brackets.
     """
     opener, closer = command[at], _BRACKETS[command[at]]
     depth = 0
@@ -242,7 +242,7 @@ def read_here_documents(
 ) -> tuple[list[Word], int]:
     """Return the here-documents that begin at `at`, and the position after them.
 
-    `waiting` lists their last lines, and whether the shell expands them. It is emptied.
+    `waiting` has each delimiter, and whether the shell expands the text. The list is emptied.
     """
     texts: list[Word] = []
     for delimiter, is_expanded in waiting:

@@ -314,7 +314,7 @@ def _log_failure(frame: Frame, error: Exception) -> None:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return inode and time of a file, or _MISSING if the file does not exist.
+    """Return inode and modification time (ns) of a file, or _MISSING if it does not exist.
 
     A file may be missing for a moment while it is replaced.
     """
@@ -329,7 +329,7 @@ _is_timed = False  # true while an event is processed
 
 
 def _out_of_time(*_signal: object) -> None:
-    """Stop the current event. An alarm that arrives after the event's end does nothing."""
+    """Stop the current event by OutOfTimeError. An alarm after the event's end does nothing."""
     if _is_timed:
         raise OutOfTimeError
 

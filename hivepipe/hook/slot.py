@@ -44,7 +44,10 @@ class Slot:
         return True
 
     def empty(self) -> None:
-        """Remove the event from the spool, because it is stored elsewhere now."""
+        """Remove the event from the spool, because it is stored elsewhere now.
+
+        If the disk refuses this, the event stays, and the file is given up (`leave`).
+        """
         try:
             posix.rename(self._event, self._idle)
             posix.ftruncate(self._file, 0)

@@ -59,7 +59,7 @@ class _State:
             return
 
     def totals(self, session: bytes) -> list[int] | None:
-        """Return the totals of `<instance>:<session>`; version 1.0.0 named only the session."""
+        """Return the totals of `<instance>:<session>`, or None; 1.0.0 named only the session."""
         older = self.sessions.pop(session.rpartition(b":")[2], None)
         return self.sessions.setdefault(session, older) if older else self.sessions.get(session)
 
