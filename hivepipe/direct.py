@@ -133,7 +133,7 @@ def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
 def drain(home: str) -> Report:
     """Apply the whole spool of a home, write the exports, set aside files that dead hooks left.
 
-    Return the results by file.
+    Return the results by file. Raise StoreError or sqlite3.Error if the database cannot be used.
     """
     raw = raw_events(home)
     convert_all(home)
@@ -175,7 +175,8 @@ def apply_in_turn(home: str, path: Path) -> None:
     """Apply a file and all others in the spool.
 
     Raise LockHeldError if another process is applying the spool: that process also applies the
-    file. A process lists the spool again after it has released the lock, so that no file is missed.
+    file. Raise StoreError or sqlite3.Error if the database cannot be used. A process lists the
+    spool again after it has released the lock, so that no file is missed.
     """
     tried: set[Path] = set()
     while waiting := [file for file in spool_files(path.parent) if file not in tried]:

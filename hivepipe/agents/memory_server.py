@@ -8,7 +8,7 @@
 The key is sent only to the address in the user's own config.toml. A refusal is shown as an alert
 until the server accepts a rating. The database keeps all ratings, and none is sent twice.
 
-    python -I -m hivepipe.agents.memory_server    posts the request on its stdin
+    python -I -m hivepipe.agents.memory_server    reads a request from stdin and posts it
 """
 
 import json

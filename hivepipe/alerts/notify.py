@@ -4,7 +4,7 @@ The command and the request each run in a process group of their own, which is k
 A socket timeout would not stop a server that sends a byte per second. Error texts contain neither
 the command line nor the address, since both may contain a secret.
 
-    python -I -m hivepipe.alerts.notify    posts the request on its stdin
+    python -I -m hivepipe.alerts.notify    reads a request from stdin and posts it
 """
 
 import json

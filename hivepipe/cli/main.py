@@ -197,7 +197,7 @@ def main() -> None:
     if command not in OF_NO_HOME:
         refuse_root(found.home)
     if command not in REPORTING_SETTINGS:
-        # Both report an unreadable file in the same words, which are printed once.
+        # `Config` and the rules report an unreadable file in the same words, printed once.
         of_rules = use_rules_when_needed(found.home)
         for problem in filter(None, dict.fromkeys((*found.problems, of_rules))):
             say(f"hivepipe: {problem}; ignored", err=True)

@@ -180,7 +180,8 @@ def compose(
     """Return the message of a job that no hook made.
 
     The job belongs to the parent's session, or to no session. Without `queue`, the job is for the
-    queue of its priority.
+    queue of its priority. Without `priority`, the operation's is used; raise KeyError if that is
+    unknown.
     """
     priority = priority or priority_of(job.operation)
     context, session = Context(event_time_ns), ""

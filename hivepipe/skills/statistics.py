@@ -82,7 +82,7 @@ def statistics(
 
 
 def local_day(time: str) -> str:
-    """Return the local day of a time. Of an invalid time, return the first ten characters."""
+    """Return the local day of a time; of an invalid or empty time, its first ten characters."""
     if not time:
         return ""
     try:

@@ -98,7 +98,10 @@ KEPT = (
 
 
 def kept_secret(name: str) -> str:
-    """Return the secret `name` from the environment or else from `credentials.env`, or ""."""
+    """Return the secret `name` from the environment or else from `credentials.env`, or "".
+
+    Raise CredentialsError as `read_credentials` does.
+    """
     return (environment(name) or read_credentials().get(name) or "").strip()
 
 

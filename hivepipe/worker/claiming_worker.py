@@ -116,8 +116,8 @@ class ClaimingWorker(SimpleWorker):
         return self._worked
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop after the current job; RQ's own handler would raise an exception during the job."""
-        self._stop_requested = True
+        """Stop after the current job, or now if the worker waits: then raise WokenError."""
+        self._stop_requested = True  # RQ's own handler would raise an exception during a job
         if self._is_resting:
             self._is_resting = False
             raise WokenError

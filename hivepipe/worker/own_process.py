@@ -60,10 +60,10 @@ class SoleProcess:
 
 @contextmanager
 def stop_signals_blocked() -> Iterator[None]:
-    """Block the stop signals, as for a thread that is started in the `with` block.
+    """Block the stop signals, for a `with` block that starts a thread.
 
-    Otherwise the kernel might deliver a signal to the new thread, and the main thread would
-    continue to wait.
+    The thread inherits this. Otherwise the kernel might deliver a signal to the thread, and the
+    main thread would continue to wait.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

@@ -51,7 +51,10 @@ class Uplink(SoleProcess):
         self._archives = ArchivePasses()
 
     def run(self) -> None:
-        """Ship rows until a stop request, a change of the membership, or an upgrade."""
+        """Ship rows until a stop request, a change of the membership, or an upgrade.
+
+        An unexpected error is shown by `status`, then raised.
+        """
         try:
             while self._should_continue():
                 self._attempt()
