@@ -6,12 +6,12 @@ from typing import NamedTuple
 from hivepipe.text.plurals import counted
 from hivepipe.times import span
 
-STORE_SECS = 60.0  # shorter times are transactions of other programs
+STORE_SECS = 60.0  # other programs' transactions take less time
 WAITING_SECS = 60.0
 SPOOLED_SECS = 60.0
 SPOOLED_WHILE_AWAY_SECS = 600.0  # longer than any restart takes
 ROOM_BYTES = 200_000_000
-UPLINK_SECS = 900.0  # shorter times are network outages and restarts
+UPLINK_SECS = 900.0  # network outages and restarts take less time
 SHARE_PERCENT = 5
 SHARE_LEAST = 20
 SHARE_SECS = 900.0

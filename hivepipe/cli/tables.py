@@ -23,7 +23,7 @@ Column = str | Callable[[Entry], object]  # a key of the entries, or a function 
 
 _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 PADDED = 100  # columns; in a pipe, a longer text moves the rest of its row to the right
-MOST_ROWS = 5000  # of a listing in a terminal; rich needs a millisecond for each
+MOST_ROWS = 5000  # rows of a listing in a terminal; rich needs a millisecond for each
 FOLDED = 20  # columns; longer texts are folded to this width, times are not
 
 utc_option = shared_option("--utc", is_flag=True, help="Show times in UTC instead of local time.")

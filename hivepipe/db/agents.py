@@ -110,7 +110,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     if signal.status in ENDS:
         row["completed_at"] = _end(str(known["completed_at"] or ""), before, job, signal)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
-        row["error"] = max(str(known["error"] or ""), signal.error) or None  # the same in any order
+        row["error"] = max(str(known["error"] or ""), signal.error) or None  # equal in any order
     if before is not None:  # metadata that are invalid stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
     return row

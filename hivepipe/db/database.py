@@ -21,7 +21,7 @@ from hivepipe.errors import StoreError, TreeError, os_error_as
 from hivepipe.files.sqlite_file import open_to_write, transaction
 from hivepipe.redact.fields import redact_column
 
-LONGEST_SECS = 0.01  # of a transaction of `write_shortly`
+LONGEST_SECS = 0.01  # longest transaction of `write_shortly`
 Row = sqlite3.Row
 
 # Tables whose rows are looked up by `name`; in other tables `name` is a text like any other

@@ -68,7 +68,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "disk": disk.room,
     "wal": disk.wal,
     "database": disk.database,
-    "old-rows": predecessor.rows,  # now the database is in memory
+    "old-rows": predecessor.rows,  # after `database`, whose check fills the page cache
     "file-system": disk.file_system,
     "git": disk.tracked,
     "git-ignore": disk.unignored,

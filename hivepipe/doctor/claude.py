@@ -153,8 +153,8 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
     if not max(changed) < started < facts.now - _SETTLED_SECS or may_lack_events(facts):
         return
     session = Path(path).stem
-    is_unknown = database_path(facts.place.home).exists()  # if the database cannot be read
-    if not read_store(facts.place.home, lambda store: _is_known(store, session), is_unknown):
+    otherwise = database_path(facts.place.home).exists()  # if the database cannot be read
+    if not read_store(facts.place.home, lambda store: _is_known(store, session), otherwise):
         text = f"no hook recorded the newest session, {session}. Either it ran without hooks, as by"
         text = f"{text} `claude --bare`, an SDK, disableAllHooks or HIVEPIPE_DISABLED, or Claude"
         text = f"{text} Code skipped a file with an invalid value ({', '.join(files)})"

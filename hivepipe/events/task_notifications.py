@@ -18,7 +18,7 @@ def finished_agent(prompt: str) -> dict[str, object] | None:
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
     if tokens is None:
-        tokens = _number(usage, "total_tokens")  # its name in old clients
+        tokens = _number(usage, "total_tokens")  # the name in old clients
     failed = _element(head, "status").lower() in FAILED_OUTCOMES
     summary = clean(_element(head, "summary")[:CAP_TEXT])
     # Commands in the background and workflows have notifications, too, and a workflow has tokens.

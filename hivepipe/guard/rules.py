@@ -29,8 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OVER = 0.8  # of the last calls: the alternating ones, and their switches, exceed this share
-REACH = 15  # calls that are searched for the partner of an alternation
+_LEAST_SHARE = 0.8  # share of alternating calls, and of switches between them, in an alternation
+_LOOKED_AT = 15  # calls that are searched for the partner of an alternation
 
 # The rules' names. The first two do not count calls.
 CANCELLED, SHARED_DISK = "cancelled", "shared-disk"
@@ -182,7 +182,7 @@ def _loop(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -> Verdi
 
 def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -> Verdict | None:
     mine = calls[-1].pattern
-    others = [pattern for pattern in repeated[: -REACH - 1 : -1] if pattern not in ("", mine)]
+    others = [pattern for pattern in repeated[: -_LOOKED_AT - 1 : -1] if pattern not in ("", mine)]
     if not others:
         return None
     other = max(others, key=others.count)
@@ -202,7 +202,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
         of_two += 1
         switches += before not in ("", pattern)
         before = pattern
-        if of_two > OVER * seen and switches > OVER * (of_two - 1):
+        if of_two > _LEAST_SHARE * seen and switches > _LEAST_SHARE * (of_two - 1):
             longest = of_two
     return longest
 

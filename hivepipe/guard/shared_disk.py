@@ -76,7 +76,7 @@ class SharedDisk:
 
         Also return True for a pattern that matches everything in the shared root.
         """
-        if tree.literal or not _PATTERN & set(tree.text):  # as `build` of `{*.o,build}`
+        if tree.literal or not _PATTERN & set(tree.text):  # such as `build` of `{*.o,build}`
             return f"{self._root}/".startswith(f"{self._place(folder, tree.text, link)}/")
         names = tree.text.rstrip("/").split("/")
         first = next(at for at, name in enumerate(names) if set(name) & _PATTERN)
@@ -84,7 +84,8 @@ class SharedDisk:
         below = f"{self._root}/".removeprefix(above).split("/")[:-1]
         return (
             f"{self._root}/".startswith(above)
-            and len(names) - first <= len(below) + (names[-1] == "*")  # or all categories
+            # the root, or all categories in it
+            and len(names) - first <= len(below) + (names[-1] == "*")
             and all(
                 _matches(part, name) and (part[0] != "." or name[0] == ".")
                 for part, name in zip(below, names[first:], strict=False)

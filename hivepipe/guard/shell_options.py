@@ -11,8 +11,8 @@ WRAPPERS = {
     **dict(sudo="CDgpRrTtUu", doas="Cu", env="Cu", exec="a", time="fo", timeout="ks"),
     **dict(nice="n", ionice="cnPpu", stdbuf="eio", xargs="adEILnPs", flock="Ew", chrt="DPT"),
 }
-WITH_OPERAND = ("timeout", "flock", "chrt", "taskset")  # before the command
-# The same for commands; after ":" letters with a value only in the same word.
+WITH_OPERAND = ("timeout", "flock", "chrt", "taskset")  # one argument precedes the command
+# Commands, with the letters of options that take a value; after ":" only in the same word.
 _WITH_VALUE = {
     **dict(touch="drt", mkdir="m", mkfifo="m", truncate="rs", shred="ns", sed="efl:i"),
     **dict(cp="St", mv="St", ln="St", install="gmoSt", rsync="efBMT", scp="cDFiJloPSX"),
@@ -38,7 +38,7 @@ _LONG_WITH_VALUE = {
 }
 _NO_WORD = Word("", literal=True)
 
-Options = dict[str, list[Word]]  # with their values
+Options = dict[str, list[Word]]  # option -> its values
 
 
 def parsed(program: str, arguments: list[Word]) -> tuple[Options, list[Word]]:

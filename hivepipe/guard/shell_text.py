@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 PROCESS = ("<(", ">(")  # a word that stands for the input or output of a command
 ENDS_WORD = " \t<>;&|()\n"
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
-_PLAIN = "/._-"  # with letters and digits, most characters of words
+_PLAIN = "/._-"  # most words have only letters, digits and these
 _QUOTES = "'\""
 _OPENS_TEST = ("[[ ", "[[\t", "[[\n")
 _DOLLAR_QUOTES = ("$'", '$"')
 _TEXT = "\0"  # the quote of a text that is expanded but not split, such as a here-document
-_OPEN, _COMMA, _CLOSE = "\1\2\3"  # stand for the unquoted `{`, `,` and `}` of a word
+_OPEN, _COMMA, _CLOSE = "\1\2\3"  # marks in place of the unquoted `{`, `,` and `}` of a word
 _TO_MARKS = {"{": _OPEN, ",": _COMMA, "}": _CLOSE}
 _FROM_MARKS = str.maketrans({mark: sign for sign, mark in _TO_MARKS.items()})
 _MOST_ALTERNATIVES = 50
@@ -51,7 +51,7 @@ def read_words(command: str, at: int, variables: "Mapping[str, Word]") -> tuple[
         end_of_list = _closing(command, end)
         inner = expanded(command[end:end_of_list])
         return [Word(word.text, False, inner)], end_of_list + 1
-    if word.text.isprintable():  # it has no marks
+    if word.text.isprintable():  # no mark of `{`, `,` or `}`
         return [word], end
     return [Word(text, word.literal, word.inner) for text in _alternatives(word.text)], end
 

@@ -23,7 +23,7 @@ _REDIRECTIONS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", 
 _OPERATORS = (*_REDIRECTIONS, *_SEPARATORS)  # `&>` and `>&` before `&`
 _ENDS_LIST = (";", "&", "\n")
 _IF = ("&&", "||")
-_APART = ("|", "|&", "&")  # the command before them runs in a subshell
+_IN_SUBSHELL = ("|", "|&", "&")  # the command before them runs in a subshell
 # The words that open a compound command, with the word that closes it.
 _CLOSED_BY = {
     **dict.fromkeys(("while", "until", "for", "select"), "done"),
@@ -33,9 +33,7 @@ _CLOSED_BY = {
 }
 _KEYWORDS = {*_CLOSED_BY, *_CLOSED_BY.values(), "then", "elif", "else", "do", "!", "coproc"}
 _BEFORE_KEYWORDS = ("", "time", "time -p")
-_NOT_PLAIN = frozenset(
-    " \t\n~$"
-)  # in values of variables, because a shell may split or expand them
+_NOT_PLAIN = frozenset(" \t\n~$")  # a shell may split or expand a value with one of these
 _SETTING = ("export", "readonly", "declare", "typeset", "local")
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _BETWEEN_NAMES = dict.fromkeys(map(ord, " \t\n;&|()<>{}[]=+-*/%#!?.,:~^@\\'\"`"), " ")
@@ -123,7 +121,7 @@ def simple_commands(command: str, variables: Variables) -> list[Command]:
         if isinstance(token, str):
             operator = token if token in _REDIRECTIONS else ""
             if not operator:
-                is_sure = len(nested) == 1 and separator not in _IF and token not in _APART
+                is_sure = len(nested) == 1 and separator not in _IF and token not in _IN_SUBSHELL
                 variables.set(words, is_sure)
                 _separate(found, nested, token)
                 separator = token

@@ -22,7 +22,7 @@ _NO_FILE_FIRST = {
     "sed": {"-e", "-f"},
     "perl": {"-e", "-E"},
 }
-_EXCLUDING = {"--exclude", "--exclude-from", "-f"}  # of `rsync`
+_EXCLUDING = {"--exclude", "--exclude-from", "-f"}  # options of `rsync`
 # Options of `find` that exclude files by their name or place, from all commands or from those that
 # change no folders.
 _BY_NAME = {
@@ -282,7 +282,7 @@ def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> Non
     starts = given[:at] or [Word(".", literal=True)]
     mark = "\0" * (depth + 1)  # stands for `{}` of this `find`
     options: set[str] = set()
-    paths: set[int] = set()  # what is written if a start point is a link
+    paths: set[int] = set()  # what is written if a start is a link: TARGET, ...
     trees: set[int] = set()
     while at < len(texts):
         option = texts[at]

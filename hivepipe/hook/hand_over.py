@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COUNT_SCRIPT = lua_text("queue/lua/count_hook.lua")
 IN_TIME_SCRIPT = lua_text("queue/lua/in_time.lua")
 WAITED_MS = 1000  # longer than a hook waits for a reply, on a busy machine too
-DIRECT_SECS = 3.0  # for the start of Python, and a second for the database
+DIRECT_SECS = 3.0  # time for Python's start, and a second for the database
 
 
 def hand_over(

@@ -14,7 +14,7 @@ from hivepipe.events import claude_code
 from hivepipe.hook import instance as instances
 from hivepipe.hook import intake, stdin
 
-LATE_STDIN_SECS = 10.0  # in the background
+LATE_STDIN_SECS = 10.0  # time limit for stdin in a child process
 HARD_STOP_SECS = 0.8
 LAST_SECS = 0.2  # time after the hard stop to spool the event and write the log line
 WAITING_SHARE = 0.3
@@ -74,9 +74,9 @@ def _read() -> stdin.Input:
     # The alarm repeats: the first may come between Python's check for signals and its read.
     setitimer(ITIMER_REAL, stdin.WAIT_SECS, stdin.WAIT_SECS / 8)
     received = stdin.read_event()
-    if _left:
+    if _forked_from:
         began = time.monotonic() - stdin.WAIT_SECS
-        sender.outlive_parent(*_left)
+        sender.outlive_parent(*_forked_from)
     signal(SIGALRM, _stop_hard)
     ends = began + HARD_STOP_SECS + _gains * stdin.WAIT_SECS
     setitimer(ITIMER_REAL, max(ends - time.monotonic(), 0.001))
@@ -88,7 +88,7 @@ def _stop_waiting(*_signal: object) -> None:
         stdin.stop_waiting()
 
 
-_left: tuple[int, dict[int, str]] | None = None  # in the background: the parent, its ancestors
+_forked_from: tuple[int, dict[int, str]] | None = None  # in a child: the parent, its ancestors
 
 
 def _wait_in_background() -> bool:
@@ -96,8 +96,8 @@ def _wait_in_background() -> bool:
 
     Return True in the child process, or False if no child process was made.
     """
-    global _left
-    if _left or not stdin.is_pipe():
+    global _forked_from
+    if _forked_from or not stdin.is_pipe():
         return False
     parent, ancestors = posix.getppid(), instances.ancestors()
     try:
@@ -105,7 +105,7 @@ def _wait_in_background() -> bool:
             posix._exit(0)
     except OSError:
         return False
-    _left = parent, ancestors
+    _forked_from = parent, ancestors
     posix.setsid()
     # Claude Code waits until nobody has the other end of its pipes.
     nothing = posix.open("/dev/null", posix.O_RDWR)

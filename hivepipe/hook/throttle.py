@@ -133,7 +133,7 @@ def take_back(path: str, session: str, event_keys: tuple[bytes, ...]) -> None:
             if answer and totals:
                 totals[0] -= 1
                 totals[1] -= answer[0]
-                state.last_ns *= not answer[0]  # its checkpoint is due again
+                state.last_ns *= not answer[0]  # the event's checkpoint is due again
         _write(descriptor, state)
     finally:
         posix.close(descriptor)

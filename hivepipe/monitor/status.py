@@ -28,7 +28,7 @@ from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable
 from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report
 
-TROUBLE_SECS = 10  # shorter times are transactions of other programs
+TROUBLE_SECS = 10  # other programs' transactions take less time
 CHANGE_SECS = 3.0  # longer than most starts take
 CHANGE_PAUSE_SECS = 0.1
 

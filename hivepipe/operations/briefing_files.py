@@ -81,7 +81,7 @@ class BriefingFiles:
         """Update every briefing file. Raise OSError or StoreError on failure."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
-            if self._own_project not in (*self._projects, ""):  # it has no session yet
+            if self._own_project not in (*self._projects, ""):  # the project has no session yet
                 self._projects.append(self._own_project)
             parts = dict(self._parts(store))
         wanted = {

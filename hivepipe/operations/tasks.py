@@ -80,7 +80,7 @@ class TaskBoard:
         """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
-        hooks_files = Path(self._home, "sessions").glob(".session_*")  # maybe not stored yet
+        hooks_files = Path(self._home, "sessions").glob(".session_*")  # perhaps not stored yet
         known = {*session_ids(self._db), *(read_small(str(each)).strip() for each in hooks_files)}
         found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
         if len(found) > 1:

@@ -75,7 +75,7 @@ def reconcile(connection: Redis, is_shared: bool) -> int:
 
 def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
     reclaim = connection.register_script(_RECLAIM)
-    now, _ = connection.time()  # this clock set the lease
+    now, _ = connection.time()  # leases end by the clock of Redis
     found = 0
     for queue in ALL_QUEUES:
         held: Any = connection.zrange(f"rq:wip:{queue}", 0, -1, withscores=True)

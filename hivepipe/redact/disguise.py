@@ -19,7 +19,7 @@ DISGUISE = (
     r"|[0-9A-Za-z]\xef\xb8|\\u[fF][eE]0[0-9A-Fa-f][0-9A-Za-z]|\x00|\x08"
     r"|\\u00[0-7][0-9A-Fa-f]|\\u20[026]|\\u009[bB]|\\u[fF][eE][fF][fF]|\\u00[aA][dD]|\\u034[fF]|\\u\{"
     r"|\\u061[cC]|\\u11[56]|\\u17[bB]|\\u180|\\u3164|\\u[fF][fF][aA]0|\\u[dD][bB]4|\\U000|\\_"
-    r"|[0-9A-Za-z+]\\+/[0-9A-Za-z+]{4}"  # in a key, as PHP writes JSON
+    r"|[0-9A-Za-z+]\\+/[0-9A-Za-z+]{4}"  # `\\/` in a key, as PHP writes JSON
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )

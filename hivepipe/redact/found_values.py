@@ -71,7 +71,7 @@ class Learned:
         """Load values from valid `lines` (see `Known.text`); `key` is called when first needed."""
         self._ask = key
         self.all: list[Known] = []
-        self._numbers: dict[bytes, int] = {}  # by digest
+        self._numbers: dict[bytes, int] = {}  # digest -> index in `all`
         # Sketch -> (its offset in the value, length of the value) of each value with this sketch
         self._by_sketch: dict[bytes, set[tuple[int, int]]] = {}
         self._sizes: set[int] = set()

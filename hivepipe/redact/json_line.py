@@ -58,7 +58,7 @@ def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
     """Yield the strings of a JSON line, except image data."""
     images = _images(line) if b'"base64"' in line else frozenset()
     key: Range | None = None
-    starts: deque[int] = deque(maxlen=_STRINGS_BEFORE + 2)  # with the key and its value
+    starts: deque[int] = deque(maxlen=_STRINGS_BEFORE + 2)  # + 2: the value and its key
     for token in _TOKEN.finditer(quoted):
         if token.lastindex:
             starts.append(token.start(1))

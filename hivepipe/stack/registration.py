@@ -227,7 +227,7 @@ def _refuse_shipped(project: str, home: str, tree: str) -> None:
         is_ours = recorded.get("tree") or is_in_project(recorded.get("home", ""))
         is_empty = not os.path.isdir(shipped) or set(os.listdir(shipped)) <= {".gitignore"}
     else:
-        is_used = os.path.lexists(database_in(home, ""))  # before an `uninstall`
+        is_used = os.path.lexists(database_in(home, ""))  # used before an `uninstall`
         is_ours = recorded.get("home") or is_used or not is_of_one_project(home)
         is_empty = not has_data(shipped) or _is_committed(project)
     if not (is_ours or is_empty):

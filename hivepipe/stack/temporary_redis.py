@@ -97,7 +97,7 @@ def _server(stack: Stack, program: str, locks: list[int], *options: str) -> Iter
         stderr=subprocess.DEVNULL,
         pass_fds=locks,
         umask=0o077,
-        preexec_fn=end_with_parent,  # else it would hold the locks after a kill
+        preexec_fn=end_with_parent,  # else the server would hold the locks after a kill
     )
     try:
         _wait(server, stack.home, address)

@@ -38,7 +38,8 @@ _LOGIN = re.compile(r"hivepipe_(machine|reader|invite)_[0-9a-f]{16}")
 _UNVERIFIED = "certificate verify failed"  # OpenSSL's reason is not in libpq's text
 _REASONS = "it has expired, this machine's clock is wrong, or another authority signed it"
 
-_NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # of pgbouncer
+# pgbouncer refuses the login
+_NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")
 
 
 def is_installed() -> bool:

@@ -17,7 +17,7 @@ def skill_at_work(line: Fields) -> str:
 
 
 def outcome_of(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
-    """Return the outcome of the conversation if it ends with this answer."""
+    """Return the outcome of a conversation with this end: success, error or unknown."""
     if stop_reason in _BAD_ENDS:
         return "error"
     if has_calls or not has_text:

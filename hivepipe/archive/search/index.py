@@ -75,7 +75,7 @@ class Archived:
     size: int
     lines_from: Callable[[int], Iterable[tuple[int, bytes]]]
     began: str = ""
-    edition: int = 0  # how often lines, perhaps indexed ones, were changed
+    edition: int = 0  # how often existing lines were rewritten
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def _of_message(line: Fields, message: Fields) -> tuple[str, list[str]]:
 
 
 def _author(line: Fields, message: Fields) -> str:
-    """Return who wrote a message. `tool` includes texts that Claude Code itself wrote."""
+    """Return who wrote a message: user, claude or tool, which includes Claude Code itself."""
     if line["type"] == "assistant":
         return "claude"
     is_result = any(blocks(message, "tool_result"))
