@@ -22,16 +22,27 @@ FRESH_SECS = 120  # a stack that has not touched its file for this long is dead
 
 def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
-    machine, its_boot, namespace = _named(home)
-    if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
-        return  # this kernel, or this machine before a reboot
-    secs = time.time() - _touched(home)
-    is_alive = is_held_by_another(home) if its_boot == boot() != UNKNOWN else secs < FRESH_SECS
-    if is_alive:
+    if is_used_by_another(home):
+        machine, secs = _named(home)[0], time.time() - _touched(home)
         raise StackError(
             f"the stack of another machine or container ({machine}) uses {home}, seen "
             f"{secs:.0f} s ago: run `hivepipe down` there; until then events from here wait on disk"
         )
+
+
+def is_used_by_another(home: str) -> bool:
+    """Tell whether a stack of another kernel uses this home."""
+    machine, its_boot, namespace = _named(home)
+    if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
+        return False  # this kernel, or this machine before a reboot
+    if its_boot == boot() != UNKNOWN and _says_locked(home):
+        return is_locked_file(_file(home))
+    return time.time() - _touched(home) < FRESH_SECS
+
+
+def is_used_by_another_namespace(home: str) -> bool:
+    """Tell whether a stack of another pid namespace of this machine uses this home."""
+    return is_used_by_another(home) and _named(home)[1] == boot()
 
 
 def claim(home: str) -> int:
@@ -39,7 +50,7 @@ def claim(home: str) -> int:
 
     Return the inheritable descriptor that holds the lock.
     """
-    write_small(_file(home), "\n".join((*_this(), "")))
+    write_small(_file(home), "\n".join(_this()))
     return acquire_lock(_file(home), CLAIM_SECS)
 
 
@@ -61,11 +72,6 @@ def is_of_another_kernel(home: str) -> bool:
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 
 
-def is_held_by_another(home: str) -> bool:
-    """Tell whether the supervisor of another pid namespace of this machine runs a stack here."""
-    return is_of_another_kernel(home) and is_locked_file(_file(home))
-
-
 def release(home: str) -> None:
     """Remove `<home>/kernel`. The stack of this kernel must have ended."""
     with contextlib.suppress(OSError):  # on a read-only disk the file stays until it is too old
@@ -74,6 +80,11 @@ def release(home: str) -> None:
 
 def _file(home: str) -> str:
     return f"{home}/kernel"
+
+
+def _says_locked(home: str) -> bool:
+    """Tell whether a version that locks the file wrote it; older ones ended it with a newline."""
+    return not read_small(_file(home)).endswith("\n")
 
 
 def _touched(home: str) -> float:

@@ -66,7 +66,9 @@ def take_all_down(
     that was started after the table was read is stopped too.
     """
     idle = {stack.home for stack in stacks if not table.of(stack)}
-    are_down = _set_all_down({home for home in idle if not kernel.is_held_by_another(home)})
+    are_down = _set_all_down(
+        {home for home in idle if not kernel.is_used_by_another_namespace(home)}
+    )
     for stack in stacks:
         try:
             with os_error_as(StackError, stack.home), _turn(stack):

@@ -172,7 +172,7 @@ def stop(stack: Stack, table: ProcessTable | None = None) -> None:
 
 def refuse_unseen(stack: Stack) -> None:
     """Raise StackError if a supervisor of another pid namespace runs the stack out of sight."""
-    if kernel.is_held_by_another(stack.home) and SUPERVISOR not in stack_processes(stack):
+    if kernel.is_used_by_another_namespace(stack.home) and SUPERVISOR not in stack_processes(stack):
         kernel.refuse_another(stack.home)
 
 

@@ -175,13 +175,28 @@ def test_a_stack_of_another_pid_namespace_is_refused_until_its_supervisor_ends(
     kernel.refuse_another(home)
 
 
+def test_a_supervisor_without_a_lock_on_its_claim_counts_for_two_minutes(
+    six_homes: list[str],
+) -> None:
+    """A container may run an older version of hivepipe than its host."""
+    home = six_homes[0]
+    with claimed_in_another_namespace(home):
+        pass
+    claim = Path(home, "kernel")
+    claim.write_text(f"{claim.read_text()}\n")
+    with pytest.raises(StackError, match="run `hivepipe down` there"):
+        lifecycle.take_down(Stack.of(locate(home)))
+    os.utime(claim, (0, 0))
+    kernel.refuse_another(home)
+
+
 @contextmanager
 def claimed_in_another_namespace(home: str) -> Iterator[None]:
     lock = kernel.claim(home)
     try:
         claim = Path(home, "kernel")
         machine, boot, _ = claim.read_text().splitlines()
-        claim.write_text(f"{machine}\n{boot}\npid:[1]\n")
+        claim.write_text(f"{machine}\n{boot}\npid:[1]")
         yield
     finally:
         os.close(lock)
