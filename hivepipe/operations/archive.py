@@ -83,15 +83,15 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
 def _is_expected(home: str, session: str, path: str) -> bool:
     """Tell whether the transcript may be missing.
 
-    Claude Code writes none for a session that ended before its first prompt. It moves the
-    transcripts of a session that leaves a worktree, and the session's end names their new folder.
+    Claude Code writes none with `--no-session-persistence`, and none for a session that ended
+    before its first prompt; such a session has no archive. It moves the transcripts of a session
+    that leaves a worktree, and the session's end names their new folder.
     """
+    if not archives_of(home).of_session(session):
+        return True
     found = read_store(home, lambda store: store.session(session), None)
-    if found is None:
-        return False
-    folder = os.path.dirname(found["transcript_path"] or path)
-    is_moved = not path.startswith(f"{folder}/")
-    return is_moved or (found["status"] == "ended" and not found["prompts"])
+    folder = os.path.dirname((found and found["transcript_path"]) or path)
+    return not path.startswith(f"{folder}/")
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:

@@ -299,17 +299,25 @@ def outside(scene: Scene) -> set[Path]:
     return {path for path in found if not ours & {*path.parts}}
 
 
-def test_a_missing_transcript_is_a_warning_unless_the_session_had_no_prompt(scene: Scene) -> None:
+def test_a_missing_transcript_is_a_warning_if_the_session_has_an_archive(scene: Scene) -> None:
+    """With `--no-session-persistence` Claude Code writes none, and reports its path."""
     scene.start()
-    named = {"session_id": "no-prompt", "transcript_path": str(scene.path("no-prompt"))}
-    fire_all([changed(event, **named) for event in (SESSION_START, SESSION_END)], scene.env)
+    scene.stop()
+    named = {"session_id": SESSION, "transcript_path": str(scene.path())}
+    agent = {**named, "agent_transcript_path": str(scene.path(f"{SESSION}/subagents/agent-a0"))}
+    fire("SubagentStop", changed(SUBAGENT_STOP, **agent), scene.env)
+    fire("SessionEnd", changed(SESSION_END, **named), scene.env)
     scene.settle()
     assert "transcript not found" not in scene.log()
+    scene.path().write_bytes(lines(2))
     scene.stop()
+    until(lambda: scene.archived() == lines(2), "nothing is archived")
+    scene.settle()
+    scene.path().unlink()
+    scene.stop(prompt_id="another")
     scene.settle()
     assert scene.log().count("[WARNING] transcript not found (session ") == 1
     assert scene.dead() == 0
-    assert not scene.kept.joinpath("main-session").exists()
 
 
 def test_a_transcript_that_moved_with_its_session_is_archived_without_a_warning(
