@@ -4,15 +4,19 @@ from typing import Any
 
 from hivepipe.transcripts.lines import Fields, text
 
+_MCP_PROMPT = "mcp__"  # the name begins so: mcp__server__prompt
 _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 def skill_at_work(line: Fields) -> str:
     """Return the skill that an answer's line names, or "".
 
-    The line also names a skill that the user typed. Such a skill has no tool call.
+    The line also names a skill that the user typed. Such a skill has no tool call. An MCP prompt is
+    no skill; the line names it in the same field.
     """
     skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
+    if skill.startswith(_MCP_PROMPT):
+        return ""
     return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
 
 

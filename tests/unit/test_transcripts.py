@@ -64,6 +64,16 @@ def test_the_costs_of_a_transcript_equal_a_sum_by_hand(name: str) -> None:
             assert found[key], key
 
 
+def test_an_mcp_prompt_is_no_skill() -> None:
+    """Claude Code 2.1.332 names both in one field; hooks report them as different expansions."""
+    message = {"id": "msg_1", "role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    answers = [
+        {"type": "assistant", "uuid": name, "message": message, "attributionSkill": name}
+        for name in ("mcp__lib__review", "greet")
+    ]
+    assert describe(totals_of_records(*answers), PRICES)["skills_used"] == ["greet"]
+
+
 # ---- totals that are stored and continued
 def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Totals:
     totals = Totals()
