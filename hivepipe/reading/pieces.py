@@ -26,7 +26,7 @@ RESULT, FAILURE, NOTE, AGENT = "result", "failure", "note", "agent"
 # The input fields that describe a call; the first one present is shown.
 _NAMES = (
     *("file_path", "notebook_path", "command", "description", "pattern", "query"),
-    *("url", "skill", "path", "subject", "prompt"),
+    *("url", "uri", "skill", "path", "subject", "prompt"),
 )
 
 

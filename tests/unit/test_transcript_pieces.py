@@ -80,6 +80,10 @@ def answer(content: Any, **more: Any) -> dict[str, Any]:
             [(CALL, "Task Explore look")],
         ),
         (parsed("assistant", call("Bash", command="a\n  b")), [(CALL, "Bash a b")]),
+        (
+            parsed("assistant", call("ReadMcpResourceTool", server="lib", uri="lib://note")),
+            [(CALL, "ReadMcpResourceTool lib://note")],
+        ),
         (parsed("assistant", call("New")), [(CALL, "New")]),
         (parsed("user", answer("done")), [(RESULT, "done")]),
         (parsed("user", answer("no", is_error=True)), [(FAILURE, "no")]),
