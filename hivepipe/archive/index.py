@@ -132,7 +132,7 @@ class Index:
                 self._read_all(folder)
             else:
                 if changes:
-                    self._take(changes)
+                    self._apply(changes)
                 made = self._manifest.made()
                 if made is not self._made or self._unlisted:
                     self._filter()
@@ -166,7 +166,7 @@ class Index:
         self._journal_end = data[-_END_BYTES:]
         return dict(filter(None, map(_change, added.splitlines())))
 
-    def _take(self, changes: Mapping[str, Entry | None]) -> None:
+    def _apply(self, changes: Mapping[str, Entry | None]) -> None:
         """Apply changes to copies, because other threads may read the mappings."""
         entries, made = dict(self._entries), self._manifest.made()
         for key, entry in changes.items():

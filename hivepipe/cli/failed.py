@@ -84,7 +84,7 @@ def show(job_id: str) -> None:
     """
     place = locate(".")
     with _failed_jobs(place) as store:
-        job = _found(store, job_id)
+        job = _failed_job(store, job_id)
     if show_json(**_described(job), database=str(database_path(place.home))):
         return
     for name, value in (
@@ -150,7 +150,7 @@ def _act(verb: Verb, job_id: str | None, operation: str | None) -> tuple[int, in
     """Retry or discard the selected jobs; return (number selected, number acted upon)."""
     place = locate(".")
     with _failed_jobs(place) as store:
-        jobs = [_found(store, job_id)] if job_id else _jobs(store, operation)
+        jobs = [_failed_job(store, job_id)] if job_id else _jobs(store, operation)
         if store is None or not jobs:
             return 0, 0
         if verb == "discard":
@@ -182,7 +182,7 @@ def _jobs(store: FailedJobs | None, operation: str | None) -> list[FailedJob]:
     return store.jobs(operation or "") if store else []
 
 
-def _found(store: FailedJobs | None, job_id: str) -> FailedJob:
+def _failed_job(store: FailedJobs | None, job_id: str) -> FailedJob:
     if store is None:
         raise HivepipeError(f"no failed job has the id {job_id}: see `hivepipe failed list`")
     return store.job(job_id)

@@ -23,7 +23,7 @@ def skills(commands: bool) -> None:
     Failed uses count; uses that the user interrupted do not.
     """
     wanted = team_choice()
-    found = _found(wanted, are_skills=not commands)
+    found = _statistics(wanted, are_skills=not commands)
     ranked = sorted(found.items(), key=lambda entry: -entry[1].count)
     entries = [_entry(name, skill) for name, skill in ranked]
     what = "command" if commands else "skill"
@@ -39,7 +39,7 @@ def skills(commands: bool) -> None:
     show_entries(f"{what}s", entries, columns)
 
 
-def _found(wanted: Choice | None, *, are_skills: bool) -> Mapping[str, SkillStatistics]:
+def _statistics(wanted: Choice | None, *, are_skills: bool) -> Mapping[str, SkillStatistics]:
     if wanted:
         with opened() as source:
             return team_skills(source, wanted, local_day, are_skills=are_skills)

@@ -41,9 +41,9 @@ class Request:
             {**rule, "text": of_repository(NAME, rule["text"], MOST_CONTEXT_CHARS)}
             for rule in rules
         ]
-        self.problems = [*problems, *self._take(found, home)]
+        self.problems = [*problems, *self._store_requested(found, home)]
 
-    def _take(self, found: dict[str, Any], home: str) -> Iterator[str]:
+    def _store_requested(self, found: dict[str, Any], home: str) -> Iterator[str]:
         """Store the values that a repository can request. Yield a message about any other value."""
         for name, value in found.items():
             setting = BY_NAME.get(name)

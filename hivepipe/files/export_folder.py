@@ -86,13 +86,13 @@ def locked(path: str, name: str, manifest: Manifest) -> Iterator[ExportFolder]:
     with Folder(path) as folder:
         lock = folder.open(f".{name}.lock", os.O_RDWR | os.O_CREAT)
         try:
-            _take(lock, name)
+            _acquire(lock, name)
             yield ExportFolder(folder, lock, manifest)
         finally:
             os.close(lock)
 
 
-def _take(lock: int, name: str) -> None:
+def _acquire(lock: int, name: str) -> None:
     deadline = time.monotonic() + LOCK_SECS
     while not try_lock(lock):
         if time.monotonic() > deadline:

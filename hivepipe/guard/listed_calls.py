@@ -58,14 +58,14 @@ class ListedCalls:
 
     def up_to(self, watch: Watch) -> str:
         """Return the listed calls and, last, the event's new call, or "" if the list is unknown."""
-        known = self._of(watch)
+        known = self._calls_of(watch)
         if known is None or f" {watch.id}" in " ".join(["", *known]):
             return ""
         return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
 
     def has_results_of_all(self, watch: Watch) -> bool:
         """Tell whether the list has a result for each call of a batch; refused calls need none."""
-        known = self._of(watch)
+        known = self._calls_of(watch)
         if known is None:
             return False
         lengths = {call[:16]: len(call) for call in known}
@@ -74,7 +74,7 @@ class ListedCalls:
             for id, was_not_run in watch.batch_ids()
         )
 
-    def _of(self, watch: Watch) -> list[str] | None:
+    def _calls_of(self, watch: Watch) -> list[str] | None:
         if not self._is_current():
             self.forget()
         since, calls = self._known.get(watch.calls_key, (0.0, None))

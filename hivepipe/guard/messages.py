@@ -64,7 +64,7 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
         text = f"Denied by the hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}."
         return f"{text} If that is wrong, ask the user."
     return (
-        f"Denied by the hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}. "
+        f"Denied by the hivepipe guard, rule {verdict.rule}: {_finding(verdict, tool)}. "
         "Do something else, or ask the user."
     )
 
@@ -76,7 +76,7 @@ def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
             f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. "
             "Reading is not restricted."
         )
-    noticed = f"hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}."
+    noticed = f"hivepipe guard, rule {verdict.rule}: {_finding(verdict, tool)}."
     if verdict.deny:
         return f"{noticed} Are you stuck? Then do something else, or ask the user."
     if verdict.subject == client.WAITING_SUBJECT:
@@ -93,7 +93,7 @@ def cancelled(verdict: Verdict, task: str) -> str:
     return f"Task {task} was cancelled. The reason that was given:\n{quoted(why, MOST_WHY_CHARS)}\n"
 
 
-def _found(verdict: Verdict, tool: str) -> str:
+def _finding(verdict: Verdict, tool: str) -> str:
     return _FINDINGS[verdict.rule].format(
         tool=on_one_line(tool, MOST_TOOL_CHARS), count=verdict.count
     )

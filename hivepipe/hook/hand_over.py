@@ -43,13 +43,13 @@ def hand_over(
     script, or "". Raise OSError if neither Redis nor the disk accepts the messages.
     """
     if sender.is_gone():
-        _keep(place, event_time_ns, messages, note)
+        _spool(place, event_time_ns, messages, note)
         return "", ""
     if settings.switched_off("HIVEPIPE_USE_QUEUE"):
-        return _keep(place, event_time_ns, messages) if messages else "", ""
+        return _spool(place, event_time_ns, messages) if messages else "", ""
     if _may_connect(place):
         return "", _push_or_keep(name, place, event_time_ns, messages, note, began_ns)
-    _keep(place, event_time_ns, messages, note)
+    _spool(place, event_time_ns, messages, note)
     if messages:
         _notify_stack(name, place)
     return "", ""
@@ -71,11 +71,11 @@ def _push_or_keep(
         time = _time_of(name, began_ns) if began_ns else ""
         note_result = _push(place, messages, None if waits else note, time)
     except RefusedError as refused:
-        _keep(place, event_time_ns, messages, note)
+        _spool(place, event_time_ns, messages, note)
         _after_refusal(name, place, refused, len(messages))
         return ""
     if waits:
-        _keep(place, event_time_ns, [], note)
+        _spool(place, event_time_ns, [], note)
     # An external Redis answers even if the stack does not run.
     if messages and not place.socket.startswith("/"):
         _notify_stack(name, place)
@@ -100,7 +100,7 @@ def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
             return _push(place, [], note, "")
     except RefusedError:
         pass
-    return _keep(place, 0, [], note)
+    return _spool(place, 0, [], note)
 
 
 def _push(
@@ -151,7 +151,7 @@ def _may_connect(place: home.Place) -> bool:
     return place.state != "down" and is_local(place.socket)
 
 
-def _keep(
+def _spool(
     place: home.Place,
     event_time_ns: int,
     messages: list[Message],

@@ -129,7 +129,7 @@ class Server:
     def serve(self) -> None:
         """Answer events until a signal, an upgrade, the supervisor's death or a removed socket."""
         for number in (SIGHUP, SIGINT, SIGTERM):
-            signal(number, self._end)
+            signal(number, self._request_end)
         signal(SIGALRM, _out_of_time)
         while self._goes_on():
             self._drop_silent()
@@ -150,7 +150,7 @@ class Server:
         is_reachable = _identity(self.path) == self.socket
         return not self.is_ending and is_current and is_reachable and posix.getppid() == self.parent
 
-    def _end(self, *_signal: object) -> None:
+    def _request_end(self, *_signal: object) -> None:
         self.is_ending = True
         if posix.getpid() != self.pid:  # a child of `_apply`, which shares the listener
             return

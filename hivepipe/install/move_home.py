@@ -61,7 +61,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         if tree and database_path(home).exists():
             mark(home, database_path(home))
         if source:
-            _leave(source, home, manifest)
+            _clean_tree(source, home, manifest)
         return [path for path, why in found if why]
 
 
@@ -102,7 +102,7 @@ def adopt_old_home(project: str, old: str) -> str:
     return home
 
 
-def _leave(tree: str, home: str, manifest: Manifest) -> None:
+def _clean_tree(tree: str, home: str, manifest: Manifest) -> None:
     """Remove hivepipe's files from a work tree, and give renamed files their names back."""
     kept = f"{tree}{KEPT_IN_PROJECT}"
     if os.path.isdir(kept) and not os.path.islink(kept):

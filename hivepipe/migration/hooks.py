@@ -28,7 +28,7 @@ class OldHooks:
 
 def find_hooks(project: str) -> list[OldHooks]:
     """Return the settings files that may have the predecessor's hooks or cannot be read."""
-    found = [_look(path, project) for path in _settings_paths(project)]
+    found = [_hooks_in(path, project) for path in _settings_paths(project)]
     return [each for each in found if each.old or each.doubtful or each.trouble]
 
 
@@ -70,7 +70,7 @@ def _settings_paths(project: str) -> list[str]:
     return claude_code.one_of_each_file(filter(os.path.lexists, paths))
 
 
-def _look(path: str, project: str) -> OldHooks:
+def _hooks_in(path: str, project: str) -> OldHooks:
     try:
         text = read_bytes(path).decode("utf-8", "surrogateescape")
         old = settings_text.entries(text, lambda one: verdict(one, project) is Verdict.OLD)

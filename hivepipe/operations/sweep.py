@@ -84,7 +84,7 @@ def sweep(
                     if source.status.st_mtime < oldest:  # its archive would be outdated at once
                         result.expired += 1
                         continue
-                    _take(context.home, archives, source, callbacks, followed, result)
+                    _archive_new_lines(context.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
                 result.foreign += 1
             except FileNotFoundError:  # the file was deleted meanwhile
@@ -108,7 +108,7 @@ def _kept_days(home: str) -> float:
         return math.inf
 
 
-def _take(
+def _archive_new_lines(
     home: str,
     archives: Archives,
     source: Source,

@@ -63,10 +63,10 @@ def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
 
     If lines were replaced after they were indexed, the index is emptied first.
     """
-    found = _look(home, index, archives)
+    found = _find_unindexed(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
         index.start_empty()
-        found = _look(home, index, archives)
+        found = _find_unindexed(home, index, archives)
     return found
 
 
@@ -88,7 +88,7 @@ def index_new(
     return left
 
 
-def _look(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
+def _find_unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
     known = index.folders()
     by_folder: dict[str, dict[str, Entry]] = {}
     for key, entry in archives.index.entries().items():

@@ -50,7 +50,7 @@ class Watch:
         """Yield unreported changes; one counts as reported when the caller asks for the next."""
         workers = self._hive.workers()
         for worker in workers:
-            mark = _mark(worker.status_file)
+            mark = _stamp_of(worker.status_file)
             if mark and self._reported.get(worker.id) != mark:
                 status = worker.status()
                 age_secs = time.time() - status.changed_ns / 1e9
@@ -103,7 +103,7 @@ def _is_watched(_change: object, path: str) -> bool:
     return path.endswith("/status.json") or "/runs/" in path
 
 
-def _mark(path: Path) -> str:
+def _stamp_of(path: Path) -> str:
     try:
         status = path.stat()
     except OSError:

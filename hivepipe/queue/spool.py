@@ -62,12 +62,12 @@ def keep_event(
 ) -> str:
     """Spool an event; return its file, or "" without messages. Raise OSError on failure."""
     try:
-        return _keep(place.home, event_time_ns, messages, note)
+        return _keep_in(place.home, event_time_ns, messages, note)
     except OSError as error:
         for folder in spare_folders(place.home, place.runtime):
             try:
                 _prepare(folder)
-                path = _keep(folder, event_time_ns, messages, note)
+                path = _keep_in(folder, event_time_ns, messages, note)
             except OSError:
                 continue
             _log_spare(place, folder, error)
@@ -83,7 +83,7 @@ def _log_spare(place: Place, folder: str, error: OSError) -> None:
     log_line(place.logs, "Spool", "WARNING", text)
 
 
-def _keep(
+def _keep_in(
     folder: str,
     event_time_ns: int,
     messages: list[Message],

@@ -127,7 +127,7 @@ def find(
         return _LAST.get(
             (home, question, limit, with_facets, left),
             state if new.is_settled else None,
-            lambda: _found(home, index, question, limit, left, with_facets=with_facets),
+            lambda: _search(home, index, question, limit, left, with_facets=with_facets),
         )
 
 
@@ -152,7 +152,7 @@ def _index(
     )
 
 
-def _found(
+def _search(
     home: str, index: SearchIndex, question: Question, limit: int, left: int, *, with_facets: bool
 ) -> Found:
     terms, filters = question.terms(), question.filters()

@@ -59,7 +59,7 @@ def session_named(home: str, start: str) -> str:
     Raise StoreError if no session or several sessions match.
     """
     found = read_store(home, lambda store: store.ids("session", start), [])
-    return _one(home, found, start)  # the archive may have it
+    return _only_match(home, found, start)  # the archive may have it
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
@@ -73,10 +73,10 @@ def session_in(home: str, store: Listings, start: str) -> str:
     for id in [row["id"] for row in newest if row["id"] not in known]:
         if store.titles([id])[id]["prompt"]:
             return str(id)
-    return _one(home, store.ids("session", start), start)
+    return _only_match(home, store.ids("session", start), start)
 
 
-def _one(home: str, found: list[str], start: str) -> str:
+def _only_match(home: str, found: list[str], start: str) -> str:
     entries = _entries(home)
     if start == LAST and entries:
         return _newest(archives_of(home), entries)

@@ -130,14 +130,14 @@ def _finish(home: str) -> None:
     _move_database(database_in(old, tree_of(old)), database_in(home, tree_of(home)))
     for name in _moving(old):
         if name.startswith(_OF_HOOKS):
-            _take(f"{old}/{name}", home, name)
+            _copy_late_file(f"{old}/{name}", home, name)
         os.unlink(f"{old}/{name}")
     for folder, _, _ in os.walk(old, topdown=False):
         if folder != old:
             with suppress(OSError):  # the folder contains a file of the user
                 os.rmdir(folder)
     with suppress(FileNotFoundError):
-        _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
+        _copy_late_file(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
         os.unlink(f"{kept_folder(old)}/{_HOOK_LOG}")
     if tree := tree_of(home):
         claim_folders(tree, Manifest(home))
@@ -159,7 +159,7 @@ def _move_database(old: Path, new: Path) -> None:
             folder.rmdir()
 
 
-def _take(path: str, home: str, name: str) -> None:
+def _copy_late_file(path: str, home: str, name: str) -> None:
     """Copy a file that a hook wrote. An existing target stays, because it is newer.
 
     Lost events are appended to the target, and call notes get a new name.

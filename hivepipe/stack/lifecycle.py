@@ -38,7 +38,7 @@ def start_for_hook(stack: Stack) -> None:
     """
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
-    with _turn(stack):
+    with _locked_home(stack):
         if supervisor.runs_without(stack):
             return
         if read_record(stack.home).get("state") == "on":
@@ -53,7 +53,7 @@ def take_down(stack: Stack) -> None:
 
     Raise StackError if a process survives, or jobs would be lost.
     """
-    with _turn(stack):
+    with _locked_home(stack):
         _record_and_end(stack)
 
 
@@ -71,12 +71,12 @@ def take_all_down(
     )
     for stack in stacks:
         try:
-            with os_error_as(StackError, stack.home), _turn(stack):
+            with os_error_as(StackError, stack.home), _locked_home(stack):
                 is_up = read_record(stack.home).get("state") == "on"  # `up` ran meanwhile
                 if is_up or stack.home not in are_down:
                     _record_and_end(stack, table)
                 else:
-                    _end(stack, table)
+                    _stop_and_clean(stack, table)
             yield stack, None
         except HivepipeError as error:
             yield stack, error
@@ -102,10 +102,10 @@ def _record_and_end(stack: Stack, table: ProcessTable | None = None) -> None:
         with os_error_as(StackError, text):
             change_records({stack.home}, state="down")
     finally:
-        _end(stack, table)
+        _stop_and_clean(stack, table)
 
 
-def _end(stack: Stack, table: ProcessTable | None = None) -> None:
+def _stop_and_clean(stack: Stack, table: ProcessTable | None = None) -> None:
     supervisor.stop(stack, table)
     if not kernel.is_of_another_kernel(stack.home):
         kernel.release(stack.home)
@@ -121,7 +121,7 @@ def convert_home(stack: Stack) -> Stack:
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     if ran:
-        with _turn(stack):
+        with _locked_home(stack):
             _start(stack)
     return stack
 
@@ -136,7 +136,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
     """
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
-    with _turn(stack):
+    with _locked_home(stack):
         refuse_switched_off(project)
         _stop_to_move(stack)
         yield stack
@@ -151,7 +151,7 @@ def at_rest(stack: Stack, old: str = "", project: str = "") -> Iterator[None]:
     An interrupted move of the data is finished first. If the project was renamed, `old` is its
     earlier path.
     """
-    with _turn(stack):
+    with _locked_home(stack):
         _stop_to_move(stack, old, project)
         kernel.release(stack.home)
         yield
@@ -175,7 +175,7 @@ def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) ->
     switched off, StackError if a stop or start fails, TreeError as `converted` does.
     """
     stack = converted(stack)
-    with _turn(stack):
+    with _locked_home(stack):
         refuse_switched_off(project)
         change_records({stack.home}, state="on")
         record_environment(stack.home)
@@ -198,7 +198,7 @@ def _start(stack: Stack) -> None:
 
 
 @contextmanager
-def _turn(stack: Stack) -> Iterator[None]:
+def _locked_home(stack: Stack) -> Iterator[None]:
     if not os.path.isdir(stack.home):  # the home was deleted, so nothing can start there
         yield
         return

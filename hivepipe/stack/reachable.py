@@ -54,7 +54,7 @@ class _Watch:
         self._redis_missed = self._redis_missed + 1 if is_lost else 0
         self._redis_pid = pid
         if self._redis_missed >= LOOKS:
-            self._say("no process listens at redis.sock: Redis is restarted")
+            self._log("no process listens at redis.sock: Redis is restarted")
             last = self._redis_missed >= LAST_LOOKS
             os.kill(pid, signal.SIGKILL if last else signal.SIGTERM)
 
@@ -62,7 +62,7 @@ class _Watch:
         is_lost = not listens(f"{self._folder}/supervisor.sock")
         self._supervisor_missed = self._supervisor_missed + 1 if is_lost else 0
         if self._supervisor_missed and self._supervisor_missed % LOOKS == 0:
-            self._say("no process listens at supervisor.sock: the stack is restarted")
+            self._log("no process listens at supervisor.sock: the stack is restarted")
             _restart_stack(self._folder)
 
     def _pid_of_redis(self) -> int:
@@ -72,7 +72,7 @@ class _Watch:
                 return int(process.pid)
         return 0
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self._supervisord.options.logger.warn(text)  # noqa: G010  supervisord's own
 
 

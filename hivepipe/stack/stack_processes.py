@@ -61,8 +61,10 @@ class ProcessTable:
         """Return program name -> processes of a stack. The name of the supervisor is SUPERVISOR."""
         locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
         locks[stack.data_lock] = "redis"
-        programs = {entry: name for path, name in locks.items() for entry in self._at(path)}
-        for entry in (*self._at(stack.lock(SUPERVISOR)), *self._at(stack.home)):
+        programs = {
+            entry: name for path, name in locks.items() for entry in self._processes_at(path)
+        }
+        for entry in (*self._processes_at(stack.lock(SUPERVISOR)), *self._processes_at(stack.home)):
             programs.setdefault(entry, entry.program)
         for entry in self._servers:
             if f"{stack.socket} " in entry.title:
@@ -72,7 +74,7 @@ class ProcessTable:
             found.setdefault(name, []).append(entry.process)
         return found
 
-    def _at(self, path: str) -> list["_Entry"]:
+    def _processes_at(self, path: str) -> list["_Entry"]:
         return self._by_path.get(path, [])
 
 

@@ -51,13 +51,15 @@ def main(path: str) -> int:
         lifecycle.start_for_hook(Stack.prepared(home))
     except Exception as error:  # noqa: BLE001  its stderr is /dev/null
         wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
-        _note(path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__))
+        _write_starting(
+            path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__)
+        )
         return 1
-    _note(path, Starting(time.time() + SETTLED_SECS, 0, ""))
+    _write_starting(path, Starting(time.time() + SETTLED_SECS, 0, ""))
     return 0
 
 
-def _note(path: str, starting: Starting) -> None:
+def _write_starting(path: str, starting: Starting) -> None:
     reason = " ".join(starting.reason.split())[:LONGEST_REASON]
     if os.path.isdir(os.path.dirname(path)):  # if not, `down` has removed the folder
         write_small(path, f"{starting.not_before:.3f} {starting.failures} {reason}\n")

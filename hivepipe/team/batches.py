@@ -224,7 +224,7 @@ class _Rows:
             for each in changes
             if each.table == table
         ]
-        self._rows = _found(store, table, wanted)
+        self._rows = _rows_of_keys(store, table, wanted)
         self._next = next(self._rows, None)
 
     def of(self, change: Change) -> Any:
@@ -241,7 +241,9 @@ class _Rows:
         return found
 
 
-def _found(store: Listings, table: str, wanted: list[tuple[Any, ...]]) -> Iterator[sqlite3.Row]:
+def _rows_of_keys(
+    store: Listings, table: str, wanted: list[tuple[Any, ...]]
+) -> Iterator[sqlite3.Row]:
     """Yield changed rows, by queries of only two sizes: each cached statement takes memory."""
     for at in range(0, len(wanted), KEYS_AT_ONCE):
         some = wanted[at : at + KEYS_AT_ONCE]

@@ -111,7 +111,7 @@ class ClaimingWorker(SimpleWorker):
         try:
             self._loop(burst)
         finally:
-            self._leave()
+            self._end_registration()
             self._close()
         return self._worked
 
@@ -227,7 +227,7 @@ class ClaimingWorker(SimpleWorker):
         with unless_full():
             super().set_state(state, pipeline)
 
-    def _leave(self) -> None:
+    def _end_registration(self) -> None:
         try:
             self._before_leaving()
             self.teardown()  # type: ignore[no-untyped-call]

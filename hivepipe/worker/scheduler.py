@@ -93,7 +93,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             if burst:
                 break
             self._stopped.wait(wait)
-        self._leave()
+        self._end_registration()
 
     # ---- one cycle
 
@@ -215,7 +215,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self.connection.eval(_RELEASE, 1, self.scheduler_lock_key, self.name)
         self._lock_acquired = False
 
-    def _leave(self) -> None:
+    def _end_registration(self) -> None:
         try:
             self.remove_lock()
             self.register_death()

@@ -155,7 +155,7 @@ class SlowWorker(ClaimingWorker):
             delay = retry.operation_delay_secs(job.failures + 1, error.retries)
             self._retry(job, envelope, error, delay)
         except JobError as error:
-            self._bury(job, envelope, error)
+            self._fail(job, envelope, error)
         except Exception as error:  # a handler's bug must not stop the others
             if _is_of_environment(error):
                 self._environment_failed(job, envelope, error)
@@ -163,7 +163,7 @@ class SlowWorker(ClaimingWorker):
                 raise
             else:
                 logger.exception("handler of %s", envelope.operation)
-                self._bury(job, envelope, error)
+                self._fail(job, envelope, error)
         else:
             self._claims.acknowledge([(job, envelope.operation)])
             self._environment_works()
@@ -216,13 +216,13 @@ class SlowWorker(ClaimingWorker):
     ) -> None:
         """Retry the job after `delay` s, or fail it if `delay` is None; see `Claims.retry`."""
         if delay is None:
-            self._bury(job, envelope, error)
+            self._fail(job, envelope, error)
             return
         text = NO_MEMORY if is_out_of_memory(error) else error
         logger.warning("%s again in %.0f s: %s", envelope.operation, delay, text)
         self._claims.retry([(job, job.queue, delay)], held_up=held_up)
 
-    def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
+    def _fail(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         reason = reason_of(error)
         logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         data = client.job_data(redacted(envelope_text(job.data)))

@@ -59,7 +59,7 @@ class Uplink(SoleProcess):
             while self._should_continue():
                 self._attempt()
         except Exception as error:  # the supervisor starts another uplink
-            self._say("away", f"{type(error).__name__}: {error}")
+            self._write_state("away", f"{type(error).__name__}: {error}")
             raise
         finally:
             self._archives.stop()
@@ -72,10 +72,10 @@ class Uplink(SoleProcess):
         try:
             self._ship()
         except TeamRefusedError as error:
-            self._say("refused", str(error))
+            self._write_state("refused", str(error))
             self._wait(REFUSED_SECS * random.uniform(0.8, 1.2))
         except (HivepipeError, sqlite3.Error, OSError) as error:
-            self._say("away", str(error))
+            self._write_state("away", str(error))
             self._failures += 1
             first, longest = AWAY_SECS
             delay = backoff_secs(first, self._failures, longest)
@@ -92,18 +92,18 @@ class Uplink(SoleProcess):
             self._wait_for_change(GREET_SECS)
             return
         with Shipment(self._home, address, share) as shipment:
-            self._say("connected", mark=shipment.mark)
+            self._write_state("connected", mark=shipment.mark)
             changed_at, seen = time.monotonic(), self._log_state()
             while self._should_continue() and time.monotonic() - changed_at < REST_SECS:
                 seen = self._log_state()
                 if shipment.ship_next():
                     changed_at = time.monotonic()
                     self._archives.note_change()
-                    self._note(shipment)
+                    self._note_sent(shipment)
                 elif self._wait_for_change(REST_SECS, seen):
                     self._wait(GATHER_SECS)
-            self._note(shipment)
-        self._say("resting", mark=shipment.mark)
+            self._note_sent(shipment)
+        self._write_state("resting", mark=shipment.mark)
         self._rest(seen)
 
     def _rest(self, seen: tuple[int, int]) -> None:
@@ -138,14 +138,14 @@ class Uplink(SoleProcess):
             return 0, 0
         return status.st_mtime_ns, status.st_size
 
-    def _note(self, shipment: Shipment) -> None:
+    def _note_sent(self, shipment: Shipment) -> None:
         self._failures = 0  # only now, because a batch can fail too, for example without git
         self._status.shipped_at = time.time()
         self._status.left_out += shipment.left_out
         shipment.left_out = 0
-        self._say("connected", mark=shipment.mark)
+        self._write_state("connected", mark=shipment.mark)
 
-    def _say(self, state: str, error: str = "", mark: int | None = None) -> None:
+    def _write_state(self, state: str, error: str = "", mark: int | None = None) -> None:
         """Write the state, and the last sent version `mark`, for `status`; log a new state."""
         status = self._status
         if (state, error) != (status.state, status.error):

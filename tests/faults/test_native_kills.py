@@ -119,7 +119,7 @@ from hivepipe.hook import intake_server
 serve = intake_server.Server.serve
 def serve_after_child(server):
     if posix.fork() == 0:
-        server._end()
+        server._request_end()
         posix._exit(0)
     posix.wait()
     posix.mkdir(sys.argv[2])

@@ -69,7 +69,7 @@ def test_a_server_that_is_away_for_a_day_ends_no_uplink(
 
     monkeypatch.setattr(process, "_ship", fail)
     monkeypatch.setattr(process, "_wait", delays.append)
-    monkeypatch.setattr(process, "_say", lambda *_: None)  # the status is another test's
+    monkeypatch.setattr(process, "_write_state", lambda *_: None)  # the status is another test's
     process.run()
     assert len(delays) == 1102
     longest = uplink.AWAY_SECS[1]

@@ -92,31 +92,35 @@ def _show_one(checked: CheckedWorker) -> None:
     worker, run = checked.worker, checked.run
     card = worker.card()
     say(f"=== {worker.id} ===")
-    _say("state", f"{checked.state}: {checked.note}" if checked.note else checked.state)
+    _say_field("state", f"{checked.state}: {checked.note}" if checked.note else checked.state)
     active_ns = checked.last_active_ns
-    _say("heard", shown_time(stored_time(active_ns)) if active_ns else "")
-    _say("project", card.path)
-    _say("session", card.session)
-    _say("task", " ".join(worker.task().split())[:300])
+    _say_field("heard", shown_time(stored_time(active_ns)) if active_ns else "")
+    _say_field("project", card.path)
+    _say_field("session", card.session)
+    _say_field("task", " ".join(worker.task().split())[:300])
     if run:
         is_its_own = checked.lives and not checked.foreign_pid
         lives = "running" if is_its_own else ending(run) if run.is_started else "never started"
-        _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
+        _say_field("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
         if run.left_behind and not checked.lives:
             text = f"processes of group {run.pid} still run: kill -- -{run.pid} ends them"
-            _say("left behind", text)
+            _say_field("left behind", text)
     if checked.foreign_pid:
-        _say("process", f"{checked.foreign_pid}, not started by hivepipe, uses its session")
+        _say_field("process", f"{checked.foreign_pid}, not started by hivepipe, uses its session")
     for step in respawn_policy.steps_taken(worker):
-        _say("step", f"{shown_time(stored_time(step.at_ns))}  {step.name} (run {step.run})")
-    _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
+        _say_field("step", f"{shown_time(stored_time(step.at_ns))}  {step.name} (run {step.run})")
+    _say_field(
+        "cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}"
+    )
     if unpriced := sum(run.is_unpriced for run in worker.runs()):
-        _say("", f"without {counted(unpriced, 'run')} that ended without a result: cost unknown")
+        _say_field(
+            "", f"without {counted(unpriced, 'run')} that ended without a result: cost unknown"
+        )
     for name in checked.status.fields:
         if name != "status" and name != "options":
-            _say(name, checked.status.fields[name])
+            _say_field(name, checked.status.fields[name])
     for number, option in enumerate(checked.status.texts("options"), 1):
-        _say(f"option {number}", option)
+        _say_field(f"option {number}", option)
     if checked.state == "need_input":
         say(f"answer with: hivepipe hive answer {worker.id} TEXT (or --option N)")
     _show_end(checked)
@@ -137,7 +141,7 @@ def _show_end(checked: CheckedWorker) -> None:
         say_text(redact_text(text))
 
 
-def _say(name: str, value: object) -> None:
+def _say_field(name: str, value: object) -> None:
     if value in (None, "", [], ()):
         return
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
