@@ -42,7 +42,8 @@ class Vitals(NamedTuple):
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
     full_disk: str = ""  # the folder of the home or of its sockets whose disk is full
-    lost: tuple[int, str, str] | None = None  # lost in the last week: number, first, last time
+    # events lost in the last week: number, first, last time
+    lost: tuple[int, str, str] | None = None
     redis_full: bool = False
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
     lacks_scheduler: bool = False

@@ -32,7 +32,7 @@ class Learning:
     def of(cls, kept: ArchiveFiles) -> "Learning":
         try:
             return msgspec.convert(orjson.loads(kept.hidden(LEARNED) or b"{}"), cls)
-        except ValueError:  # msgspec's errors, too
+        except ValueError:  # also msgspec's errors
             return cls()
 
     def write(self, kept: ArchiveFiles) -> None:

@@ -95,7 +95,7 @@ def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Impo
     home = locate(".").home
     if not is_dry:
         with opened(home):
-            pass  # the database is created if it is missing
+            pass  # opening creates a missing database
     return import_into(database_path(home), take, is_dry=is_dry)
 
 

@@ -103,7 +103,7 @@ def say_json(
 
 
 def say_json_list(content: Mapping[str, Any], name: str, texts: Sequence[str]) -> None:
-    """Print a document as JSON, whose last field `name` is a list of these JSON texts."""
+    """Print `content` as a JSON object with a last field `name`, a list of these JSON texts."""
     before = json.dumps({**content, name: []}).removesuffix("]}")
     for number in range(0, len(texts), TEXTS_AT_ONCE):
         some = ", ".join(texts[number : number + TEXTS_AT_ONCE])

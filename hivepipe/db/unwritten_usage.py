@@ -86,7 +86,7 @@ def _line_of_forks(session: str, started_ms: int) -> int | str:
 
 
 def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> list[str]:
-    """Return the ids of the sessions with a `cost-state` count since a time, sorted."""
+    """Return the sorted ids of the sessions, all or of `sessions`, with a count since a time."""
     which = "WHERE session_id IN (SELECT value FROM json_each(:sessions))"
     sql = f"""
         SELECT session_id FROM cost_states {"" if sessions is None else which}

@@ -156,7 +156,7 @@ class Facts:
 
     @property
     def _top_file(self) -> str:
-        """Return the path of the local settings at the top of the folder's Git repository."""
+        """Return the path of the local settings at the main checkout's top, or in the folder."""
         folders = (Path(self.folder), *Path(self.folder).parents)
         top = next((str(path) for path in folders if (path / ".git").exists()), self.folder)
         return claude_code.settings_path(Scope.LOCAL, main_checkout(top))

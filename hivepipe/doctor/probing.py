@@ -42,7 +42,7 @@ from hivepipe.stack.processes import hooks_folder
 
 LONGEST_HOOK_SECS = 10.0
 STARTED_SECS = 30.0  # time limit for a stack that a hook starts on a busy machine
-APPLIED_SECS = 10.0  # time limit for a running stack
+APPLIED_SECS = 10.0  # time limit for a stack that runs already
 _LOOK_SECS = 0.1
 _AT_ONCE = 4
 _OF_TOKENS = "WHERE job_id IN (SELECT value FROM json_each(:tokens))"

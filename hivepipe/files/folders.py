@@ -83,7 +83,7 @@ class Folder:
         try:
             if flags & os.O_CREAT:
                 os.fchmod(descriptor, 0o600)
-        except OSError as error:  # some file systems of FUSE know no modes
+        except OSError as error:  # some file systems of FUSE have no modes
             os.close(descriptor)
             raise self._named(error, name) from None
         return descriptor

@@ -45,5 +45,5 @@ def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
         for line in lines:
             try:
                 yield msgspec.convert(orjson.loads(line), kind)
-            except ValueError:  # msgspec's errors, too
+            except ValueError:  # also msgspec's errors
                 continue

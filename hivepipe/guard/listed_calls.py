@@ -27,7 +27,8 @@ class ListedCalls:
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
-        self._known: dict[str, tuple[float, list[str]]] = {}  # key -> time and calls
+        # `Watch.calls_key` -> time of the list, and calls
+        self._known: dict[str, tuple[float, list[str]]] = {}
         self._tasks: dict[str, str] = {}  # session -> its task in Redis
 
     def asked_for(self, note: Note) -> Note:
@@ -88,6 +89,6 @@ class ListedCalls:
         try:
             flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
             posix.close(posix.open(self._mark, flags, 0o600))
-        except OSError:  # a full disk: no calls are known
+        except OSError:  # a full disk: without the file, calls count as unknown
             return False
         return False

@@ -34,7 +34,7 @@ class SharedDisk:
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
         """`is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
-        self._folders: dict[str, str] = {}  # resolved
+        self._folders: dict[str, str] = {}  # folder -> its resolved path
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)
         self._profile = profile

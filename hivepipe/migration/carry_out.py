@@ -216,6 +216,6 @@ def _has_our_hooks(scope: Scope, project: str) -> bool:
 
 def _import(plan: Plan, record: Record) -> ImportResult:
     with opened(plan.home):
-        pass  # the database is created if it is missing
+        pass  # opening creates a missing database
     now = replace(plan, record=record, found=None if plan.moves else plan.found)
     return import_homes(plan.database, now.homes())

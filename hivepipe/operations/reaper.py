@@ -77,7 +77,7 @@ def reap_sessions(context: JobContext, job: Origin, _args: Args) -> None:
         message.created_at = utc(job.event_time_ns)
     _enqueue(context.address, messages)
     _remove_markers(context.home, [end.row for end in ends])
-    # The operations of raw events are still to be counted in these files.
+    # While raw events wait, the files stay, because the events are still to be counted in them.
     _remove_files(context.home, set() if raw_events(context.home) else {row["id"] for row in gone})
     _record_losses(context.home, job, gone)  # last, so that all of this is repeated after a kill
 

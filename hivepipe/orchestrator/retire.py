@@ -203,7 +203,7 @@ def _redact(path: Path, redactor: Redactor) -> None:
 
 
 def _pack(path: Path, redactor: Redactor) -> None:
-    """Redact and compress the transcript. The original is removed when the copy is complete."""
+    """Redact and compress the transcript, unless it is a link; then remove the original."""
     if path.is_symlink() or not path.is_file():
         return
     temporary = path.with_name(f"{PACKED}.tmp")

@@ -154,7 +154,7 @@ class Housekeeper:
             self.maintain()
 
     def maintain(self) -> None:
-        """Requeue lost jobs, clean up failed jobs and torn spool files, rotate the hooks' log."""
+        """Requeue lost jobs, count stock workers' jobs, clean up failed jobs, spool and log."""
         drop_superseded(self._connection)
         redact_failed_jobs(self._connection, not self._is_our_server)
         count_executed(self._connection)

@@ -79,7 +79,7 @@ def _of_archive(home: str, session: str) -> Entry | None:
         "last_active_at": meta.get("ended_at"),
         "end_reason": None,
         "task_id": None,
-        "prompts": None,  # messages include tool results
+        "prompts": None,  # unknown, because messages include tool results
         "messages": typed(meta, "message_count", int),
         "calls": sum(typed(each, "calls", int) for each in tools),
         "failed": sum(typed(each, "failed", int) for each in tools),

@@ -15,7 +15,7 @@ def listens(path: str) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)
             connection.connect(path)
-    except BlockingIOError:  # the backlog is full
+    except BlockingIOError:  # the backlog is full, so a process listens
         return True
     except OSError:
         return False

@@ -130,7 +130,7 @@ def arguments(home: str, address: str) -> list[str]:
         "unixsocketperm": "700",
         "dir": home,
         "daemonize": "no",
-        "logfile": "",  # standard output, which supervisord collects
+        "logfile": "",  # "" is standard output, which supervisord collects
         "appendonly": "yes",
         # With "everysec", Redis may answer before it writes, if a sync is in progress. So the
         # writer syncs once a second (hivepipe.queue.aof_sync).

@@ -20,10 +20,10 @@ from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_an
 from hivepipe.transcripts.lines import read_object
 
 MOST_REQUESTS = 2  # the second request corrects a malformed answer
-MOST_TOKENS = 10_000_000  # of a request: more than any model can read or write
-MOST_DOLLARS = 1_000  # of a request: more than MOST_TOKENS tokens cost
+MOST_TOKENS = 10_000_000  # per request: more than any model can read or write
+MOST_DOLLARS = 1_000  # per request: more than MOST_TOKENS tokens cost
 LONGEST_ANSWER_BYTES = 1 << 20
-GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
+GRACE_SECS = 5.0  # after the limit; then a process whose parent was killed ends itself
 REASON_CHARACTERS = 300
 SHORTEST_SECRET = 8  # a shorter secret protects nothing, and may be part of any text
 

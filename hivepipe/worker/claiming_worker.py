@@ -292,7 +292,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make the jobs due that waited for a writable disk or database; both are writable now."""
+        """Make due the jobs that waited for a writable disk or database; both are writable now."""
         if self._is_held_up:
             with unless_full():
                 self._claims.hurry()

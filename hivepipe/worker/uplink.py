@@ -139,7 +139,7 @@ class Uplink(SoleProcess):
         return status.st_mtime_ns, status.st_size
 
     def _note_sent(self, shipment: Shipment) -> None:
-        self._failures = 0  # only now, because a batch can fail too, for example without git
+        self._failures = 0  # not when connected: a batch may still fail, for example without git
         self._status.shipped_at = time.time()
         self._status.left_out += shipment.left_out
         shipment.left_out = 0

@@ -175,7 +175,7 @@ class Writer(ClaimingWorker):
         return db is not None
 
     def _try_to_write(self, db: Database) -> None:
-        """If the store can be written, clear its trouble, and make the jobs due that waited."""
+        """If the store can be written, clear its trouble and make due the jobs that waited."""
         try:
             db.try_to_write()
         except sqlite3.Error:
