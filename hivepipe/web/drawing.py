@@ -17,7 +17,7 @@ MOST_BARS = 3000
 LONGEST_TITLE = 200
 _THINNEST = 0.1  # percent: an SVG does not draw a bar without a width
 _DAY_NS = 86_400 * 10**9
-_SHORTEST_NS = 1_000_000_000  # shortest drawn range
+_SHORTEST_NS = QUARTERS * 10**9  # shortest drawn range: labels of quarters show whole seconds
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 from hivepipe.reading.session_work import work_of
 from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
 from hivepipe.web.folders import PAGES
-from hivepipe.web.templates import templates
+from hivepipe.web.templates import templates, time_of_day
 from tests.web_scene import AGENT as EXPLORER
 from tests.web_scene import SESSION, insert
 
@@ -121,6 +121,14 @@ def test_the_axis_names_days_if_a_time_of_day_occurs_twice() -> None:
         on_axis = re.findall(r'dx="4">([^<]+)</text>', shown)
         form = r"01-\d\d \d\d:\d\d" if is_long else r"\d\d:\d\d:\d\d"
         assert [bool(re.fullmatch(form, time)) for time in on_axis] == [True] * 4
+
+
+def test_no_two_labels_of_the_axis_are_equal() -> None:
+    short = work_of([Piece(USER, "Mend it", at(0)), Piece(USER, "Stop", at(2))])
+    for drawing in (drawing_of(short), drawing_of(work_of(PIECES), at(4), at(5))):
+        assert drawing
+        labels = [time_of_day(quarter.began) for quarter in drawing.quarters]
+        assert len(set(labels)) == len(labels)
 
 
 @pytest.mark.parametrize("time", ["", "0099-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])
