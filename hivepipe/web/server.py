@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hivepipe.stack.installed import installed
+from hivepipe.web.headers import hardened
 from hivepipe.web.memory import save_memory
 from hivepipe.web.uvicorn_parts import Config, Server
 
@@ -20,6 +22,26 @@ _NICENESS = 15  # hooks and workers have priority
 _SWITCH_SECS = 0.0005  # short, so that views are not delayed by the checks of Health
 _LAST_SECS = 1  # the streams of open pages are cut off after this time
 _CANCEL_SECS = 3  # uvicorn then cancels other requests, and prints a traceback for each
+_UPGRADING = "hivepipe is being upgraded: this page goes on when the new version is complete\n"
+
+
+class WhileInstalled:
+    """ASGI middleware that answers 503 as long as `version` is not installed ("": never).
+
+    Modules and templates that a view still has to load would be missing or of another version.
+    """
+
+    def __init__(self, app: ASGIApp, version: str) -> None:
+        self._app = app
+        self._version = version
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._version and installed() != self._version:
+            reload = {"Refresh": "3"} if scope["method"] == "GET" else {}
+            answer = PlainTextResponse(_UPGRADING, 503, {"Retry-After": "3", **reload})
+            await answer(scope, receive, hardened(scope, send))
+        else:
+            await self._app(scope, receive, send)
 
 
 class _Server(Server):
@@ -41,8 +63,9 @@ def serve(app: ASGIApp, listening: socket.socket) -> bool:
     Also end when another version is installed, and return True: modules and templates that are
     loaded later would be of that version.
     """
+    version = installed()
     config = Config(
-        app,
+        WhileInstalled(app, version),
         lifespan="off",
         access_log=False,  # access lines would contain the token
         log_level="warning",
@@ -57,7 +80,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> bool:
     gc.freeze()  # full collections skip the objects of imported modules
     parent = os.getppid() if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else 0
     is_upgraded = threading.Event()
-    watched = (server, parent, installed(), is_upgraded)
+    watched = (server, parent, version, is_upgraded)
     threading.Thread(target=_watch, args=watched, daemon=True).start()
     with listening:
         server.run(sockets=[listening])

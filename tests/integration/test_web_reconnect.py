@@ -197,6 +197,28 @@ def test_a_page_goes_on_with_the_version_of_an_upgrade(
         is_live(page)
 
 
+def test_a_page_says_that_hivepipe_is_being_upgraded(
+    private_home: Home, browser: Browser, tmp_path: Path
+) -> None:
+    with upgradable(private_home, tmp_path, "web", "--no-open") as (serving, code, packages):
+        page = browser.page(line_of(serving))
+        is_live(page)
+        templates = (code / "web/pages").rename(tmp_path / "pages")
+        metadata = packages / "hivepipe-1.0.0.dist-info/METADATA"
+        metadata.rename(tmp_path / "METADATA")  # as while pip replaces the files
+        for path in ("/skills", "/skills.json", "/events", "/queues/unknown/stack"):
+            answer = page.request.get(urljoin(page.url, path))
+            assert (answer.status, answer.headers["refresh"]) == (503, "3")
+            assert "hivepipe is being upgraded" in answer.text()
+        page.evaluate("later(0)")
+        expect(page.locator("#live")).to_contain_text("hivepipe is being upgraded")
+        expect(page.locator("h1")).to_have_text("Now")
+        templates.rename(code / "web/pages")
+        (tmp_path / "METADATA").rename(metadata)
+        page.evaluate("later(0)")
+        is_live(page)
+
+
 def test_a_team_page_goes_on_with_the_version_of_an_upgrade(
     private_home: Home, tmp_path: Path
 ) -> None:

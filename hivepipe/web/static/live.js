@@ -149,7 +149,10 @@ function resume() { // the browser kept the whole page; its filters must show wh
 
 const TYPING = "main :is(input:not([type=checkbox]), select)";
 const OUTDATED = "not up to date: the server";
-const TROUBLES = { 401: "server restarted: open the address that it printed" };
+const TROUBLES = {
+  401: "server restarted: open the address that it printed",
+  503: "not up to date: hivepipe is being upgraded, or a proxy does not reach it",
+};
 const state = document.getElementById("live");
 let connection = "connecting"; // the state of the stream
 let trouble = ""; // why the last load failed, or ""
