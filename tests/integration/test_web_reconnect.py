@@ -160,6 +160,9 @@ def test_a_page_says_why_it_is_not_up_to_date(address: str, browser: Browser) ->
     reload(500, "text/plain", "Internal Server Error")
     expect(page.locator(state)).to_have_text("not up to date: the server answers 500")
     expect(page.locator("h1")).to_have_text("Now")
+    reload(502, "text/html", "<title>502</title><h1>Bad Gateway</h1>")  # of a proxy, such as nginx
+    expect(page.locator(state)).to_have_text("not up to date: the server answers 502")
+    assert page.title() == "Now · hivepipe"
     reload(404, "text/html", "<main><h1>Nothing to show</h1></main>")
     expect(page.locator("h1")).to_have_text("Nothing to show")
     is_live(page)

@@ -29,18 +29,15 @@ async function refresh() {
   if (isInUse()) return later(2000);
   const began = performance.now();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(limit) });
-  const isPage = answer.headers.get("Content-Type")?.startsWith("text/html"); // of a view or its error
-  const text = await answer.text();
-  trouble = isPage ? "" : TROUBLES[answer.status] || `${OUTDATED} answers ${answer.status}`;
-  if (!isPage) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const [before, after] = [document.querySelector("main"), page.querySelector("main")];
+  trouble = after ? "" : TROUBLES[answer.status] || `${OUTDATED} answers ${answer.status}`;
+  if (!after) return; // neither a view nor its error
   pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // slow views reload less often
-  const page = new DOMParser().parseFromString(text, "text/html");
   document.title = page.title;
   renew(document.getElementById("home"), page.getElementById("home"));
   renewLinks(document.querySelector("nav"), page.querySelector("nav"));
   goOn(page);
-  const [before, after] = [document.querySelector("main"), page.querySelector("main")];
-  if (!after) return;
   keep(before, after);
   if (before.innerHTML === after.innerHTML) return; // so a screen reader stays where it reads
   if (isInUse()) return later(2000); // since the request
