@@ -10,7 +10,7 @@ import threading
 import time
 from multiprocessing.synchronize import Event as Signal
 
-LATER_SECS, LATEST_SECS, LATER_THAN_A_LOAD = 0.2, 10.0, 5
+LATER_SECS, LATEST_SECS, LATER_THAN_A_LOAD = 0.2, 60.0, 5
 LOOK_SECS = 0.1
 
 

@@ -180,3 +180,19 @@ def test_filters_follow_the_address_after_back(
         page.evaluate(RESUMED)
         assert page.locator("#type").input_value() == ""
     context.close()
+
+
+def test_only_a_view_that_stays_slow_reloads_less_often(page: Any) -> None:
+    page.evaluate("clearTimeout(timer); clearTimeout(regular); later = () => {}")
+    page.wait_for_function("!isLoading")
+    pauses = []
+    for secs in (0, 9, 9, 90, 90, 0):
+        page.evaluate(
+            f"""async () => {{
+                let now = 0;
+                performance.now = () => (now += {secs * 1000});
+                await refresh();
+            }}"""
+        )
+        pauses.append(page.evaluate("pause"))
+    assert pauses == [200, 200, 45000, 45000, 60000, 200]

@@ -4,6 +4,7 @@ let timer = null; // of the next load
 let again = Infinity; // milliseconds from the end of this load to the next one
 let isLoading = false; // one load at a time: an older answer must not replace a newer one
 let pause = 200; // milliseconds from a change to the next load
+let took = 0; // milliseconds of the last load
 const every = 1000 * document.querySelector("main").dataset.every; // milliseconds between loads without a change
 let regular = setTimeout(later, every); // the next of these loads
 let limit = 60000; // milliseconds for an answer, which never comes over a half-open connection
@@ -33,7 +34,9 @@ async function refresh() {
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   trouble = after ? "" : TROUBLES[answer.status] || `${OUTDATED} answers ${answer.status}`;
   if (!after) return; // neither a view nor its error
-  pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // slow views reload less often
+  const last = took;
+  took = performance.now() - began;
+  pause = Math.min(Math.max(200, 5 * Math.min(took, last)), 60000); // views that stay slow reload less often
   document.title = page.title;
   renew(document.getElementById("home"), page.getElementById("home"));
   renewLinks(document.querySelector("nav"), page.querySelector("nav"));
