@@ -391,7 +391,7 @@ def lua_text(path: str) -> str:
 
 
 def open_or_make(path: str, flags: int) -> int:
-    """Return a file's descriptor. Create the file (mode 0600) and its folder if missing."""
+    """Open a file; make it (mode 0600) and its folder if missing. Raise OSError for a link."""
     # O_NONBLOCK: a named pipe in place of the file must not block the hook.
     flags |= posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:

@@ -90,7 +90,7 @@ def change(home: str, project: str, *, add: dict[str, Trusted], remove: Iterable
 
 
 def _read(home: str) -> dict[str, dict[str, Trusted]]:
-    """Return project -> name -> file, or {} if the file is missing or invalid."""
+    """Return project -> name -> file, {} if the list is missing, invalid or in a work tree."""
     if is_in_project(home):
         return {}
     try:

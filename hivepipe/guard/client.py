@@ -188,7 +188,7 @@ def _outcome(call: "BatchCall", event: Event) -> str:
 
 
 def _hash_of(value: object, event: Event) -> str:
-    """Return a hash of a JSON value, equal for any order of keys, or the event's if it fails."""
+    """Return a hash of a value, equal for any order of keys; if it is no JSON, of the event."""
     try:
         return _hash(sorted_dumps(value))
     except (ValueError, RecursionError):  # 1e999, a thousand brackets: such a call equals no other

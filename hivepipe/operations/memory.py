@@ -177,7 +177,8 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
     """Return the best chunk of each file, by words and, with a provider, by meaning.
 
     At most `limit` chunks are returned, the best one first. `words` is the query in FTS5 syntax.
-    Useful ratings raise the score, other ratings lower it.
+    Useful ratings raise the score, other ratings lower it. Raise MemoryIndexError or StoreError if
+    a database cannot be read.
     """
     by_words = index.find_words(words, 10 * limit) if words else []
     best = max((score for _, score in by_words), default=0.0) or 1.0

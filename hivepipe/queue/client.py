@@ -80,7 +80,8 @@ def push_with(address: str, messages: list[Message], script: str, arguments: lis
 
 def _push(address: str, command: list[bytes], reply_secs: float, expected: bytes) -> str:
     reply = _exchange(address, _command(command), reply_secs)
-    if expected == b"+" and reply.startswith(b":"):  # the number of jobs: no script set `reply`
+    # the script set no `reply`: this is the number of jobs
+    if expected == b"+" and reply.startswith(b":"):
         raise RefusedError("the hook was too late")
     if not reply.startswith(expected):
         # Redis 6.2 puts the script's position before the reason, later versions after it.

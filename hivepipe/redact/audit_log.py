@@ -30,7 +30,7 @@ _ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
 
 
 def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> None:
-    """Log the number of a session's redacted secrets by kind, even 0. Raise as `append` does."""
+    """Log a session's redacted secrets by kind, or that there are none; raise as `append` does."""
     found = Counter(kinds)
     if not found.total():
         append(folder, f"No sensitive data in session {session}")

@@ -114,7 +114,7 @@ def costs(query: ViewQuery) -> Content:
 
 
 def _sums(found: list[GroupCost], name: str) -> list[tuple[str, float | None]]:
-    """Return (value of the column `name`, dollars), highest first; None stands for no price."""
+    """Return up to MOST_ROWS (value of column `name`, dollars or None), highest first."""
     sums: dict[str, float | None] = {}
     for each in found:
         key = each.key[name] if name != "machine" else f"{each.key['person']}/{each.key[name]}"
