@@ -19,7 +19,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import variable
-from hivepipe.stack import other_redis, registration
+from hivepipe.stack import kernel, other_redis, registration
 from hivepipe.stack.lock import locked_folder
 from hivepipe.stack.processes import PROCESSES, Process, script_path
 from hivepipe.stack.runtime_folder import Stack, make_private, runtime_for
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         process = _named(arguments[-1] if arguments else "")
         if is_check:
             return 0 if _is_healthy(process) else 1
-        _register()
+        _register(process)
     except (HivepipeError, RedisError) as error:
         print(f"hivepipe: {error}", file=sys.stderr)  # noqa: T201  the container's log
         return 1
@@ -49,10 +49,12 @@ def _named(name: str) -> Process:
     raise StackError(f"no process of a stack in containers is called {name!r}")
 
 
-def _register() -> None:
+def _register(process: Process) -> None:
     """Record the Redis of this home, unless another container has already done so.
 
-    Raise StackError if REDIS_URL or HIVEPIPE_HOME is not set, or the Redis cannot be used.
+    The writer also claims the home, and keeps the claim's lock when it is executed. Raise
+    StackError if REDIS_URL or HIVEPIPE_HOME is not set, the Redis cannot be used, or another stack
+    uses the home.
     """
     url = variable("REDIS_URL")
     if not url or not variable("HIVEPIPE_HOME"):
@@ -60,13 +62,18 @@ def _register() -> None:
     home = load_and_use()[0].home
     make_private(home)
     with locked_folder(home, TURN_SECS):
+        if process.name == "writer":
+            kernel.refuse_another(home)
+            kernel.claim(home)
         stack = Stack(home, runtime_for(home), other_redis.canonical(url))
         owner = registration.owner_id(home)
         other_redis.claim(stack.url, home, owner)
         record = read_record(home)
-        if (record.get("socket"), record.get("python")) != (stack.url, sys.executable):
+        found = (record.get("socket"), record.get("python"), record.get("containers"))
+        if found != (stack.url, sys.executable, "yes"):
             tree = tree_of(home)
             registration.register(home, stack, sys.executable, owner=owner, tree=tree)
+            registration.change_records({home}, containers="yes")  # so no hook starts a second set
 
 
 def _is_healthy(process: Process) -> bool:

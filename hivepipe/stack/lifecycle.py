@@ -34,9 +34,13 @@ def bring_up(project: str, stack: Stack) -> Stack:
 def start_for_hook(stack: Stack) -> None:
     """Start the stack of a home for a hook, unless a user has run `down` since the hook ran.
 
-    A stack that runs without a supervisor (Procfile) is left alone.
+    A stack that runs without a supervisor (Procfile) is left alone. Raise StackError if containers
+    run the stack: a second set of workers would keep theirs from starting again.
     """
-    if read_record(stack.home).get("state", "on") == "on":
+    record = read_record(stack.home)
+    if record.get("containers"):
+        raise StackError("this stack runs in containers: run `docker compose up -d` there")
+    if record.get("state", "on") == "on":
         stack = converted(stack)
     with _locked_home(stack):
         if supervisor.runs_without(stack):
@@ -177,7 +181,7 @@ def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) ->
     stack = converted(stack)
     with _locked_home(stack):
         refuse_switched_off(project)
-        change_records({stack.home}, state="on")
+        change_records({stack.home}, state="on", containers="")
         record_environment(stack.home)
         before(stack)
         _start(stack)

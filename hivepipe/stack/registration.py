@@ -42,7 +42,7 @@ from hivepipe.stack.project_records import record_files, records_folder
 from hivepipe.stack.root_user import refuse_root
 from hivepipe.stack.runtime_folder import Stack, make_private
 
-_OF_HOMES = ("project", "was")  # fields that only the record of a home has
+_OF_HOMES = ("project", "was", "containers")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # a hook reads no more than this
 WAIT_SECS = 10.0  # longest wait for another process that registers
 IGNORE_ALL = "*\n"  # the text of our `.gitignore`

@@ -15,7 +15,7 @@ import redis
 import yaml
 
 from hivepipe.queue.ticks import LOCK_KEY
-from hivepipe.stack import processes
+from hivepipe.stack import kernel, processes
 from hivepipe.stack.redis_server import LIMITS
 from tests.conftest import ROOT, Home, Process, find_server, fire, until
 from tests.integration.test_other_redis import PASSWORD, URL_PASSWORD, TheirRedis
@@ -167,8 +167,7 @@ def test_the_processes_register_the_home_and_run_its_jobs(
             return subprocess.run(check, env=env, check=False).returncode == 0
 
         until(lambda: is_healthy("writer"), "not healthy")
-        # A hook that Redis does not answer in time would start a stack, which ends these processes.
-        fire("SessionStart", SESSION_START, private_home.env | {"HIVEPIPE_AUTOSTART": "0"})
+        fire("SessionStart", SESSION_START, private_home.env)
         until(lambda: private_home.count("sessions") == 1, "not stored")
         until(lambda: private_home.count("slots") >= 3, "no periodic job ran")
         until(lambda: not private_home.spool, "the spool is not empty")
@@ -182,6 +181,33 @@ def test_the_processes_register_the_home_and_run_its_jobs(
     finally:
         codes = [process.end() for process in running if process.is_running]
     assert codes == [0, 0, 0]
+
+
+def test_a_hook_starts_no_second_stack_while_the_containers_are_stopped(
+    private_home: Home, their_redis: TheirRedis
+) -> None:
+    """As in Claude Code's container, while `docker compose up` recreates the others."""
+    url = f"redis://:{URL_PASSWORD}@127.0.0.1:{their_redis.port}/0"
+    env = private_home.env | {"REDIS_URL": url}
+    command = [sys.executable, "-I", "-m", "hivepipe.stack.container", "writer"]
+    writer = Process(command, private_home.root / "writer.log", env, private_home.root)
+    writer.start()
+    until(lambda: Path(private_home.path, "hive.db").exists(), "no writer")
+    in_namespace(private_home.path, "pid:[1]")
+    assert kernel.is_held_by_another(str(private_home.path)), "another container may start a stack"
+    assert outcome_of(command, env).stderr.startswith("hivepipe: the stack of another machine or")
+    assert writer.end() == 0
+    assert not kernel.is_held_by_another(str(private_home.path))
+    starting = private_home.root / "starting"
+    starter = [sys.executable, "-I", "-m", "hivepipe.stack.starter", str(starting)]
+    assert subprocess.run(starter, env=private_home.env, check=False).returncode == 1
+    assert "this stack runs in containers" in starting.read_text()
+
+
+def in_namespace(home: Path, namespace: str) -> None:
+    """Have the claim of a home name another pid namespace, as between two containers."""
+    machine, boot, _ = (home / "kernel").read_text().splitlines()
+    (home / "kernel").write_text(f"{machine}\n{boot}\n{namespace}\n")
 
 
 @pytest.mark.parametrize(
