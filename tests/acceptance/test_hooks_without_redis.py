@@ -481,15 +481,6 @@ def test_a_session_in_the_environment_replaces_that_of_the_event(
     assert {each["metadata"]["session"] for each in machine.envelopes()} == {"shared"}
 
 
-def test_a_session_that_was_resumed_after_its_end_is_started_again(machine: Machine) -> None:
-    machine.send(payloads.SESSION_START)
-    machine.send(payloads.SESSION_END)
-    machine.forget_spool()
-    machine.send(payloads.SESSION_START)
-    assert machine.operations() == ["start_session"]
-    assert (machine.home / ".active_session").read_text().strip() == SESSION
-
-
 # ---- projects
 def test_without_a_project_folder_the_events_cwd_is_the_project(
     machine: Machine, tmp_path: Path

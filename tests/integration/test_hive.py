@@ -39,15 +39,6 @@ def test_a_spawned_worker_runs_its_task_to_the_end_and_is_stored(scene: Scene) -
     assert scene.home.rows("SELECT id, status FROM tasks") == [{"id": worker, "status": "done"}]
 
 
-def test_a_project_with_dashes_is_distinguished_from_its_neighbour(scene: Scene) -> None:
-    workers = [scene.spawn(script([DONE]), name) for name in ("project-a", "project-a-b")]
-    for worker in workers:
-        scene.wait_for_state(worker, "done")
-    rows = scene.home.rows("SELECT id, project FROM hive_workers ORDER BY project")
-    assert [row["project"] for row in rows] == ["project-a", "project-a-b"]
-    assert {each["cwd"] for each in scene.played()} == set(map(str, scene.projects.values()))
-
-
 def test_a_task_comes_from_a_file_or_from_stdin(scene: Scene) -> None:
     path = scene.home.root / "task.txt"
     path.write_text(script([DONE], words="Of a file."))

@@ -53,23 +53,6 @@ def test_a_link_in_place_of_the_logs_is_refused(sandbox: Sandbox) -> None:
     assert "is a link" in sandbox.run("init", "--in-tree", "--no-probe", expect=1)
 
 
-def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(sandbox: Sandbox) -> None:
-    main = sandbox.project
-    git("init", "-q", cwd=main)
-    git("commit", "-q", "--allow-empty", "-m", "x", cwd=main)
-    worktree = sandbox.folder / "wt"
-    git("worktree", "add", "-q", str(worktree), cwd=main)
-    (worktree / "pkg").mkdir()
-    sandbox.run("up", "-d")
-    pid = sandbox.pid("redis")
-    sandbox.project = worktree / "pkg"
-    sandbox.run("up", "-d")
-    assert sandbox.status()["home"] == str(sandbox.home)
-    assert sandbox.pid("redis") == pid
-    sandbox.run("down")
-    assert not sandbox.processes()
-
-
 def test_a_home_recreated_after_git_clean_is_ignored_by_git(sandbox: Sandbox) -> None:
     git("init", "-q", cwd=sandbox.project)
     sandbox.run("up", "-d")

@@ -33,6 +33,11 @@ def test_a_closed_stdin_counts_as_empty(private_home: Home) -> None:
         assert closed.stdout + closed.stderr == empty, command
 
 
+def test_a_closed_output_pipe_is_no_error(private_home: Home) -> None:
+    done = run(private_home, f"{HIVEPIPE} stacks | :")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_full_stdout_is_one_line_of_error(private_home: Home) -> None:
     for command in ("stacks", "--version", "init --help", "redact /etc/hosts"):
         done = run(private_home, f"{HIVEPIPE} {command} >/dev/full")

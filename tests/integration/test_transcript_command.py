@@ -20,7 +20,6 @@ import pytest
 from tests.archive_scene import AGENT, SESSION, TOKEN, line
 from tests.conftest import CLI, Home, fire, made_home
 from tests.integration.test_cli_listings import command
-from tests.outcome import outcome_of
 
 HOSTILE = (
     "evil\x1b[2J\u202e <script>alert(1)</script> \"'&amp; </pre></section>\n### user\n| forged"
@@ -347,16 +346,6 @@ def test_invalid_arguments_are_errors(shared: Home) -> None:
     command(shared, "transcript", SESSION, "--html", "--markdown", expect=64)
     command(shared, "transcript", expect=64)
     assert AGENT in command(shared, "transcript", AGENT[:6])
-
-
-def test_a_closed_output_pipe_is_no_error(shared: Home) -> None:
-    done = outcome_of(
-        ["sh", "-c", '"$@" | head -2', "sh", *CLI, "transcript", SESSION],
-        shared.env,
-        shared.project,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 2
 
 
 def in_terminal(home: Home, tmp_path: Path, term: str) -> bytes:

@@ -350,6 +350,11 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
         ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
         ("ada2d8a5de15185fc", "../../etc", None),
         ('" finished<', '" is waiting on its own background work<', None),
+        (
+            'Agent "Back" finished',
+            'Dynamic workflow "Back" completed',
+            None,
+        ),  # tokens of all agents
     ],
 )
 def test_only_a_valid_task_notification_finishes_an_agent(
@@ -616,23 +621,19 @@ def test_an_agent_that_was_stopped_has_failed(by: str) -> None:
     assert ended["error"] == (said + "\ufffd" * 9000)[:2000]
 
 
-@pytest.mark.parametrize("said", ['Background command "Agent "Look"" was stopped', ""])
-def test_another_task_that_was_stopped_is_no_agent(said: str) -> None:
-    payload = changed(payloads.TASK_NOTIFICATION, prompt=STOPPED_TASK.format(said))
-    assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
+STOPPED_COMMAND = STOPPED_TASK.format('Background command "Agent "Look"" was stopped')
+RESUMED_AGENT = STOPPED_TASK.format('Agent "Look" was resumed by another agent')
 
 
-def test_a_workflow_that_ended_is_no_agent() -> None:
-    """Its notification has the tokens of all its agents."""
-    notice = payloads.TASK_NOTIFICATION["prompt"]
-    prompt = notice.replace('Agent "Back" finished', 'Dynamic workflow "Back" completed')
-    payload = changed(payloads.TASK_NOTIFICATION, prompt=prompt)
-    assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
-
-
-def test_an_agent_that_another_agent_resumed_has_not_ended() -> None:
-    prompt = STOPPED_TASK.format('Agent "Look" was resumed by another agent')
-    prompt = prompt.replace("<status>killed</status>\n", "")
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        STOPPED_COMMAND,
+        STOPPED_TASK.format(""),
+        RESUMED_AGENT.replace("<status>killed</status>\n", ""),
+    ],
+)
+def test_a_notification_of_another_task_or_of_a_resumed_agent_finishes_none(prompt: str) -> None:
     payload = changed(payloads.TASK_NOTIFICATION, prompt=prompt)
     assert [job.operation for job in plan(parse(payload), context())] == ["activate_session"]
 
