@@ -9,6 +9,7 @@ between them.
 import os
 import socket
 import sys
+from contextlib import suppress
 
 from redis.exceptions import RedisError
 
@@ -66,6 +67,8 @@ def _register(process: Process) -> None:
             kernel.refuse_another(home)
             kernel.claim(home)
         stack = Stack(home, runtime_for(home), other_redis.canonical(url))
+        with suppress(FileNotFoundError):  # failed starts by hooks are over
+            os.unlink(f"{stack.folder}/starting")
         owner = registration.owner_id(home)
         other_redis.claim(stack.url, home, owner)
         record = read_record(home)

@@ -194,20 +194,26 @@ def test_a_hook_starts_no_second_stack_while_the_containers_are_stopped(
     writer.start()
     until(lambda: Path(private_home.path, "hive.db").exists(), "no writer")
     in_namespace(private_home.path, "pid:[1]")
-    assert kernel.is_held_by_another(str(private_home.path)), "another container may start a stack"
+    assert kernel.is_used_by_another_namespace(str(private_home.path)), (
+        "another container may start a stack"
+    )
     assert outcome_of(command, env).stderr.startswith("hivepipe: the stack of another machine or")
     assert writer.end() == 0
-    assert not kernel.is_held_by_another(str(private_home.path))
-    starting = private_home.root / "starting"
+    assert not kernel.is_used_by_another_namespace(str(private_home.path))
+    (folder,) = (private_home.root / "run" / "hivepipe").iterdir()
+    starting = folder / "starting"
     starter = [sys.executable, "-I", "-m", "hivepipe.stack.starter", str(starting)]
     assert subprocess.run(starter, env=private_home.env, check=False).returncode == 1
     assert "this stack runs in containers" in starting.read_text()
+    writer.start()
+    until(lambda: not starting.exists(), "status still calls the stack broken")
+    writer.end()
 
 
 def in_namespace(home: Path, namespace: str) -> None:
     """Have the claim of a home name another pid namespace, as between two containers."""
     machine, boot, _ = (home / "kernel").read_text().splitlines()
-    (home / "kernel").write_text(f"{machine}\n{boot}\n{namespace}\n")
+    (home / "kernel").write_text(f"{machine}\n{boot}\n{namespace}")
 
 
 @pytest.mark.parametrize(
