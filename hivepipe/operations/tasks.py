@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 
 from hivepipe.db import tasks
@@ -141,6 +140,8 @@ class TaskBoard:
 
 def _unknown_id(kind: str, prefix: str, known: list[str]) -> str:
     """Return the error text for an unknown id, with similar ids."""
+    from difflib import get_close_matches  # noqa: PLC0415  workers never need it
+
     close = get_close_matches(prefix, known, n=_CLOSE_IDS) if prefix else []
     text = f"no {kind} has the id {prefix}"
     return f"{text}; close to it: {', '.join(close)}" if close else text

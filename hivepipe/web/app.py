@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from hivepipe.errors import HivepipeError
+from hivepipe.files.memory import release_memory
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.stack.project_records import record_files
@@ -27,7 +28,6 @@ from hivepipe.team import membership
 from hivepipe.web.authentication import FORMS, TOOLS, Authentication, form_token
 from hivepipe.web.changes import Changes, signature, with_logs
 from hivepipe.web.folders import PAGES, STATIC
-from hivepipe.web.memory import release_memory
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.view_cache import Answer, ViewCache
 from hivepipe.web.view_content import content_of, damage_named, status_of, status_with

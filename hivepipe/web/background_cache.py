@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
 
-from hivepipe.web.memory import release_memory
+from hivepipe.files.memory import release_memory
 
 KEPT_SECS = 20.0
 MOST_KEPT_SECS = 300.0  # a limit, because a computation may be slow without using the CPU

@@ -12,9 +12,9 @@ import threading
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hivepipe.files.memory import save_memory
 from hivepipe.stack.installed import installed
 from hivepipe.web.headers import hardened
-from hivepipe.web.memory import save_memory
 from hivepipe.web.uvicorn_parts import Config, Server
 
 _WATCH_SECS = 2.0

@@ -17,16 +17,18 @@ import sys
 import traceback
 from _signal import getsignal
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any, NoReturn
 
 from hivepipe import redact
+from hivepipe.files.memory import release_memory
 from hivepipe.home import read_small
 from hivepipe.stack.installed import installed
 from hivepipe.stack.processes import PROCESSES, script_path
 
 USUAL_OPTIONS = "-I"  # a program with other options is small, and would be larger as a fork
-_UNUSED = "opentelemetry"
 WORKERS = ("scheduler", "slow_worker", "writer")
 _ADDRESSES = slice(45, 47)  # arg_start and arg_end in /proc/self/stat, counted after the name
 
@@ -43,8 +45,8 @@ def make(supervisord: Any, **_config: str) -> object:
 def _imported() -> bool:
     """Import the modules of the workers; return False on an error, which the workers will log."""
     gc.disable()  # a collection would find nothing, and takes a tenth of the time
-    # redis-py imports this module if it is installed, which costs 1.6 MB for unused measurements.
-    sys.modules[_UNUSED] = None  # type: ignore[assignment]
+    stand_ins = _stand_ins()
+    sys.modules.update(stand_ins)
     try:
         for name in WORKERS:
             importlib.import_module(f"hivepipe.worker.{name}")
@@ -54,10 +56,35 @@ def _imported() -> bool:
     except Exception:  # noqa: BLE001  a damaged installation may raise any error
         return False
     finally:
-        del sys.modules[_UNUSED]  # a worker for language models may need the module
+        for name, stand_in in stand_ins.items():  # a worker for language models may need them
+            if sys.modules.get(name, name) is stand_in:
+                del sys.modules[name]
         gc.enable()
+    release_memory()  # forks would copy pages to reuse free bytes in them
     gc.freeze()  # a collection would write to all objects, and so copy their pages
     return True
+
+
+def _stand_ins() -> dict[str, Any]:
+    """Return entries of sys.modules that keep libraries from loading 3 MB which nothing uses.
+
+    Without the modules that are None, redis-py does not measure, and msgspec uses `typing`.
+    """
+    redis = find_spec("redis")
+    folders = redis.submodule_search_locations if redis else None
+    deferred = _Deferred("redis.asyncio")
+    deferred.__path__ = [f"{folder}/asyncio" for folder in folders or ()]
+    found = {"opentelemetry": None, "typing_extensions": None, deferred.__name__: deferred}
+    return {name: stand_in for name, stand_in in found.items() if name not in sys.modules}
+
+
+class _Deferred(ModuleType):
+    """A package that is imported when one of its names is first used."""
+
+    def __getattr__(self, name: str) -> object:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 def fork() -> int:

@@ -15,6 +15,7 @@ from hivepipe.worker import preload
 WRITER = str(script_path(next(entry for entry in PROCESSES if entry.name == "writer")))
 INTAKE = str(script_path(next(entry for entry in PROCESSES if entry.name == "intake")))
 WORDS = [sys.executable, "-I", WRITER]
+UNUSED = {"opentelemetry", "typing_extensions", "redis.asyncio", "redis.asyncio.client", "difflib"}
 # A parent with a handler and a variable of its own forks a child that runs a script.
 PARENT = """
 import os, signal, sys
@@ -136,23 +137,46 @@ def test_the_programs_of_a_damaged_installation_are_executed(
     [
         (  # Otherwise each worker would compile the rules of every log again, into 4 MB.
             "sys; from hivepipe import redact",
-            "redact.built_in.cache_info().currsize, *({'redis', 'opentelemetry'} & {*sys.modules})",
+            "redact.built_in.cache_info().currsize, *(UNUSED | {'redis'}) & {*sys.modules}",
             "1 redis\n",
         ),
         # Otherwise supervisord's collections copy 2 MB of the shared memory.
         ("gc", "gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count()", "True True\n"),
     ],
-    ids=["rules are compiled and opentelemetry is not imported", "no collection of shared memory"],
+    ids=["rules are compiled and unused modules absent", "no collection of shared memory"],
 )
 def test_the_parent_prepares_the_memory_that_workers_share(
     imported: str, shown: str, expected: str
 ) -> None:
     code = f"import {imported}; from hivepipe.worker import preload; assert preload._imported();"
+    code += f"UNUSED = {UNUSED};"
     words = [sys.executable, "-I", "-c", f"{code} print({shown})"]
     assert subprocess.check_output(words, text=True, timeout=60) == expected
 
 
-def test_opentelemetry_can_be_imported_after_the_programs() -> None:
-    pytest.importorskip("opentelemetry.metrics")
-    code = "from hivepipe.worker import preload; preload._imported(); import opentelemetry.metrics"
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import opentelemetry.metrics",
+        "import typing_extensions; typing_extensions.TypeAliasType",
+        "import redis; redis.asyncio.Redis",
+        "import redis.asyncio.client; assert redis.asyncio.Redis is redis.asyncio.client.Redis",
+        "from redis.asyncio.sentinel import Sentinel",
+    ],
+)
+def test_what_the_parent_left_out_can_be_used_later(use: str) -> None:
+    pytest.importorskip(use.split()[1].rstrip(";"))
+    code = f"from hivepipe.worker import preload; assert preload._imported(); {use}"
+    subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
+
+
+def test_a_library_may_use_a_name_of_the_deferred_package_while_it_is_imported() -> None:
+    code = """
+import sys
+from hivepipe.worker.preload import _stand_ins
+sys.modules.update(_stand_ins())
+from redis.asyncio import Redis
+import redis.asyncio
+assert redis.asyncio is sys.modules["redis.asyncio"] and redis.asyncio.Redis is Redis
+"""
     subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)

@@ -17,5 +17,6 @@ def save_memory() -> None:
 
 
 def release_memory() -> None:
+    """Return freed pages to the system."""
     if _trim:
         _trim(0)
