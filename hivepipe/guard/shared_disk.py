@@ -13,7 +13,7 @@ import posix
 from hivepipe.events import claude_code
 from hivepipe.events.claude_code import PostToolUse, PostToolUseFailure, PreToolUse, ToolEvent
 from hivepipe.guard.rules import SHARED_DISK, Verdict
-from hivepipe.guard.shell_writes import FOLDER_OR_LINK, TARGET, writes_of
+from hivepipe.guard.shell_writes import FOLDER_OR_LINK, LINK, TARGET, writes_of
 from hivepipe.home import absolute
 
 TYPE_CHECKING = False
@@ -35,9 +35,13 @@ class SharedDisk:
         """`is_silent` means that the disk did not answer at the last check."""
         self._is_silent = is_silent
         self._folders: dict[str, str] = {}  # folder -> its resolved path
+        self._links: dict[str, str] = {}  # that the command makes: resolved path -> target
         self._named = absolute(root).rstrip("/")
-        self._root = self._resolved(self._named)
         self._profile = profile
+
+    @property
+    def _root(self) -> str:
+        return self._resolved_folder(self._named)
 
     def verdict(self, event: PreToolUse) -> Verdict | None:
         """Return the denial of a call, a warning or None.
@@ -49,6 +53,11 @@ class SharedDisk:
         if event.tool != "Bash":
             return None
         writes = writes_of(event.command, event.cwd)
+        for folder, target, path in writes.links:
+            place = self._place(folder, path, LINK)
+            if self._is_folder(self._resolved(place)):
+                place = f"{place}/{target.rstrip('/').rpartition('/')[2]}"
+            self._links[place] = target
         for folder, tree, link in writes.trees:
             if self._is_in(folder, tree, link):
                 return Verdict(SHARED_DISK, 0, True, self._advice(""))
@@ -170,7 +179,9 @@ class SharedDisk:
             if part == "..":
                 place = place.rpartition("/")[0]
                 continue
-            target = "" if self._is_silent else _link_target(f"{place}/{part}")
+            target = self._links.get(f"{place}/{part}", "")
+            if not target and not self._is_silent:
+                target = _link_target(f"{place}/{part}")
             if target and links < _LINKS_AT_MOST:
                 links += 1
                 pending += target.split("/")[::-1]

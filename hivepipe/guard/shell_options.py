@@ -8,8 +8,9 @@ from hivepipe.guard.shell_text import Word
 # Wrappers, with the letters of their options that take a value.
 WRAPPERS = {
     **dict.fromkeys(("command", "builtin", "nohup", "setsid", "busybox", "taskset"), ""),
-    **dict(sudo="CDgpRrTtUu", doas="Cu", env="Cu", exec="a", time="fo", timeout="ks"),
+    **dict(sudo="CDgpRrTtUu", doas="Cu", env="CuS", exec="a", time="fo", timeout="ks"),
     **dict(nice="n", ionice="cnPpu", stdbuf="eio", xargs="adEILnPs", flock="Ew", chrt="DPT"),
+    "parallel": "aCIJjLNnSs",
 }
 WITH_OPERAND = ("timeout", "flock", "chrt", "taskset")  # one argument precedes the command
 # Commands, with the letters of options that take a value; after ":" only in the same word.
@@ -17,6 +18,7 @@ _WITH_VALUE = {
     **dict(touch="drt", mkdir="m", mkfifo="m", truncate="rs", shred="ns", sed="efl:i"),
     **dict(cp="St", mv="St", ln="St", install="gmoSt", rsync="efBMT", scp="cDFiJloPSX"),
     **dict(perl="eEFIMm:i", sort="kotST", wget="aABDeGiIloOPQRtTUwX"),
+    **dict(script="BcEIOoTm", su="cgGsw", runuser="cgGsuw", grep="ABCDdefm"),
     "curl": "AbcCdDeEFhHKmoPQrtTuUwxXyYz",
 }
 # The short names of long options that matter.
@@ -25,7 +27,8 @@ _SHORT = dict(
     for text in (
         *("--expression -e", "--file -f", "--in-place -i", "--dry-run -n", "--output -o"),
         *("--output-document -O", "--target-directory -t", "--no-target-directory -T"),
-        *("--recursive -R", "--filter -f", "--chdir -C"),
+        *("--recursive -R", "--filter -f", "--chdir -C", "--split-string -S", "--command -c"),
+        *("--symbolic -s", "--replace -I", "--arg-file -a"),
     )
 )
 _LONG_WITH_VALUE = {
@@ -34,7 +37,16 @@ _LONG_WITH_VALUE = {
     *("--classdata", "--input", "--output", "--error", "--signal", "--kill-after", "--format"),
     *("--target-directory", "--suffix", "--mode", "--owner", "--size", "--date", "--reference"),
     *("--expression", "--file", "--output-document", "--exclude", "--include", "--filter", "--rsh"),
-    *("--exclude-from", "--include-from", "--files-from", "--log-file", "--iterations"),
+    *(
+        "--split-string",
+        "--command",
+        "--arg-file",
+        "--exclude-from",
+        "--include-from",
+        "--files-from",
+        "--log-file",
+        "--iterations",
+    ),
 }
 _NO_WORD = Word("", literal=True)
 

@@ -5,20 +5,23 @@ Hooks import this module if a shared root is set.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 PROCESS = ("<(", ">(")  # a word that stands for the input or output of a command
 ENDS_WORD = " \t<>;&|()\n"
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
-_PLAIN = "/._-"  # most words have only letters, digits and these
+_PLAIN = "/._-:=@%+"  # most words have only letters, digits and these
 _QUOTES = "'\""
 _OPENS_TEST = ("[[ ", "[[\t", "[[\n")
 _DOLLAR_QUOTES = ("$'", '$"')
 _TEXT = "\0"  # the quote of a text that is expanded but not split, such as a here-document
 _OPEN, _COMMA, _CLOSE = "\1\2\3"  # marks in place of the unquoted `{`, `,` and `}` of a word
 _TO_MARKS = {"{": _OPEN, ",": _COMMA, "}": _CLOSE}
+_PATTERN = frozenset("*?[")
+_TO_SPLIT = frozenset(" \t\n*?[")  # characters that matter outside of quotes
 _FROM_MARKS = str.maketrans({mark: sign for sign, mark in _TO_MARKS.items()})
 _MOST_ALTERNATIVES = 50
+_LONGEST_SUBSCRIPT = 20
 _LONGEST_SCAN = 500  # characters of `${}`, `(( ))` or `[[ ]]`
 _DEEPEST_SCAN = 10  # brackets in these
 _NO_LIMIT = 1 << 62
@@ -27,62 +30,105 @@ _NO_LIMIT = 1 << 62
 class Word:
     """A word of a command; `literal` is True if it contains no expansion."""
 
-    __slots__ = ("inner", "literal", "text")
+    __slots__ = ("elements", "inner", "literal", "text")
 
-    def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        literal: bool,
+        inner: "Sequence[str]" = (),
+        elements: "Sequence[Word]" = (),
+    ) -> None:
         """`text` is the word without quotes, with `$` in place of each substitution.
 
-        `inner` lists the commands of the substitutions.
+        `inner` lists the commands of the substitutions, `elements` the words of `NAME=(...)`.
         """
         self.text = text
         self.literal = literal
         self.inner = inner
+        self.elements = elements
 
 
-def read_words(command: str, at: int, variables: "Mapping[str, Word]") -> tuple[list[Word], int]:
+Values = dict[str, "Sequence[Word]"]  # of variables; an array is `NAME[@]`
+
+
+def read_words(command: str, at: int, values: Values) -> tuple[list[Word], int]:
     """Read the word at `at`; return the words that it stands for, and the position after it.
 
     A `[[ ]]` and the list of an array are one word.
     """
-    word, end = _read_word(command, at, variables)
-    if word.text == "[[" and (end_of_test := _end_of_test(command, end)):
+    words, end = _split_words(command, at, values)
+    text = words[-1].text
+    if text == "[[" and (end_of_test := _end_of_test(command, end)):
         return [Word("[[", True, expanded(command[end:end_of_test]))], end_of_test + 2
-    if command.startswith("(", end) and word.text.endswith("="):
+    if command.startswith("(", end) and text.endswith("="):
         end_of_list = _closing(command, end)
-        inner = expanded(command[end:end_of_list])
-        return [Word(word.text, False, inner)], end_of_list + 1
-    if word.text.isprintable():  # no mark of `{`, `,` or `}`
-        return [word], end
-    return [Word(text, word.literal, word.inner) for text in _alternatives(word.text)], end
+        elements = words_in(command[end + 1 : end_of_list], values)
+        inner = [text for word in elements for text in word.inner]
+        return [Word(text, False, inner, elements)], end_of_list + 1
+    return words, end
 
 
-def _read_word(
-    command: str, at: int, variables: "Mapping[str, Word]", quote: str = ""
-) -> tuple[Word, int]:
-    """Read one word, with marks for its braces; return the word and the position after it."""
+def words_in(text: str, values: Values) -> list[Word]:
+    """Return the words in the list of an array, or in another text without operators."""
+    words: list[Word] = []
+    at = 0
+    while at < len(text):
+        if text[at] == "#":
+            at = end_of_line(text, at)
+        elif text[at] in ENDS_WORD and not text.startswith(PROCESS, at):
+            at += 1
+        else:
+            more, at = _split_words(text, at, values)
+            words += more
+    return words
+
+
+def _split_words(command: str, at: int, values: Values) -> tuple[list[Word], int]:
+    """Read the word at `at`, with its braces and variables of several words."""
+    words, end = _read_word(command, at, values)
+    if len(words) == 1 and words[0].text.isprintable():  # it has no marks
+        return words, end
+    return [
+        Word(text, word.literal, word.inner) for word in words for text in _alternatives(word.text)
+    ], end
+
+
+def _read_word(command: str, at: int, values: Values, quote: str = "") -> tuple[list[Word], int]:
+    """Read one word, with marks for its braces; return what it stands for and its end.
+
+    It stands for several words if it contains an array, or unquoted a variable with spaces.
+    """
     begin = at
+    words: list[Word] = []
     text = ""
     literal = True
-    inner: list[str] = []
-    while at < len(command):
+    inner: Sequence[str] = ()
+    length = len(command)
+    while at < length:
         character = command[at]
         if character.isalnum() or character in _PLAIN:
-            text += character
+            end = _end_of_plain(command, at)
+            text += command[at:end]
+            at = end - 1
         elif quote and character == quote[-1]:
             quote = ""
         elif quote == "'":
-            text += character
-        elif character == "\\" and at + 1 < len(command):
+            end = command.find("'", at)
+            end = end if end >= 0 else length
+            text += command[at:end]
+            at = end - 1
+        elif character == "\\" and at + 1 < length:
             at += 1
             text += command[at] if command[at] != "\n" else ""
         elif not quote and (character in _QUOTES or command.startswith(_DOLLAR_QUOTES, at)):
             quote = command[at : at + 1 + (character == "$")]
             at += len(quote) - 1
         elif _is_expansion(command, at, quote):
-            word, at = _expansion(command, at, quote, variables)
-            text += word.text
-            literal = literal and word.literal
-            inner += word.inner
+            found, at = _expansion(command, at, quote, values)
+            *done, last = _appended(Word(text, literal, inner), found, quote)
+            words += done
+            text, literal, inner = last.text, last.literal, last.inner
         elif quote:
             text += character
         elif character in ENDS_WORD:
@@ -91,8 +137,37 @@ def _read_word(
             literal = literal and character not in "*?["
             text += _TO_MARKS.get(character, character)
         at += 1
-    is_file = text[:1] == "~" != command[begin]  # as in '~'
-    return Word("./" * is_file + text, literal or text in ("[", "[["), inner), at
+    is_file = not words and text[:1] == "~" != command[begin]  # as in '~'
+    words.append(Word("./" * is_file + text, literal or text in ("[", "[["), inner))
+    return words, at
+
+
+def _end_of_plain(command: str, at: int) -> int:
+    """Return the end of the letters, digits and _PLAIN characters after `at`."""
+    at += 1
+    while at < len(command) and ((character := command[at]).isalnum() or character in _PLAIN):
+        at += 1
+    return at
+
+
+def _appended(word: Word, values: "Sequence[Word]", quote: str) -> list[Word]:
+    """Return the words that a word becomes if the values of an expansion follow it."""
+    if not quote and "=" not in word.text:  # the shell does not split the value of `X=$Y`
+        values = _split(values)
+    first, *more = values or (Word("", True),)
+    inner = [*word.inner, *first.inner] if first.inner else word.inner
+    return [Word(word.text + first.text, word.literal and first.literal, inner), *more]
+
+
+def _split(words: "Sequence[Word]") -> "Sequence[Word]":
+    """Return the words into which the shell splits values without quotes; it reads patterns."""
+    if all(_TO_SPLIT.isdisjoint(word.text) for word in words):
+        return words
+    return [
+        Word(text, word.literal and not _PATTERN & set(text), word.inner)
+        for word in words
+        for text in word.text.split() or ("",)
+    ]
 
 
 def _is_expansion(command: str, at: int, quote: str) -> bool:
@@ -101,27 +176,27 @@ def _is_expansion(command: str, at: int, quote: str) -> bool:
     return not quote and command.startswith(PROCESS, at)
 
 
-def _expansion(
-    command: str, at: int, quote: str, variables: "Mapping[str, Word]"
-) -> tuple[Word, int]:
+def _expansion(command: str, at: int, quote: str, values: Values) -> tuple["Sequence[Word]", int]:
     """Return the value of an expansion, or `$` if it is unknown, and the expansion's last position.
 
     Of a variable with an unknown value, only the `$` is read.
     """
     name, end = _variable(command, at)
-    if name in variables:
-        return variables[name], end
+    if name in values:
+        return values[name], end
     inner, end = _substitution(command, at, quote)
-    return Word("$", False, inner), end
+    if "PWD" in values and [text.strip() for text in inner] == ["pwd"]:
+        return values["PWD"], end
+    return [Word("$", False, inner)], end
 
 
 def expanded(text: str) -> "Sequence[str]":
     """Return the commands in the substitutions of a text that the shell expands."""
-    return _read_word(text, 0, {}, _TEXT)[0].inner if "$(" in text or "`" in text else ()
+    return _read_word(text, 0, {}, _TEXT)[0][0].inner if "$(" in text or "`" in text else ()
 
 
 def _variable(command: str, at: int) -> tuple[str, int]:
-    """Return the name of a variable without operators, and the position of its last character.
+    """Return a variable without operators, such as `a` or `a[@]`, and its last position.
 
     Return "" and `at` if there is no such variable.
     """
@@ -131,6 +206,11 @@ def _variable(command: str, at: int) -> tuple[str, int]:
     begin = end = at + 1 + has_brace
     while end < len(command) and (command[end].isalnum() or command[end] == "_"):
         end += 1
+    if end == begin and command.startswith(("@", "*"), begin):
+        end += 1
+    elif has_brace and command.startswith("[", end):
+        subscript, bracket, _ = command[end : end + _LONGEST_SUBSCRIPT].partition("]")
+        end += len(subscript + bracket)
     if has_brace and not command.startswith("}", end):
         return "", at
     return command[begin:end], end - 1 + has_brace
@@ -233,8 +313,8 @@ def _read_delimiter(command: str, at: int) -> tuple[str, int]:
     """Return the delimiter of the here-document whose `<<` ends at `at`, and its end."""
     while command[at : at + 1] in ("-", " ", "\t"):
         at += 1
-    word, at = _read_word(command, at, {})
-    return word.text, at
+    words, at = _read_word(command, at, {})
+    return words[0].text, at
 
 
 def read_here_documents(

@@ -1,18 +1,24 @@
 """The paths that a shell command writes, as far as its text shows them.
 
-Words, quotes, redirections, here-documents, nested commands, variables that are set once, and known
-commands that write files are supported; functions and other programs are not. For other commands,
-`Writes.is_readable` is False. Hooks import this module if a shared root is set.
+Words, quotes, redirections, here-documents, nested commands, arrays and variables that are set
+once, `for` loops, the input of `xargs`, and known commands that write files are supported;
+arguments of functions and other programs are not. For other commands, `Writes.is_readable` is
+False. Hooks import this module if a shared root is set.
 """
 
-from hivepipe.guard.shell_options import WITH_OPERAND, WRAPPERS, Options, parsed
-from hivepipe.guard.shell_text import Word
-from hivepipe.guard.shell_words import SHELLS, Variables, simple_commands
+from hivepipe.guard.shell_options import Options, parsed
+from hivepipe.guard.shell_text import Values, Word
+from hivepipe.guard.shell_words import SHELLS, Turns, Variables, positional, simple_commands
+from hivepipe.guard.shell_wrappers import (
+    INPUT,
+    UNKNOWN,
+    joined_folder,
+    passed_on,
+    with_input,
+    without_wrappers,
+    words_of,
+)
 from hivepipe.home import absolute
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Commands whose first argument names no file, with the options that replace this argument.
 _NO_FILE_FIRST = {
@@ -29,10 +35,10 @@ _BY_NAME = {
     *("-name", "-iname", "-lname", "-path", "-ipath", "-wholename", "-iwholename", "-regex"),
     *("-iregex", "-samefile", "-inum", "-xdev", "-mount"),
 }
-_COMMAND_GIVEN = (*SHELLS, "eval", "trap")
+_COMMAND_GIVEN = (*SHELLS, "eval", "trap", "script", "su", "runuser")
+_MOST_INPUT = 50
 _DEEPEST = 5  # levels of nested commands that are parsed
-_LONGEST_FOLDER = 1000
-_MOST_PUSHED = _MOST_WRAPPERS = 20
+_MOST_PUSHED = 20
 
 # If the path is a link: its target is written, the link itself, or only the target if it is a
 # folder.
@@ -66,11 +72,15 @@ class Writes:
 
     `trees` lists the paths that are deleted, moved or changed with all that they contain. In
     `paths`, a path with expansions is a pattern. An unknown working folder is "".
+
+    `links` lists the symbolic links that the command makes: working folder, target, and path.
     """
 
-    __slots__ = ("is_readable", "paths", "trees")
+    __slots__ = ("is_readable", "links", "paths", "trees", "turns")
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self.links: list[tuple[str, str, str]] = []
         # (working folder, path, what is written if the path is a link)
         self.paths: list[tuple[str, str, int]] = []
         self.trees: list[tuple[str, Word, int]] = []
@@ -78,20 +88,42 @@ class Writes:
 
 
 def writes_of(command: str, cwd: str) -> Writes:
-    found = Writes()
-    _add_command(found, cwd, command, 0, {"HOME": Word(absolute("~"), literal=True)})
+    """Read a command once for each combination of the words of its `for` loops."""
+    found = Writes(Turns(command, 0))
+    turn = 0
+    while turn < found.turns.count:
+        found.turns = Turns(command, turn)
+        _add_command(found, cwd, command, 0, {"HOME": [Word(absolute("~"), literal=True)]})
+        turn += 1
+    if turn > 1:
+        found.paths = list(dict.fromkeys(found.paths))
+        found.trees = list(
+            {(cwd, t.text, link): (cwd, t, link) for cwd, t, link in found.trees}.values()
+        )
     return found
 
 
-def _add_program(found: Writes, folders: Folders, words: list[Word], depth: int) -> Folders:
-    """Add the writes of a simple command; return the folders after the command."""
-    cwd = folders[0]
-    reads_more = any(word.text == "xargs" for word in words)
-    words, cwd = _without_wrappers(words, cwd)
+def _add_program(
+    found: Writes,
+    folders: Folders,
+    words: list[Word],
+    depth: int,
+    values: Values,
+    source: list[Word],
+) -> Folders:
+    """Add the writes of a simple command; return the folders after the command.
+
+    `source` is the command whose output it reads, or [].
+    """
+    given = words
+    words, cwd, source = without_wrappers(words, folders[0], source)
+    if words is not given and any(INPUT in word.text for word in words):
+        _add_with_input(found, cwd, words, depth, values, source)
+        return folders
     if not words:
         return folders
     name, arguments = words[0], words[1:]
-    found.is_readable = found.is_readable and name.literal and not reads_more
+    found.is_readable = found.is_readable and name.literal
     if not name.literal:
         return folders
     program = name.text.rsplit("/", 1)[-1]
@@ -99,12 +131,35 @@ def _add_program(found: Writes, folders: Folders, words: list[Word], depth: int)
         folders = _moved(folders, program, arguments)
         found.is_readable = found.is_readable and bool(folders[0])
     elif program in _COMMAND_GIVEN and all(word.literal for word in arguments):
-        _add_command(found, cwd, _command_given(program, arguments), depth + 1, {})
+        command, more = _command_given(program, arguments, source)
+        _add_command(found, cwd, command, depth + 1, {**values, **positional(more)})
     elif program == "find":
-        _add_find(found, cwd, arguments, depth)
+        _add_find(found, cwd, arguments, depth, values)
     else:
         _add_arguments(found, cwd, program, arguments)
     return folders
+
+
+def _add_with_input(
+    found: Writes, cwd: str, words: list[Word], depth: int, values: Values, source: list[Word]
+) -> None:
+    """Add the writes of a command that `xargs` or `parallel` runs with words of its input."""
+    name = source[0].text if source else ""
+    if name == "find":
+        words = [Word(word.text.replace(INPUT, "{}"), word.literal) for word in words]
+        end = [Word("-exec", literal=True), *words, Word(";", literal=True)]
+        _add_find(found, cwd, [*source[1:], *end], depth, values)
+        return
+    given = words_of(source)
+    found.is_readable = found.is_readable and 0 < len(given) <= _MOST_INPUT
+    if any(word.text == INPUT for word in words):  # it takes all words at once
+        at = next(n for n, word in enumerate(words) if word.text == INPUT)
+        given = given or [UNKNOWN]
+        words = [*words[:at], *given[:_MOST_INPUT], *words[at + 1 :]]
+        given = given[:1]
+    for one in given[:_MOST_INPUT] or [UNKNOWN]:
+        now = [with_input(word, one) if INPUT in word.text else word for word in words]
+        _add_program(found, (cwd, ""), now, depth + 1, values, [])
 
 
 def _moved(folders: Folders, program: str, arguments: list[Word]) -> Folders:
@@ -118,30 +173,13 @@ def _moved(folders: Folders, program: str, arguments: list[Word]) -> Folders:
     elif named[0].text == "-":
         new = old
     else:
-        new = _joined(cwd, named[0])
+        new = joined_folder(cwd, named[0], any(word.text == "-P" for word in arguments))
     if program == "pushd":
         stack = [cwd, *stack[:_MOST_PUSHED]]
     return (new, cwd, *stack)
 
 
-def _joined(cwd: str, word: Word) -> str:
-    """Return the folder after `cd`, or "" if it is unknown. As in a shell, `link/..` is `.`."""
-    if not word.literal or not (cwd or word.text.startswith(("/", "~"))):
-        return ""
-    names: list[str] = []
-    whole = word.text if word.text.startswith(("/", "~")) else f"{cwd}/{word.text}"
-    for name in absolute(whole).split("/"):
-        if name == "..":
-            del names[-1:]
-        elif name not in ("", "."):
-            names.append(name)
-    folder = "/" + "/".join(names)
-    return folder if len(folder) < _LONGEST_FOLDER else ""
-
-
-def _add_command(
-    found: Writes, cwd: str, command: str, depth: int, values: "Mapping[str, Word]"
-) -> None:
+def _add_command(found: Writes, cwd: str, command: str, depth: int, values: Values) -> None:
     """Add the writes of a command line with known `values` of variables.
 
     "" stands for an unknown command.
@@ -151,34 +189,47 @@ def _add_command(
         return
     folders: Folders = (cwd, "")
     before: list[Folders] = []
-    variables = Variables(command, values)
-    for words, targets, substitutions, back in simple_commands(command, variables):
+    source: list[Word] = []
+    variables = Variables(command, values, found.turns)
+    variables.move(*folders[:2])
+    for now in simple_commands(command, variables):
         before.append(folders)
-        for inner in substitutions:
+        for inner in now.inner:
             _add_command(found, folders[0], inner, depth + 1, variables.values)
-        for target in targets:
+        for target in now.targets:
             _add(found, folders[0], target)
-        folders = _add_program(found, folders, words, depth)
-        for number in back:
+        if now.stdin is not None:
+            source = [Word("echo", literal=True), Word(now.stdin, literal=True)]
+        if now.words:
+            folders = _add_program(found, folders, now.words, depth, variables.values, source)
+        source = passed_on(now.words, source) if now.is_piped else []
+        for number in now.back:
             folders = before[number]
+        if folders is not before[-1]:
+            variables.move(*folders[:2])
 
 
-def _command_given(program: str, arguments: list[Word]) -> str:
-    """Return the command of `eval`, `trap` or `sh -c`, or "" for a script or stdin."""
+def _command_given(
+    program: str, arguments: list[Word], source: list[Word]
+) -> tuple[str, list[Word]]:
+    """Return the command of `eval`, `trap` or `sh -c`, or "" for a script; and its arguments."""
     texts = [word.text for word in arguments]
     if program == "eval":
-        return " ".join(texts[texts[:1] == ["--"] :])
+        return " ".join(texts[texts[:1] == ["--"] :]), []
     if program == "trap":
-        return texts[0] if texts[1:] and texts[0] not in ("", "-") else ":"
-    rest = iter(texts)
-    for text in rest:
+        return texts[0] if texts[1:] and texts[0] not in ("", "-") else ":", []
+    if program not in SHELLS:
+        return next((word.text for word in parsed(program, arguments)[0].get("-c", ())), ""), []
+    rest = iter(arguments)
+    for text in (word.text for word in rest):
         if not text.startswith(("-", "+")):
-            break
+            return "", []
         if text.endswith("c") and not text.startswith("--"):
-            return next(rest, "")
+            command = next(rest, Word("", literal=True)).text
+            return command, list(rest)[1:]
         if text.endswith("o"):  # as in `-euo pipefail`
             next(rest, "")
-    return ""
+    return " ".join(word.text for word in source[1:] if source[0].text == "echo"), []
 
 
 def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word]) -> None:
@@ -228,6 +279,9 @@ def _add_copies(
         return [], []
     for target in targets:
         _add(found, cwd, target, _link_of_target(program, options))
+    if program == "ln" and "-s" in names:
+        known = [target.text for target in targets if _is_known(cwd, target)]
+        found.links += [(cwd, s.text, path) for s in sources if s.literal for path in known]
     if program == "mv" or "--remove-source-files" in names:
         return sources, sources
     if program != "rsync" or not any(name.startswith("--del") for name in names):
@@ -270,7 +324,7 @@ def _of_w_command(script: Word) -> list[Word]:
     return [Word(path, script.literal)] if command and not is_text and path.startswith("/") else []
 
 
-def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> None:
+def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int, values: Values) -> None:
     """Add what `find` writes by `-delete`, or by the commands after -exec.
 
     In these commands `{}` stands for the start points, with all that they contain unless another
@@ -296,10 +350,10 @@ def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int) -> Non
             at = end + 1
         elif option.startswith(("-", "(", "!")):
             options.add(option)
-        inner = Writes()
+        inner = Writes(found.turns)
         inner.is_readable = depth < _DEEPEST and not option.startswith(("-fprint", "-fls"))
         if inner.is_readable:
-            _add_program(inner, (cwd, ""), words, depth + 1)
+            _add_program(inner, (cwd, ""), words, depth + 1, values, [])
         found.is_readable = found.is_readable and inner.is_readable
         found.paths += [path for path in inner.paths if mark not in path[1]]
         found.trees += [tree for tree in inner.trees if mark not in tree[1].text]
@@ -327,27 +381,3 @@ def _add(found: Writes, cwd: str, word: Word, link: int = TARGET) -> None:
 def _is_known(cwd: str, word: Word) -> bool:
     """Tell whether a path or pattern has no variable and is not below an unknown folder."""
     return (word.literal or "$" not in word.text) and bool(cwd or word.text.startswith(("/", "~")))
-
-
-def _without_wrappers(words: list[Word], cwd: str) -> tuple[list[Word], str]:
-    """Return words without assignments and wrappers such as `sudo -n`, and the command's folder."""
-    for _ in range(_MOST_WRAPPERS):
-        at = next((n for n, word in enumerate(words) if not _is_assignment(word)), len(words))
-        words = words[at:]
-        program = words[0].text.rsplit("/", 1)[-1] if words else ""
-        if program not in WRAPPERS:
-            break
-        options, words = parsed(program, words[1:])
-        if program == "command" and {"-v", "-V"} & options.keys():
-            return [], cwd
-        for folder in options.get("-D" if program == "sudo" else "-C", ()):
-            cwd = _joined(cwd, folder) if program in ("sudo", "env") else cwd
-        words = words[program in WITH_OPERAND :]
-        if program == "flock" and words and words[0].text == "-c":
-            words = [Word("eval", literal=True), *words[1:]]
-    return words, cwd
-
-
-def _is_assignment(word: Word) -> bool:
-    name, equals, _ = word.text.partition("=")
-    return bool(equals) and name.removesuffix("+").isidentifier()

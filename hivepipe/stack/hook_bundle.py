@@ -69,6 +69,7 @@ MODULES = (
     "hivepipe.guard.shell_options",
     "hivepipe.guard.shell_text",
     "hivepipe.guard.shell_words",
+    "hivepipe.guard.shell_wrappers",
     "hivepipe.guard.shell_writes",
     "hivepipe.guard.messages",
     "hivepipe.queue",

@@ -80,6 +80,7 @@ SHARING = {
     "hivepipe.guard.shell_options",
     "hivepipe.guard.shell_text",
     "hivepipe.guard.shell_words",
+    "hivepipe.guard.shell_wrappers",
     "hivepipe.guard.shell_writes",
 }
 IN_TROUBLE = {"hivepipe.files.hook_log"}  # after an error that is logged

@@ -194,6 +194,24 @@ def test_a_command_that_replaces_a_link_writes_beside_it(private_home: Home, roo
         assert verdict.deny, command
 
 
+def test_links_that_a_command_makes_are_followed(private_home: Home, root: Path) -> None:
+    (private_home.project / "folder").mkdir()
+    for command in (
+        *("ln -s {root}/thoughts/bob l && rm l/a", "ln -s {root}/thoughts/bob l; cd l; touch a"),
+        *("ln -sfn {root} l; touch l/thoughts/bob/a", "ln -s ../shared l; rm -r l/thoughts"),
+        *("ln -s {root}/thoughts/bob folder; touch folder/bob/a", "ln -s / l; rm -rf l/*"),
+        *("cd -P link; cd ..; touch a", "cd -P link/..; touch a", "cd -P link; rm $PWD/../a"),
+    ):
+        verdict = judged(root, shell(command.format(root=root), private_home.project))
+        assert verdict, command
+        assert verdict.deny, command
+    for command in (
+        *("ln -s {root}/thoughts/bob l; cat l/a; rm l", "ln -s {root}/thoughts/ana l; touch l/a"),
+        *("cd link; cd ..; touch a", "cd -P folder; cd ..; touch a", "cd -P .; cd x; cd ..; rm a"),
+    ):
+        assert judged(root, shell(command.format(root=root), private_home.project)) is None, command
+
+
 def test_a_command_with_many_folders_resolves_each_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
