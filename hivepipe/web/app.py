@@ -29,6 +29,7 @@ from hivepipe.web.authentication import FORMS, TOOLS, Authentication, form_token
 from hivepipe.web.changes import Changes, signature, with_logs
 from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.rq_mount import RQ, RqMount
+from hivepipe.web.ticket import Used
 from hivepipe.web.view_cache import Answer, ViewCache
 from hivepipe.web.view_content import content_of, damage_named, status_of, status_with
 from hivepipe.web.view_json import json_of
@@ -44,10 +45,12 @@ EVENT_STREAM = {
 }
 
 
-def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) -> ASGIApp:
+def web_app(
+    here: Place, token: str, reader_token: str = "", used: Used | None = None, *, is_local: bool
+) -> ASGIApp:
     """Return the application for all homes of the user, started from the place `here`.
 
-    `reader_token` gives read-only access; "" disables it.
+    `reader_token` gives read-only access; "" disables it. Tickets are added to `used` when used.
     """
 
     def databases() -> list[Path]:
@@ -88,7 +91,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         routes.append(Route(path, partial(page.view, name)))
     static = Mount("/static", StaticFiles(directory=STATIC))
     app = Starlette(routes=[*routes, static], exception_handlers={404: page.unknown})
-    return Authentication(app, token, reader_token, is_local=is_local)
+    return Authentication(app, token, reader_token, used, is_local=is_local)
 
 
 @cache

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hivepipe.text.urls import is_local
 from hivepipe.web.headers import hardened
 from hivepipe.web.peer import user_of_peer
-from hivepipe.web.ticket import NAME, Tickets
+from hivepipe.web.ticket import NAME, Tickets, Used
 
 FORMS = "/queues/"
 TOOLS = "/mcp"
@@ -28,8 +28,10 @@ def form_token(token: str) -> str:
 class Authentication:
     """ASGI middleware that authenticates requests and adds security headers to every response."""
 
-    def __init__(self, app: ASGIApp, token: str, reader_token: str, *, is_local: bool) -> None:
-        """Set up; `reader_token` gives read-only access, and "" disables it.
+    def __init__(
+        self, app: ASGIApp, token: str, reader_token: str, used: Used | None, *, is_local: bool
+    ) -> None:
+        """Set up; `reader_token` gives read-only access ("": none), `used` has the used tickets.
 
         With `is_local`, the server listens on loopback, and other host names are refused.
         """
@@ -37,7 +39,7 @@ class Authentication:
         self._token = token
         self._tokens = [each for each in (token, reader_token) if each]
         self._is_local = is_local
-        self._tickets = Tickets(token)
+        self._tickets = Tickets(token, {} if used is None else used)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; connections other than HTTP are ignored."""

@@ -21,6 +21,7 @@ def main(reading: int, listening: int) -> None:
     """
     with os.fdopen(reading, "rb") as pipe:
         arguments: dict[str, Any] = json.loads(pipe.read())
+    arguments.setdefault("used", {})  # the application adds tickets, which stay used after exec
     load_and_use()
     served = socket.socket(fileno=listening)
     kept = served.dup()  # the server closes `served`

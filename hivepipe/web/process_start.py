@@ -14,13 +14,14 @@ MODULE = "hivepipe.web.process"
 
 
 def exec_server(
-    listening: socket.socket, token: str, reader_token: str, *, is_local: bool
+    listening: socket.socket, token: str, reader_token: str, **more: object
 ) -> NoReturn:
     """Replace this process by a server of the page on a listening socket.
 
-    The tokens go through a pipe, because other users can read the arguments of a process.
+    The arguments of `web_app`, also `more`, go through a pipe, because other users can read those
+    of a process.
     """
-    arguments = json.dumps({"token": token, "reader_token": reader_token, "is_local": is_local})
+    arguments = json.dumps({"token": token, "reader_token": reader_token, **more})
     reading, writing = os.pipe()
     os.write(writing, arguments.encode())
     os.close(writing)

@@ -14,6 +14,8 @@ NAME = "ticket"
 _MOST_DIGITS = 12
 _TOKEN = "?token="
 
+Used = dict[str, float]  # used tickets and their expiry times in seconds
+
 
 def with_ticket(address: str) -> str:
     """Return the URL of the page with a new ticket instead of the token."""
@@ -29,14 +31,16 @@ def _made(token: str, ends: int, number: str = "") -> str:
 class Tickets:
     """Validates tickets, and stores used tickets until they expire."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, used: Used) -> None:
+        """Set up; used tickets are added to `used`."""
         self._token = token
-        self._used: dict[str, float] = {}  # ticket -> expiry time
+        self._used = used
 
     def redeem(self, ticket: str, user: str) -> bool:
         """Use up a ticket; return whether it was valid for `user`, the sender's user id or ""."""
         ends = self._until(ticket)
-        self._used = {used: until for used, until in self._used.items() if until > time.time()}
+        for used in [used for used, until in self._used.items() if until <= time.time()]:
+            del self._used[used]
         if ends <= time.time() or ticket in self._used:
             return False
         if user not in ("", "0", str(os.getuid())):

@@ -1,13 +1,17 @@
 """Tickets for the browser: valid once, for a minute, on this server and for the user."""
 
+import json
 import os
 import socket
 
 import pytest
+from starlette.testclient import TestClient
 
-from hivepipe.web import ticket
+from hivepipe.web import process, ticket
+from hivepipe.web.authentication import Authentication
 from hivepipe.web.peer import user_of_peer
 from hivepipe.web.ticket import LASTS_SECS, Tickets, with_ticket
+from tests.web_scene import BASE
 
 TOKEN = "a token/of+the=test"
 ADDRESS = "http://127.0.0.1:9182/?token=a%20token%2Fof%2Bthe%3Dtest"
@@ -21,14 +25,38 @@ def new_ticket() -> str:
 
 @pytest.mark.parametrize("user", ["", "0", str(os.getuid())], ids=["?", "root", "own"])
 def test_a_ticket_is_valid_once(user: str) -> None:
-    tickets, one, other = Tickets(TOKEN), new_ticket(), new_ticket()
+    tickets, one, other = Tickets(TOKEN, {}), new_ticket(), new_ticket()
     assert [tickets.redeem(each, user) for each in (one, other, one)] == [True, True, False]
+
+
+def test_a_used_ticket_stays_used_after_an_upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, statuses = new_ticket(), []
+
+    def serve(app: Authentication, listening: socket.socket) -> bool:
+        answer = TestClient(app, BASE).get(f"/?ticket={one}", follow_redirects=False)
+        statuses.append(answer.status_code)
+        listening.close()
+        return True
+
+    def start(listening: socket.socket, **arguments: object) -> None:
+        listening.close()
+        if len(statuses) == 2:
+            return
+        reading, writing = os.pipe()
+        os.write(writing, json.dumps(arguments).encode())
+        os.close(writing)
+        process.main(reading, socket.socket().detach())
+
+    monkeypatch.setattr(process, "serve", serve)
+    monkeypatch.setattr(process, "exec_server", start)
+    start(socket.socket(), token=TOKEN, reader_token="", is_local=True)
+    assert statuses == [302, 401]
 
 
 def test_a_ticket_expires_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     one, now = new_ticket(), ticket.time.time()
     monkeypatch.setattr(ticket.time, "time", lambda: now + LASTS_SECS + 1)
-    assert not Tickets(TOKEN).redeem(one, "")
+    assert not Tickets(TOKEN, {}).redeem(one, "")
 
 
 INVALID = ["", ".", "..", "9.9.9", "99999999999999..", "٣.a.b", "\ud800.a.b", "-1.a.b"]
@@ -38,9 +66,9 @@ def test_an_invalid_or_forged_ticket_is_refused_and_one_of_another_user() -> Non
     one = new_ticket()
     ends, rest = one.split(".", 1)
     for given in (*INVALID, f"{int(ends) + 1}.{rest}"):
-        assert not Tickets(TOKEN).redeem(given, ""), given
-    assert not Tickets("another token").redeem(one, "")
-    tickets = Tickets(TOKEN)
+        assert not Tickets(TOKEN, {}).redeem(given, ""), given
+    assert not Tickets("another token", {}).redeem(one, "")
+    tickets = Tickets(TOKEN, {})
     assert not tickets.redeem(one, "65533")
     assert tickets.redeem(one, ""), "another user cannot void it"
 
