@@ -32,10 +32,7 @@ def locked_folder(path: str, wait_secs: float) -> AbstractContextManager[None]:
 def is_locked_folder(path: str) -> bool:
     """Tell whether another process has locked a folder; return False for a missing folder."""
     try:
-        with locked_folder(path, 0):
-            return False
-    except LockHeldError:
-        return True
+        return _is_locked(path)
     except OSError:
         return False
 
@@ -43,17 +40,23 @@ def is_locked_folder(path: str) -> bool:
 def is_locked_file(path: str) -> bool:
     """Tell whether another process has locked a file; return False for a missing file.
 
-    Return True if the file cannot be opened, as on a read-only disk.
+    Return True if the file cannot be opened.
     """
     try:
-        with locked_file(path, 0):
-            return False
-    except LockHeldError:
-        return True
+        return _is_locked(path)
     except FileNotFoundError:
         return False
     except OSError:
         return True
+
+
+def _is_locked(path: str) -> bool:
+    """Look with a shared lock, which others who look do not mistake for an owner's lock."""
+    try:
+        os.close(_locked(path, os.O_RDONLY | os.O_NONBLOCK, 0, fcntl.LOCK_SH))
+    except LockHeldError:
+        return True
+    return False
 
 
 def locked_file(path: str, wait_secs: float) -> AbstractContextManager[None]:
@@ -70,12 +73,12 @@ def _held(path: str, flags: int, wait_secs: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _locked(path: str, flags: int, wait_secs: float) -> int:
+def _locked(path: str, flags: int, wait_secs: float, kind: int = fcntl.LOCK_EX) -> int:
     deadline = time.monotonic() + wait_secs
     while True:
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             if time.monotonic() >= deadline:

@@ -1,5 +1,6 @@
 """Listing the processes of stacks: how often they are read, and where /proc is missing."""
 
+import fcntl
 import os
 import posix
 import signal
@@ -23,7 +24,7 @@ from hivepipe.home import Place, locate, read_record, record_path
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack import kernel, lifecycle, registration
 from hivepipe.stack.all_stacks import known_stacks
-from hivepipe.stack.lock import acquire_lock, locked_folder
+from hivepipe.stack.lock import acquire_lock, is_locked_file, locked_folder
 from hivepipe.stack.project_records import record_files, records
 from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable, stack_processes
@@ -188,6 +189,21 @@ def test_a_supervisor_without_a_lock_on_its_claim_counts_for_two_minutes(
         lifecycle.take_down(Stack.of(locate(home)))
     os.utime(claim, (0, 0))
     kernel.refuse_another(home)
+
+
+def test_the_claim_of_an_ended_stack_is_seen_as_unlocked_on_a_read_only_disk() -> None:
+    program = os.path.realpath(sys.executable)  # as it runs, nobody can open it for writing
+    with pytest.raises(OSError, match="busy|Permission"):
+        os.open(program, os.O_RDWR)
+    assert not is_locked_file(program)
+
+
+def test_two_who_look_at_a_lock_do_not_see_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "kernel"
+    path.touch()
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert not is_locked_file(str(path))
 
 
 @contextmanager
