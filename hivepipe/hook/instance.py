@@ -97,11 +97,12 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
     return instance
 
 
-def had_no_session(event: Event, instance: Instance) -> bool:
+def had_no_session(event: Event, instance: Instance, home: str) -> bool:
     """Tell whether this is a SessionEnd without a session, as `claude plugin` fires it.
 
     The reason of the event is `other`, and its transcript does not exist. A session that began
-    before the hooks were installed does have a transcript.
+    before the hooks were installed does have a transcript. If no marker can be written, a missing
+    marker says nothing, and the disk may have refused the transcript, too.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False
@@ -110,8 +111,19 @@ def had_no_session(event: Event, instance: Instance) -> bool:
     try:
         posix.stat(event.transcript_path)
     except (OSError, ValueError):
-        return True
+        return _can_remember(home, instance)
     return False
+
+
+def _can_remember(home: str, instance: Instance) -> bool:
+    """Tell whether a marker can be written, by writing and removing one without a session."""
+    path = f"{home}/instances/{instance.key}"
+    try:
+        overwrite_small(path, "end\n")
+    except OSError:
+        return False
+    remove(path)
+    return True
 
 
 def _named_instance(home: str, named: str) -> Instance:

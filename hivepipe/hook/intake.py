@@ -126,7 +126,7 @@ class _Intake:
             if early is not None:
                 exchange.answer_early(early)
         instance = instance or _identify(context, event, place)
-        if instances.had_no_session(event, instance):
+        if instances.had_no_session(event, instance, place.home):
             return NOTHING
         _keep_identity(event, place, context)
         direct, note_result = self._record(instance, began_ns)
@@ -362,7 +362,7 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
 def _identify(context: job_plan.Context, event: Event, place: home.Place) -> "instances.Instance":
     """Add the process, its session and its operation count to the context; return the process."""
     instance = instances.identify(context, event, place.home)
-    if not instances.had_no_session(event, instance):
+    if not instances.had_no_session(event, instance, place.home):
         context.count = _count(event, context.session, context.event_time_ns, place, instance)
     return instance
 
