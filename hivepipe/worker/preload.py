@@ -58,7 +58,7 @@ def _imported() -> bool:
     finally:
         for name, stand_in in stand_ins.items():  # a worker for language models may need them
             if sys.modules.get(name, name) is stand_in:
-                del sys.modules[name]
+                _remove(name)
         gc.enable()
     release_memory()  # forks would copy pages to reuse free bytes in them
     gc.freeze()  # a collection would write to all objects, and so copy their pages
@@ -78,12 +78,19 @@ def _stand_ins() -> dict[str, Any]:
     return {name: stand_in for name, stand_in in found.items() if name not in sys.modules}
 
 
+def _remove(stand_in: str) -> None:
+    """Remove a stand-in and its submodules, which would not be attributes of the real package."""
+    for name in [*sys.modules]:
+        if name == stand_in or name.startswith(f"{stand_in}."):
+            del sys.modules[name]
+
+
 class _Deferred(ModuleType):
     """A package that is imported when one of its names is first used."""
 
     def __getattr__(self, name: str) -> object:
         if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
+            _remove(self.__name__)
         return getattr(importlib.import_module(self.__name__), name)
 
 

@@ -162,10 +162,11 @@ def test_the_parent_prepares_the_memory_that_workers_share(
         "import redis; redis.asyncio.Redis",
         "import redis.asyncio.client; assert redis.asyncio.Redis is redis.asyncio.client.Redis",
         "from redis.asyncio.sentinel import Sentinel",
+        "import redis.asyncio.observability, redis.asyncio.client; redis.asyncio.observability",
     ],
 )
 def test_what_the_parent_left_out_can_be_used_later(use: str) -> None:
-    pytest.importorskip(use.split()[1].rstrip(";"))
+    pytest.importorskip(use.split()[1].rstrip(",;"))
     code = f"from hivepipe.worker import preload; assert preload._imported(); {use}"
     subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
 
