@@ -21,7 +21,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import Entry
 from hivepipe.queue.spooled import waiting_events
 from hivepipe.settings import environment
-from hivepipe.stack import supervisor
+from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.runtime_folder import Stack
@@ -206,8 +206,15 @@ class Facts:
         return Config(self.place.home, self.place.project)
 
     @property
+    def is_in_containers(self) -> bool:
+        """Tell whether containers run this home's stack."""
+        return kernel.is_in_containers(str(self.home))
+
+    @property
     def up(self) -> str:
         """Return the command that starts this home's stack."""
+        if self.is_in_containers:
+            return "docker compose up -d"
         is_own = self.place.project in (project_of(self.place.home), self.place.home)
         if is_own or environment("HIVEPIPE_HOME"):
             return "hivepipe up -d"

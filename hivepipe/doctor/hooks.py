@@ -43,7 +43,12 @@ def registered(facts: Facts) -> Iterator[Finding]:
     except RegistrationError as error:
         yield Finding(str(error))
         return
-    if not facts.who_runs_hooks:
+    if facts.who_runs_hooks:
+        return
+    if facts.is_in_containers and not facts.claude:  # a container of the stack
+        text = "no hook is registered here, nor Claude Code installed: run `hivepipe init` where it"
+        yield Finding(f"{text} runs", is_note=True)
+    else:
         is_users = facts.place.home == default_home() and read_record(default_home())
         of_user = " --user" if is_users else ""
         yield Finding("no hook is registered with Claude Code here", f"hivepipe init{of_user}")

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 
 from redis.exceptions import RedisError
 
@@ -72,8 +73,8 @@ def _register(process: Process) -> None:
         owner = registration.owner_id(home)
         other_redis.claim(stack.url, home, owner)
         record = read_record(home)
-        found = (record.get("socket"), record.get("python"), record.get("containers"))
-        if found != (stack.url, sys.executable, "yes"):
+        found = [record.get(name) for name in ("socket", "python", "version", "containers")]
+        if found != [stack.url, sys.executable, version("hivepipe"), "yes"]:
             tree = tree_of(home)
             registration.register(home, stack, sys.executable, owner=owner, tree=tree)
             registration.change_records({home}, containers="yes")  # so no hook starts a second set

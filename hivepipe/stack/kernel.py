@@ -12,7 +12,7 @@ import socket
 import time
 
 from hivepipe.errors import StackError
-from hivepipe.home import read_small, write_small
+from hivepipe.home import read_record, read_small, write_small
 from hivepipe.stack.lock import acquire_lock, is_locked_file
 
 UNKNOWN = "-"  # the value where /proc does not exist
@@ -24,10 +24,16 @@ def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
     if is_used_by_another(home):
         machine, secs = _named(home)[0], time.time() - _touched(home)
+        stop = "docker compose stop" if is_in_containers(home) else "hivepipe down"
         raise StackError(
             f"the stack of another machine or container ({machine}) uses {home}, seen "
-            f"{secs:.0f} s ago: run `hivepipe down` there; until then events from here wait on disk"
+            f"{secs:.0f} s ago: run `{stop}` there; until then events from here wait on disk"
         )
+
+
+def is_in_containers(home: str) -> bool:
+    """Tell whether the processes of this home's stack run in a container each."""
+    return read_record(home).get("containers") == "yes"
 
 
 def is_used_by_another(home: str) -> bool:

@@ -38,7 +38,7 @@ def start_for_hook(stack: Stack) -> None:
     run the stack: a second set of workers would keep theirs from starting again.
     """
     record = read_record(stack.home)
-    if record.get("containers"):
+    if kernel.is_in_containers(stack.home):
         raise StackError("this stack runs in containers: run `docker compose up -d` there")
     if record.get("state", "on") == "on":
         stack = converted(stack)
@@ -181,6 +181,7 @@ def _switched_on(project: str, stack: Stack, before: Callable[[Stack], None]) ->
     stack = converted(stack)
     with _locked_home(stack):
         refuse_switched_off(project)
+        kernel.refuse_another(stack.home)  # before the record forgets that containers run it
         change_records({stack.home}, state="on", containers="")
         record_environment(stack.home)
         before(stack)

@@ -1,5 +1,6 @@
 """compose.yaml, the Procfile and `hivepipe up` agree; a container's processes work."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import pytest
 import redis
 import yaml
 
+from hivepipe.home import read_record
 from hivepipe.queue.ticks import LOCK_KEY
 from hivepipe.stack import kernel, processes
 from hivepipe.stack.redis_server import LIMITS
+from hivepipe.stack.registration import change_records
 from tests.conftest import ROOT, Home, Process, find_server, fire, until
 from tests.integration.test_other_redis import PASSWORD, URL_PASSWORD, TheirRedis
 from tests.outcome import outcome_of
@@ -205,8 +209,21 @@ def test_a_hook_starts_no_second_stack_while_the_containers_are_stopped(
     starter = [sys.executable, "-I", "-m", "hivepipe.stack.starter", str(starting)]
     assert subprocess.run(starter, env=private_home.env, check=False).returncode == 1
     assert "this stack runs in containers" in starting.read_text()
+    hivepipe = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+    without_claude = env | {"PATH": "/nowhere"}
+    done = outcome_of([*hivepipe, "doctor", "--json"], without_claude, private_home.root)
+    report = json.loads(done.stdout)
+    found = {each["check"]: each for each in report["findings"]}
+    assert found["autostart"]["mend"] == "docker compose up -d"
+    assert found["hooks"]["is_note"], "the hooks are in the container of Claude Code"
+    change_records({home := str(private_home.path)}, version="1.0.0")
     writer.start()
     until(lambda: not starting.exists(), "status still calls the stack broken")
+    until(lambda: read_record(home)["version"] == version("hivepipe"), "an old version is recorded")
+    in_namespace(private_home.path, "pid:[1]")
+    refused = outcome_of([*hivepipe, "up", "-d"], env, private_home.root)
+    assert "run `docker compose stop` there" in refused.stderr
+    assert read_record(home)["containers"] == "yes"
     writer.end()
 
 
