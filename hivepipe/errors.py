@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NO_MEMORY = "not enough memory (ulimit -v, or the limit of a container)"
+INSTALL_AGAIN = "install hivepipe again, with its requirements.lock"
+NEEDS_PACKAGES = f"needs packages that are missing: {INSTALL_AGAIN}"
 
 
 class HivepipeError(Exception):

@@ -22,7 +22,13 @@ from hivepipe.cli.terminal import (
     say_prose,
 )
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
-from hivepipe.errors import NO_MEMORY, HivepipeError, SettingsError, is_out_of_memory
+from hivepipe.errors import (
+    INSTALL_AGAIN,
+    NO_MEMORY,
+    HivepipeError,
+    SettingsError,
+    is_out_of_memory,
+)
 from hivepipe.files.file_size import raise_limit, with_limit_if_hit
 from hivepipe.home import locate, state_folder, user_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
@@ -147,7 +153,7 @@ def _why_not_loaded(error: MemoryError | ImportError) -> str:
     if not missing or missing.partition(".")[0] == "hivepipe":
         return ""
     # An upgrade without the packages of its lock
-    return f"{missing} is missing: install hivepipe again, with its requirements.lock"
+    return f"{missing} is missing: {INSTALL_AGAIN}"
 
 
 def _refuse_deleted_folder() -> None:

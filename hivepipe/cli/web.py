@@ -16,7 +16,7 @@ from hivepipe.cli.address_options import (
     port_option,
 )
 from hivepipe.cli.terminal import say
-from hivepipe.errors import StackError
+from hivepipe.errors import NEEDS_PACKAGES, StackError
 from hivepipe.settings import variable
 from hivepipe.stack.shared_page import default_port, is_installed, shared_address
 from hivepipe.web.process_start import exec_server
@@ -38,7 +38,7 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
     runs with a stack (`web = true`), its address is printed; --port starts another page.
     """
     if not is_installed():
-        raise StackError("the page is not installed: it comes with `hivepipe[web]`")
+        raise StackError(f"the page {NEEDS_PACKAGES}")
     if port is None and is_local(bind) and not read_only_token and (shared := shared_address()):
         say(shared)
         if not no_open:

@@ -5,7 +5,12 @@ from contextlib import suppress
 
 from hivepipe.config.config_file import unseen
 from hivepipe.doctor.facts import Facts, Finding
-from hivepipe.errors import CredentialsError, HivepipeError, OperationFailedError
+from hivepipe.errors import (
+    NEEDS_PACKAGES,
+    CredentialsError,
+    HivepipeError,
+    OperationFailedError,
+)
 from hivepipe.operations.custom import installed_names
 from hivepipe.operations.custom_runs import declaration_by
 from hivepipe.stack import shared_page
@@ -77,7 +82,7 @@ def team(facts: Facts) -> Iterator[Finding]:
 def page(_facts: Facts) -> Iterator[Finding]:
     """Find a page that the settings enable although its packages are missing."""
     if shared_page.is_enabled() and not shared_page.is_installed():
-        yield Finding("`web = true` needs an extra: install hivepipe as `hivepipe[web]`")
+        yield Finding(f"`web = true` {NEEDS_PACKAGES}")
 
 
 def operations(_facts: Facts) -> Iterator[Finding]:

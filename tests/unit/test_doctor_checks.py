@@ -386,7 +386,7 @@ def test_an_enabled_page_that_is_not_installed_is_reported(
     assert findings_of("page", facts) == []
     monkeypatch.setattr(shared_page, "find_spec", lambda _name: None)
     (finding,) = findings_of("page", facts)
-    assert "install hivepipe as `hivepipe[web]`" in finding.text
+    assert "install hivepipe again, with its requirements.lock" in finding.text
 
 
 def test_an_unusable_team_membership_is_reported(
@@ -399,7 +399,7 @@ def test_an_unusable_team_membership_is_reported(
     assert "team.json is damaged" in finding.text
     monkeypatch.setattr(connection, "is_installed", lambda: False)
     (finding,) = findings_of("team", facts)
-    assert "install hivepipe as `hivepipe[team]`" in finding.text
+    assert "install hivepipe again, with its requirements.lock" in finding.text
 
 
 @pytest.mark.parametrize("name", ["owner", "modes"])

@@ -179,7 +179,7 @@ def test_an_invalid_key_is_refused_and_not_sent(environ: Environ) -> None:
 
 @pytest.mark.parametrize(
     ("name", "trouble"),
-    [("OPENAI_API_KEY", "as `hivepipe[summaries]`"), ("CLAUDE_CODE_OAUTH_TOKEN", "")],
+    [("OPENAI_API_KEY", "with its requirements.lock"), ("CLAUDE_CODE_OAUTH_TOKEN", "")],
 )
 def test_a_provider_over_http_needs_the_extra(
     environ: Environ, monkeypatch: pytest.MonkeyPatch, name: str, trouble: str

@@ -12,7 +12,7 @@ from hivepipe.cli.address_options import bind_option, in_url, is_local, listenin
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator, server
 from hivepipe.cli.terminal import say
-from hivepipe.errors import StackError, TeamError
+from hivepipe.errors import NEEDS_PACKAGES, StackError, TeamError
 from hivepipe.home import locate
 from hivepipe.stack.shared_page import is_installed
 from hivepipe.summaries.providers import TEAM_OIDC_SECRET, TEAM_PAGE, kept_secret
@@ -110,7 +110,7 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     HIVEPIPE_TEAM_OIDC_SECRET. Put a TLS proxy in front of the page.
     """
     if not is_installed():
-        raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")
+        raise StackError(f"the page {NEEDS_PACKAGES}")
     identity = _identity(url, **who)
     membership.page_address()  # fails now if the address is missing
     # Extras, which take long to import.
