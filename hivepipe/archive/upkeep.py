@@ -103,7 +103,7 @@ def _problems(catalog: Catalog, entry: Entry) -> list[str]:
             if kept.lines_status() is None:
                 return ["its lines are missing"]
             if offsets is None or meta is None or described is None:
-                return ["its metadata are missing or damaged: they are written again when it grows"]
+                return ["its metadata are missing or damaged, until the archive grows"]
             path = typed(meta["source"], "path", str)
             edited = [] if kept.meta_is_as_written() else ["its metadata were changed"]
             return [

@@ -64,7 +64,7 @@ GROUPS = {
     "Repair": {
         "doctor": Entry("doctor", "Check the installation and name the repairs."),
         "failed": Entry("failed", "List, show, requeue and discard failed jobs."),
-        "drain": Entry("drain", "Apply the events that wait on disk, without Redis."),
+        "drain": Entry("drain", "Store the events that wait on disk, without Redis."),
         "disk": Entry("disk", "Show the size of each kind of data; delete expired data."),
         "cleanup": Entry("cleanup", "Mark finished subagents as deleted."),
         "backup": Entry("backup", "Write database, archives and settings to a file."),

@@ -29,7 +29,7 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 @click.option("--session", metavar="ID", default="", help="Full id of the session.")
 @click.option("--task", metavar="ID", default="", help="Id of the session's task.")
 @click.option("--profile", metavar="ID", default="", help="Id of the session's profile.")
-@click.option("--prompt", default="", help="Show the text that is added to this prompt instead.")
+@click.option("--prompt", default="", help="Instead, show the text that is added to this prompt.")
 @json_option
 def context(source: str, session: str, task: str, profile: str, prompt: str) -> None:
     """Show the text that Claude is given at the start of a session here, or with a prompt."""

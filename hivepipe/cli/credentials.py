@@ -39,7 +39,7 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
         if from_environment:
             raise click.UsageError("--command and --from-environment exclude each other")
         write_credential(name, command.strip(), by_command=True)
-        say_prose(f"{name} is read from that command at the next call; it was not run now", 2)
+        say_prose(f"the command is stored, not tested: the next call runs it to read {name}", 2)
         return
     if from_environment:
         secret = environment(name) or ""

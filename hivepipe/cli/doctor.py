@@ -18,7 +18,7 @@ from hivepipe.text.plurals import counted
 
 
 @click.command()
-@click.option("--probe", "fire", is_flag=True, help="Also fire a test event through every hook.")
+@click.option("--probe", "fire", is_flag=True, help="Also send a test event through every hook.")
 @json_option
 def doctor(fire: bool) -> None:
     """Check the installation and name the repair of each problem.

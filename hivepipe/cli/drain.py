@@ -26,7 +26,7 @@ from hivepipe.text.plurals import counted
 )
 @json_option
 def drain(uplink: bool, within: float) -> None:
-    """Apply the events that wait on disk to the database, without Redis.
+    """Store the events that wait on disk in the database, without Redis.
 
     Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. Run it as
     the last step of a CI job. Without a joined team, --uplink uses HIVEPIPE_TEAM.

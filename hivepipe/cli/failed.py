@@ -198,8 +198,8 @@ def _steps(job: FailedJob, database: str) -> list[str]:
     mend = {
         "swarm": f"restore the swarm (a row with this id in `swarms`), or give session "
         f"{job.session} a `swarm_id` that exists",
-        "session": "restore the session (a row with this id in `sessions`); resumed in Claude "
-        "Code, it comes back by itself unless it was deleted",
+        "session": "resume the session in Claude Code; if it was deleted, restore it (a row with "
+        "this id in `sessions`)",
     }[kind]
     return [
         "",

@@ -33,7 +33,7 @@ def _check(
     if sum(choice is not None for choice in (session, before, matching)) != 1:
         raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
     if as_json() and not (dry_run or given("yes")):
-        raise click.UsageError("--json cannot ask: add --dry-run or --yes")
+        raise click.UsageError("with --json no question is asked: add --dry-run or --yes")
     if matching not in (None, "-"):
         _refuse_short(matching)
 

@@ -29,9 +29,9 @@ _PARTS = {
 }
 
 _WHOLE = (
-    "this is a database of hivepipe: `hivepipe backup` in its project and `hivepipe restore "
-    "--replace` here copy all of it, in place of the data here; `hivepipe init --adopt` in its "
-    "project uses it where it is"
+    "this is a database of hivepipe. To replace the data here by a copy of it, run `hivepipe "
+    "backup` in its project and `hivepipe restore --replace` here. To use it where it is, run "
+    "`hivepipe init --adopt` in its project"
 )
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be imported.")

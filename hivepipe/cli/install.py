@@ -196,8 +196,8 @@ def _show_left_out(claude: Version | None) -> None:
         text = f"         Claude Code {version_text(claude)} does not know {names};"
         say_prose(f"{text} after its upgrade, `hivepipe init` adds these hooks")
     elif names:
-        why = "which only newer versions know: `claude` is not on PATH"
-        say_prose(f"         there are no hooks for {names}, {why}")
+        text = f"         `claude` is not on PATH, so {names} have no hooks:"
+        say_prose(f"{text} only newer versions of Claude Code know these events")
 
 
 def _show_old_hooks(plan: installation.Plan) -> None:
@@ -221,7 +221,7 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
         find_server()
     except NoRedisServerError as error:
         say(f"  {error}")
-        say("  until then events wait on disk; `hivepipe drain` applies them without Redis")
+        say("  until then events wait on disk; `hivepipe drain` stores them without Redis")
     where = "in any project" if scope is Scope.USER else "in this folder"
     if scope is Scope.CODEX:
         say("  codex              in this folder: it asks whether you trust the hooks")
@@ -265,7 +265,7 @@ def _show_kept_hooks(plan: removal.Removal) -> None:
     for path, why in plan.of_others:
         say_prose(f"left     {short(path)}: {why} (`hivepipe off` keeps it from recording you)")
     for path in plan.edited:
-        say_prose(f"left     {short(path)}: {EDITED}, and is not removed: delete it")
+        say_prose(f"left     {short(path)}: {EDITED}; it stays until you delete it")
     for path in plan.copies:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
         say_prose(

@@ -13,12 +13,12 @@ from hivepipe.home import locate
 from hivepipe.stack.runtime_folder import Stack
 
 no_probe_option = click.option(
-    "--no-probe", is_flag=True, help="Do not fire a test event through the hooks at the end."
+    "--no-probe", is_flag=True, help="Do not send a test event through the hooks at the end."
 )
 
 
 def probe_here() -> list[Probe]:
-    """Fire a test event through every hook of the current project; start no stack."""
+    """Send a test event through every hook of the current project; start no stack."""
     os.umask(0o077)
     place = locate(".")
     return probe(Facts(place, Stack.of(place)), with_stack=False)

@@ -126,7 +126,7 @@ def _show_no_ops(counters: dict[str, int] | None) -> None:
         say("no-op     unknown without a database")
         return
     of_checkpoints = sum(n for name, n in counters.items() if name.endswith(":update_checkpoint"))
-    say(f"no-op     {counted(of_checkpoints, 'checkpoint update')} changed no row")
+    say(f"no-op     {counted(of_checkpoints, 'checkpoint update')} found no row to change")
     others = [f"{name} {n}" for name, n in counters.items() if "update_checkpoint" not in name]
     if others:
         say_prose(f"no-op     {', '.join(others)}", 10)

@@ -171,7 +171,7 @@ def confirm_or_end(question: str) -> None:
 def refuse_question() -> None:
     """Raise UsageError if --json is given without --yes. A question would precede the JSON."""
     if given("json") and not given("yes"):
-        raise click.UsageError("--json cannot ask: add --yes")
+        raise click.UsageError("with --json no question is asked: add --yes")
 
 
 def ask(question: str, **options: Any) -> Any:

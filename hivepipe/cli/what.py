@@ -65,15 +65,15 @@ def what() -> None:
         return
     say_prose(f"{short(place.project)} {_state(place, facts)}", 2)
     say()
-    say("stored     " + f"{'so far':>69}")
+    say(f"stored            {'so far':>9}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
     for name, kept, count in [*rows, (*TRANSCRIPTS, transcripts)]:
-        say(f"  {name:<16} {kept:<52} {count:>8,}")
+        say_prose(f"  {name:<16}{count:>9,}  {kept}", 29)
     say_prose(f"secrets    {_SECRETS}", 11)
     _show_places(place, data, hooks)
     say_prose(f"sent       {leaves}", 11)
     if asking:
-        text = f"{in_a_line(asking)}: this has no effect until you run `hivepipe trust`"
+        text = f"{in_a_line(asking)}: no effect until you run `hivepipe trust`"
         say_prose(f"asks       {text}", 11)
     say_prose(f"control    {_CONTROL}", 11)
 
@@ -91,7 +91,7 @@ def _state(place: Place, facts: Facts) -> str:
     if not facts.who_runs_hooks:
         return "is not recorded, because no hook is registered: run `hivepipe init`"
     if facts.is_out_of_reach:
-        return "is not recorded by sessions that start here (`hivepipe doctor` says why)"
+        return "is not recorded: sessions that start here run no hooks (see `hivepipe doctor`)"
     if not (place.python or facts.is_alive):
         return "is kept on disk only, until `hivepipe init` registers the project"
     if place.state == "down":

@@ -206,7 +206,7 @@ def clean_pages(db: Database) -> None:
         has_waited = timeout and time.monotonic() - tried_at >= timeout[0] / 1000
         if has_waited or time.monotonic() > deadline:
             raise sqlite3.OperationalError(
-                "another process keeps the write-ahead log: end it, then forget again"
+                "another process reads the database: end it, then run `hivepipe forget` again"
             )
         # SQLite waits for a reader, but not while another process copies the log into the file.
         time.sleep(0.1)

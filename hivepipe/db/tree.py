@@ -69,8 +69,8 @@ def replaced(home: str) -> str:
     if path.is_file() and _number_of(path) == int(number):
         return ""
     return (
-        f"{path} is not the database that was recorded into: put yours back, or move this one away "
-        "to begin with an empty one"
+        f"{path} is not the database that hivepipe used here. Put that database back; or move this "
+        "one away, then hivepipe begins with an empty one"
     )
 
 
@@ -166,6 +166,6 @@ def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
             text = (
                 f"git tracks {name}: SQLite would apply what others commit there to your database"
             )
-            return f"{text} (your own stays there by `rm --cached`)", f"{remove} -f {name}"
+            return f"{text} (if the file is yours, use `--cached`, not `-f`)", f"{remove} -f {name}"
     text = f"git tracks {tracked[0]}: commits of others there would count as your data"
     return text, f"{remove} -r --cached --ignore-unmatch .hive-mind .claude-state/logs"

@@ -95,7 +95,7 @@ def room(facts: Facts) -> Iterator[Finding]:
     """Find a disk that is nearly full or has no free inode. A full disk loses events."""
     free = free_bytes(facts.home)
     if free is not None and free < ROOM_BYTES:
-        text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}: a full one loses events"
+        text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}; a full disk loses events"
         yield Finding(text)
     elif is_full(facts.home):
         yield Finding(f"the disk of {facts.home} has no free inode: delete files there")
@@ -225,9 +225,9 @@ def file_system(facts: Facts) -> Iterator[Finding]:
         if is_on_shared_file_system(str(where)):
             text = (
                 f"{facts.home} and its database {where} are on a network or FUSE file system: use "
-                f"hivepipe on one machine only, or run `hivepipe down`, copy {state_folder()} into "
-                "a folder on a local disk, set XDG_STATE_HOME to that folder and run `hivepipe "
-                "init` and `hivepipe up -d`"
+                "hivepipe on one machine only. Or move the database to a local disk: run "
+                f"`hivepipe down`, copy {state_folder()} into a folder on that disk, set "
+                "XDG_STATE_HOME to the folder, and run `hivepipe init` and `hivepipe up -d`"
             )
         yield Finding(text, is_note=True)
 
@@ -240,7 +240,7 @@ def tracked(facts: Facts) -> Iterator[Finding]:
     try:
         tracked = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
     except TreeError as error:
-        yield Finding(f"{error}: nothing starts there until it does")
+        yield Finding(f"{error}. No stack starts in {folder} until git answers")
         return
     # hivepipe does not rely on a .gitignore.
     found = [name for name in tracked if not name.endswith("/.gitignore")]
@@ -257,7 +257,9 @@ def unignored(facts: Facts) -> Iterator[Finding]:
     for name in ("hive.db", "hive.db-wal"):
         if not is_ignored(f"{tree}{IN_PROJECT}/{name}"):
             text = f"git does not ignore {tree}{IN_PROJECT}/{name}, which `git add -A` would add"
-            yield Finding(f"{text}: add the line * to {path}, which is yours")
+            yield Finding(
+                f"{text}: add the line `*` to {path}, because hivepipe does not change your file"
+            )
             return
 
 

@@ -43,9 +43,9 @@ def server(facts: Facts) -> Iterator[Finding]:
         yield Finding(trouble, command if command in trouble else "")
     for folder in folders_aside(str(facts.home)):
         yield Finding(
-            f"events may wait in {folder}, which Redis could not load when it started: install "
-            "Redis 7 or later, free disk space, or repair it with `redis-check-aof`, then restart; "
-            "or delete it",
+            f"events may wait in {folder}, which Redis could not load when it started. Install "
+            "Redis 7 or later, free disk space, or repair the folder with `redis-check-aof`; then "
+            "restart. Or delete the folder with its events",
             "hivepipe restart",
         )
 
@@ -58,9 +58,9 @@ def server_version(facts: Facts) -> Iterator[Finding]:
     if found and flaws:
         number, newest = (".".join(map(str, each)) for each in (found, redis_flaws.NEWEST))
         text = (
-            f"Redis {number} ({path}) lacks the fixes of {', '.join(flaws)}: a process that uses "
-            "its socket, as only yours can, may run code in it. hivepipe uses a later version on "
-            f"PATH or in `redis_server`: {newest} or later has all fixes"
+            f"Redis {number} ({path}) lacks the fixes of {', '.join(flaws)}: a process of yours "
+            "that uses the socket of Redis may run code in Redis. To have all fixes, install "
+            f"{newest} or later on PATH, or name its program in the setting `redis_server`"
         )
         yield Finding(text, is_note=True)
 

@@ -64,7 +64,7 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
             yield place.home, "hivepipe never worked in this folder"
         return
     if is_in_project(place.home) and os.path.isdir(newer := last_home(place.project)):
-        yield newer, "1.0.0 was installed again and does not use it: uninstall again to delete it"
+        yield newer, "hivepipe 1.0.0 does not use it: run `uninstall --purge` again to delete it"
     manifest = Manifest(place.home)
     kept = kept_folder(place.home)
     yield from _state_ignore(place.home, manifest)

@@ -353,7 +353,9 @@ class Forgetting:
                 with connect(address) as client:
                     yield client, address == stack.address
         except redis.RedisError as error:
-            raise StackError(f"Redis does not answer ({error}): forget again") from error
+            raise StackError(
+                f"Redis does not answer ({error}): run `hivepipe forget` again"
+            ) from error
 
 
 def _is_named(path: Path, wanted: ForgetQuery) -> bool:

@@ -46,10 +46,12 @@ def _undo(project: str) -> Record:
     for settings in record.settings:
         _restore_settings(settings)
     if in_the_way:
-        text = "; ".join(f"{source} is in the way of {target}" for source, target in in_the_way[:5])
+        text = "; ".join(
+            f"{kept} cannot be moved to {place}, which exists" for place, kept in in_the_way[:5]
+        )
         raise MigrationError(
-            f"{text}. Move these files away, then run `hivepipe migrate --undo`. The rest of the "
-            "old home and the old hooks are restored"
+            f"the rest of the old home and the old hooks are restored, but {text}. Move the "
+            "existing files away, then run `hivepipe migrate --undo` again"
         )
     for aside in record.asides:
         edits.remove_if_empty(aside)
@@ -64,8 +66,8 @@ def _refuse_hivepipes_home(record: Record) -> None:
         home = move.source if move.target in record.asides else os.path.dirname(move.source)
         if os.path.lexists(move.target) and is_marked(home):
             raise MigrationError(
-                f"{home} holds what hivepipe recorded and is in the way of {move.target}: run "
-                "`hivepipe uninstall --purge`, which deletes it, or move it away"
+                f"{move.target} cannot be moved back, because {home} holds what hivepipe recorded: "
+                "run `hivepipe uninstall --purge`, or move that folder away"
             )
 
 

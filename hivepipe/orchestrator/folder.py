@@ -121,8 +121,8 @@ def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bo
         raise HiveError(f"{root} is not a folder: remove it")
     if root.exists() and not is_known and not adopt:
         raise HiveError(
-            f"{root} is there already, and was not made here. If it is yours, add --adopt: its "
-            f"prompts are run and its processes signalled; else move it away"
+            f"{root} exists already, and hivepipe did not make it here. If it is yours, add "
+            "--adopt: then hivepipe uses its prompts and can end its processes. Else move it away"
         )
     if not root.exists():
         trusted_state.forget_deleted(root)

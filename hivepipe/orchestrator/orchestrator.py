@@ -186,7 +186,9 @@ class Orchestrator:
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:
-            self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
+            self.troubles.append(
+                f"workers are not stored: {error}; the next `hivepipe hive check` stores them"
+            )
 
     # ---- internal
 

@@ -184,8 +184,8 @@ def _replace_forged(state: Path, id: str) -> list[str]:
     if card.flags in (may_have, EDITS.flags):
         return []
     write_typed(state / "worker.json", replace(card, flags=may_have))
-    why = "had other rights than you chose, in a file that it could write"
-    return [f"{id} {why}: it keeps those that you chose"]
+    text = f"a file that {id} could write gave it other rights than you chose"
+    return [f"{text}; it keeps the rights that you chose"]
 
 
 def _flags_of_the_user() -> tuple[str, ...]:

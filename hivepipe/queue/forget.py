@@ -114,7 +114,8 @@ def rewrite_file(connection: Redis) -> None:
                 continue
         time.sleep(0.02)
     raise StackError(
-        "Redis does not rewrite its file: see `hivepipe logs redis`, then forget again"
+        "Redis does not rewrite its file: see `hivepipe logs redis`, "
+        "then run `hivepipe forget` again"
     )
 
 

@@ -11,7 +11,7 @@ def refuse_root(home: str) -> None:
     if owner:
         name = user_name(owner)
         raise RegistrationError(
-            f"you are root, and {home} is, or would be, among the files of {name}, who could not "
-            f"use what root makes there: run it as {name} (`sudo -u {name} hivepipe ...`), "
-            "or give root a home of its own (`hivepipe init --user`, HIVEPIPE_HOME)"
+            f"you are root, but {home} is in a folder of {name}, who cannot use files that root "
+            f"makes there. Run the command as {name} (`sudo -u {name} hivepipe ...`), or give root "
+            "a home of its own (`hivepipe init --user`, HIVEPIPE_HOME)"
         )

@@ -52,7 +52,9 @@ class Authentication:
         """Return the response to a request that is refused, or None if it is admitted."""
         host, path = request.headers.get("Host", ""), request.scope["path"]
         if self._is_local and not is_local(f"//{host}"):  # names are not resolved
-            return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
+            return PlainTextResponse(
+                "open this page by the address that `hivepipe web` printed\n", 403
+            )
         # SameSite ignores ports: a page of another server on this machine is the "same site".
         # Behind a TLS proxy the browser's address has https.
         if request.headers.get("Origin", f"http://{host}") not in _origins(host):

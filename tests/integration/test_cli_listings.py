@@ -230,5 +230,5 @@ def test_status_shows_updates_without_effect(day: Home) -> None:
     with closing(sqlite3.connect(day.database, timeout=10)) as db, db:
         db.executemany("INSERT INTO counters VALUES (?, ?)", rows)
     output = command(day, "status", expect=1)
-    assert "no-op     3 checkpoint updates changed no row" in output
+    assert "no-op     3 checkpoint updates found no row to change" in output
     assert "no-op     zero_rows:update_instance 2" in output

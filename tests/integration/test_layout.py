@@ -440,9 +440,9 @@ def test_a_pipe_in_the_place_of_the_database_in_a_work_tree_is_named(user: User)
     os.mkfifo(database)
     user.own(database)
     output = user.hivepipe("doctor", expect=1)
-    assert "hive.db is not the database that was recorded into" in output
+    assert "hive.db is not the database that hivepipe used here" in output
     assert "itself failed" not in output
-    assert "put yours back" in user.hivepipe("forget", "x", "--yes", expect=1)
+    assert "Put that database back" in user.hivepipe("forget", "x", "--yes", expect=1)
 
 
 def test_a_move_replaces_no_file_of_the_user(user: User) -> None:

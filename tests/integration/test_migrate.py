@@ -625,7 +625,9 @@ def test_later_files_of_an_old_worker_are_imported_and_restored_by_undo(
     clash = whole.write(".hive-mind/config.json", "a person's\n")
     user.own(user.project)
     output = user.hivepipe("uninstall", "--purge", "--yes", expect=1)
-    assert f"{clash} is in the way of {user.project / ASIDE / 'config.json'}" in output
+    assert (
+        f"{user.project / ASIDE / 'config.json'} cannot be moved to {clash}, which exists" in output
+    )
     assert "auto-checkpoint" in (user.project / ".claude/settings.json").read_text()
     assert clash.read_text() == "a person's\n"
     clash.unlink()

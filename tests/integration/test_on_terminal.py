@@ -51,7 +51,7 @@ def project(user: User) -> str:
 
 # Each leaves the situation of the next.
 IN_ORDER = (
-    *(("doctor", 80), ("what", 80), ("init", 80), ("migrate", 60), ("uninstall --user", 60)),
+    *(("doctor", 80), ("what", 60), ("init", 80), ("migrate", 60), ("uninstall --user", 60)),
     *(("guard explain loop", 80), ("init --dry-run", 60), ("move-home", 60), ("costs", 60)),
     *(("up -d", 60), ("restart", 60), ("down", 80), ("status", 60), ("uninstall", 60)),
 )

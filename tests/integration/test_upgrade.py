@@ -137,7 +137,9 @@ def test_init_upgrades_a_running_stack_and_keeps_events_of_a_second_upgrade(
     old.installation.install(code)
     old.hivepipe("init")
     upgrade(old)
-    assert "uninstall again to delete it" in old.hivepipe("uninstall", "--purge", "--yes")
+    assert "run `uninstall --purge` again to delete it" in old.hivepipe(
+        "uninstall", "--purge", "--yes"
+    )
     assert_purged(old)
     assert not old.recorded.exists()
 

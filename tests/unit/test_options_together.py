@@ -28,7 +28,7 @@ from hivepipe.cli.main import main
 def test_a_contradiction_is_wrong_usage(home: Path, words: str) -> None:
     done = CliRunner().invoke(main, words.split())
     assert done.exit_code == 64, done.output
-    assert "exclude" in done.stderr or "--json cannot ask" in done.stderr
+    assert "exclude" in done.stderr or "with --json no question" in done.stderr
 
 
 class Server:

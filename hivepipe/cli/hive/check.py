@@ -113,9 +113,7 @@ def _show_one(checked: CheckedWorker) -> None:
         "cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}"
     )
     if unpriced := sum(run.is_unpriced for run in worker.runs()):
-        _say_field(
-            "", f"without {counted(unpriced, 'run')} that ended without a result: cost unknown"
-        )
+        _say_field("", f"not included: {counted(unpriced, 'run')} that ended without a result")
     for name in checked.status.fields:
         if name != "status" and name != "options":
             _say_field(name, checked.status.fields[name])

@@ -36,7 +36,9 @@ def parse(text: str) -> Place:
     except ValueError:
         raise TeamError(f"the store of archives must be {FORM}") from None
     if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or {*options} - _OPTIONS:
-        raise TeamError(f"the store of archives must be {FORM}, without its key")
+        raise TeamError(
+            f"the store of archives must be {FORM}, without other options or an access key"
+        )
     region = options.get("region", "us-east-1")
     endpoint = options.get("endpoint", f"https://s3.{region}.amazonaws.com")
     _check(endpoint)
