@@ -55,7 +55,10 @@ def _show(report: dict[str, Any]) -> None:
 
 def _show_stack(report: dict[str, Any]) -> None:
     say(f"home      {report['home']}")
-    if report["condition"] not in NOT_RUNNING or report["redis"] == "up":
+    if report["other_machine"]:
+        machine = report["other_machine"]
+        say_prose(f"runs on   {machine}, another machine or container: see its `status`", 10)
+    elif report["condition"] not in NOT_RUNNING or report["redis"] == "up":
         say(f"redis     {report['redis']}, {report['address']}")
     if report["trouble"]:
         say_prose(f"          {report['trouble']}", 10)

@@ -18,7 +18,7 @@ from hivepipe.queue.names import QUEUES
 from hivepipe.queue.reductions import reductions_of
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import scheduler_runs
-from hivepipe.stack import redis_flaws, supervisor
+from hivepipe.stack import kernel, redis_flaws, supervisor
 from hivepipe.stack.listening import listens
 from hivepipe.stack.ping import ping
 from hivepipe.stack.processes import identity
@@ -78,6 +78,9 @@ def state(facts: Facts) -> Iterator[Finding]:
 def supervised(facts: Facts) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
     found = facts.processes
+    if not facts.programs and (machine := kernel.other_machine(facts.place.home)):
+        yield Finding(f"the stack runs on {machine}, another machine or container", is_note=True)
+        return
     if not facts.programs and (
         why := supervisor.why_silent(facts.stack, found.get(SUPERVISOR, []))
     ):

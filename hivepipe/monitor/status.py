@@ -18,7 +18,7 @@ from hivepipe.queue.figures import Figures, as_report, figures
 from hivepipe.queue.reductions import Reduction, reductions_of
 from hivepipe.queue.rq_workers import missing_queues
 from hivepipe.queue.spooled import waiting_events
-from hivepipe.stack import supervisor
+from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.condition import BROKEN, HEALTHY, UNHEALTHY, StackFacts, condition_of
 from hivepipe.stack.idle_policy import may_shut_down
 from hivepipe.stack.lock import is_locked_folder
@@ -63,6 +63,9 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
     found, alerts = _figures_and_alerts(place, stack, alive and not is_stopping)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
     facts = _seen(place, stack, processes, found, in_redis, alerts, table, is_stopping)
+    other_machine = "" if alive or processes else kernel.other_machine(place.home)
+    if other_machine:
+        facts = facts._replace(runs=True, is_ready=True)  # only its own status can say more
     condition = condition_of(facts)
     spool = Path(place.home, "spool")
     waiting = waiting_events(place.home)
@@ -73,7 +76,8 @@ def status_report(place: Place, stack: Stack, table: ProcessTable | None = None)
         "condition": condition,
         "healthy": condition == HEALTHY,
         "redis": "up" if alive else "down",
-        "trouble": _trouble(stack, bool(processes), table),
+        "other_machine": other_machine,
+        "trouble": None if other_machine else _trouble(stack, bool(processes), table),
         "address": endpoint.shown(place.socket),
         "processes": processes,
         "leaves_when_idle": may_shut_down(stack),

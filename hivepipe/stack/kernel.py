@@ -22,12 +22,12 @@ FRESH_SECS = 120  # a stack that has not touched its file for this long is dead
 
 def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
-    if is_used_by_another(home):
-        machine, secs = _named(home)[0], time.time() - _touched(home)
+    if machine := other_machine(home):
+        secs = time.time() - _touched(home)
         stop = "docker compose stop" if is_in_containers(home) else "hivepipe down"
         raise StackError(
             f"the stack of another machine or container ({machine}) uses {home}, seen "
-            f"{secs:.0f} s ago: run `{stop}` there; until then events from here wait on disk"
+            f"{secs:.0f} s ago, and stores the events from here too: run `{stop}` there"
         )
 
 
@@ -36,19 +36,24 @@ def is_in_containers(home: str) -> bool:
     return read_record(home).get("containers") == "yes"
 
 
-def is_used_by_another(home: str) -> bool:
-    """Tell whether a stack of another kernel uses this home."""
+def other_machine(home: str) -> str:
+    """Return the name of the machine or container whose stack uses this home, or "".
+
+    The answer is "" if the stack belongs to this kernel.
+    """
     machine, its_boot, namespace = _named(home)
     if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
-        return False  # this kernel, or this machine before a reboot
+        return ""  # this kernel, or this machine before a reboot
     if its_boot == boot() != UNKNOWN and _says_locked(home):
-        return is_locked_file(_file(home))
-    return time.time() - _touched(home) < FRESH_SECS
+        runs = is_locked_file(_file(home))
+    else:
+        runs = time.time() - _touched(home) < FRESH_SECS
+    return machine if runs else ""
 
 
 def is_used_by_another_namespace(home: str) -> bool:
     """Tell whether a stack of another pid namespace of this machine uses this home."""
-    return is_used_by_another(home) and _named(home)[1] == boot()
+    return bool(other_machine(home)) and _named(home)[1] == boot()
 
 
 def claim(home: str) -> int:

@@ -4,7 +4,8 @@
 
 STARTING is a file that prevents other hooks from starting the stack too (hivepipe.hook.autostart).
 After a failure it contains the reason and the time of the next attempt. The delay is 60 s at first
-and doubles with each failure, up to an hour.
+and doubles with each failure, up to an hour. It stays 60 s while another container runs the stack,
+which stores the events of this one.
 """
 
 import os
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.config.config_file import load_and_use
 from hivepipe.home import read_small, write_small
-from hivepipe.stack import lifecycle
+from hivepipe.stack import kernel, lifecycle
 from hivepipe.stack.runtime_folder import Stack
 
 FIRST_WAIT_SECS = 60
@@ -46,17 +47,21 @@ def main(path: str) -> int:
     """Start the stack of HIVEPIPE_HOME and record the result; return the exit code."""
     os.umask(0o077)
     home = load_and_use()[0].home
-    failures = read_starting(os.path.dirname(path)).failures
     try:
         lifecycle.start_for_hook(Stack.prepared(home))
     except Exception as error:  # noqa: BLE001  its stderr is /dev/null
-        wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
-        _write_starting(
-            path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__)
-        )
+        _write_starting(path, _after_failure(path, home, str(error) or type(error).__name__))
         return 1
     _write_starting(path, Starting(time.time() + SETTLED_SECS, 0, ""))
     return 0
+
+
+def _after_failure(path: str, home: str, reason: str) -> Starting:
+    if kernel.other_machine(home):
+        return Starting(time.time() + FIRST_WAIT_SECS, 0, reason)
+    failures = read_starting(os.path.dirname(path)).failures
+    wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
+    return Starting(time.time() + wait, failures + 1, reason)
 
 
 def _write_starting(path: str, starting: Starting) -> None:

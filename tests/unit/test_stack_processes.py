@@ -4,9 +4,11 @@ import fcntl
 import os
 import posix
 import signal
+import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +30,7 @@ from hivepipe.stack.lock import acquire_lock, is_locked_file, locked_folder
 from hivepipe.stack.project_records import record_files, records
 from hivepipe.stack.runtime_folder import Stack, make_private
 from hivepipe.stack.stack_processes import SUPERVISOR, ProcessTable, stack_processes
+from hivepipe.stack.starter import FIRST_WAIT_SECS, read_starting
 from hivepipe.web import health_view
 from hivepipe.web.health_view import health
 from hivepipe.web.queues_view import queues
@@ -76,6 +79,7 @@ def six_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [str(home) for home in homes]
 
 
+STATUS = "from hivepipe.cli.main import main; main(['status'])"
 SUPERVISORD = [sys.executable, "-c", "import time; time.sleep(60)", "supervisor.supervisord"]
 
 
@@ -176,6 +180,27 @@ def test_a_stack_of_another_pid_namespace_is_refused_until_its_supervisor_ends(
     kernel.refuse_another(home)
 
 
+def test_a_stack_in_another_container_is_healthy_here(six_homes: list[str]) -> None:
+    """A hook here cannot start a stack, and need not: the other stack stores the events."""
+    stack = Stack.of(locate(six_homes[0]))
+    make_private(stack.folder)
+    env = {"HOME": os.path.dirname(stack.home), "HIVEPIPE_HOME": stack.home}
+    command = [sys.executable, "-I", "-m", "hivepipe.stack.starter", f"{stack.folder}/starting"]
+    with claimed_in_another_namespace(stack.home):
+        for _ in range(2):
+            assert subprocess.run(command, env=env, check=False).returncode == 1
+        assert read_starting(stack.folder).not_before < time.time() + FIRST_WAIT_SECS
+        with started(stack, SUPERVISOR, SUPERVISORD):  # a host sees its containers
+            status = [sys.executable, "-I", "-c", STATUS]
+            shown = subprocess.run(status, env=env, capture_output=True, text=True, check=True)
+            (found,) = supervised(Facts(locate(stack.home), stack))
+    machine = socket.gethostname()
+    assert f"runs on   {machine}, another machine or container" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "healthy"
+    assert found.is_note
+    assert machine in found.text
+
+
 def test_a_supervisor_without_a_lock_on_its_claim_counts_for_two_minutes(
     six_homes: list[str],
 ) -> None:
@@ -193,7 +218,7 @@ def test_a_supervisor_without_a_lock_on_its_claim_counts_for_two_minutes(
 
 def test_the_claim_of_an_ended_stack_is_seen_as_unlocked_on_a_read_only_disk() -> None:
     program = os.path.realpath(sys.executable)  # as it runs, nobody can open it for writing
-    with pytest.raises(OSError, match="busy|Permission"):
+    with pytest.raises(OSError, match=r"busy|Permission"):
         os.open(program, os.O_RDWR)
     assert not is_locked_file(program)
 
