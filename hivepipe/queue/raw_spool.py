@@ -11,7 +11,6 @@ import fcntl
 import os
 import subprocess
 from collections.abc import Container
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def convert_all(home: str) -> None:
 def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
     """Convert the oldest raw events, except `without`; return those tried. Failed ones stay.
 
-    If a signal ends the converter at an event, the events after it have not been tried.
+    If a signal or the time limit ends the converter at an event, those after it were not tried.
     """
     free = (path for path in raw_events(home) if path not in without and not _is_held(path))
     tried = list(islice(free, _AT_ONCE))
@@ -56,10 +55,13 @@ def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
 
 
 def _was_killed(command: list[str]) -> bool:
-    with suppress(OSError, subprocess.TimeoutExpired):
+    try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
-        return done.returncode < 0
-    return False
+    except subprocess.TimeoutExpired:
+        return True
+    except OSError:
+        return False
+    return done.returncode < 0
 
 
 def _up_to_first_left(paths: list[Path]) -> list[Path]:

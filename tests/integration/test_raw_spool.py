@@ -235,17 +235,19 @@ def test_a_raw_event_is_converted_in_any_locale(
     assert [path.suffix for path in (home / "spool").iterdir()] == [".json"]
 
 
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "time.sleep(60)"])
 def test_an_event_that_kills_the_converter_does_not_hold_up_the_next_ones(
-    hook_home: HookHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    hook_home: HookHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
 ) -> None:
     fire_operations(hook_home, 1, 2, 3, 4)
     killer = hook_home.raw()[1]
     script = tmp_path / "convert.py"
     script.write_text(
-        "import os, sys\n"
+        "import os, sys, time\n"
         "for path in sys.argv[1:]:\n"
-        f"    os.kill(os.getpid(), 9) if path == {str(killer)!r} else os.unlink(path)\n"
+        f"    {end} if path == {str(killer)!r} else os.unlink(path)\n"
     )
+    monkeypatch.setattr(raw_spool, "_SECS", 2)
     monkeypatch.setattr(raw_spool, "module", lambda _, *paths: [sys.executable, script, *paths])
     raw_spool.convert_all(str(hook_home.home.path))
     assert hook_home.raw() == [killer]
