@@ -63,9 +63,9 @@ SCRIPTS = {
         OPERATIONS_KEY=OPERATIONS_KEY,
     ),
     "retry": script("retry", EXECUTION=EXECUTION, RETRIED_KEY=RETRIED_KEY),
-    "hurry": script("hurry"),
-    "bury": script("bury", EXECUTION=EXECUTION),
-    "hand_on": script("hand_on", EXECUTION=EXECUTION),
+    "retry_now": script("retry_now"),
+    "fail": script("fail", EXECUTION=EXECUTION),
+    "move": script("move", EXECUTION=EXECUTION),
     "put_back": script("put_back", EXECUTION=EXECUTION),
     "renew": script("renew", EXECUTION=EXECUTION),
     "recover": script("recover", EXECUTION=EXECUTION, LONGEST_SECS=LONGEST_SECS),
@@ -158,7 +158,7 @@ class Claims:
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
         """Schedule another attempt of each job, in the given queue after a delay in seconds.
 
-        `held_up` means that the environment failed, not the jobs. The method `hurry` makes jobs
+        `held_up` means that the environment failed, not the jobs. The method `retry_now` makes jobs
         with `held_up` due before their delay ends.
         """
         arguments: list[Argument] = [int(held_up)]
@@ -168,25 +168,25 @@ class Claims:
         if jobs:
             self._run["retry"](args=arguments)
 
-    def hurry(self) -> int:
+    def retry_now(self) -> int:
         """Make the jobs that were retried with `held_up` due now; return their number."""
-        return int(self._run["hurry"](args=list(self._queues)))
+        return int(self._run["retry_now"](args=list(self._queues)))
 
-    def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
+    def fail(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
         """Move jobs to the failed registry; each has a reason and its new data and description."""
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(redact_text(reason)), data, description)
         if jobs:
-            self._run["bury"](args=arguments)
+            self._run["fail"](args=arguments)
 
-    def hand_on(self, jobs: list[tuple[Claimed, str, float]]) -> None:
+    def move(self, jobs: list[tuple[Claimed, str, float]]) -> None:
         """Move jobs to the queues of other workers; a job becomes due after a delay in seconds."""
         arguments: list[Argument] = []
         for job, target, delay_secs in jobs:
             arguments += (job.id, job.queue, target, delay_secs)
         if arguments:
-            self._run["hand_on"](args=arguments)
+            self._run["move"](args=arguments)
 
     def put_back(self, job: Claimed) -> None:
         """Return a job to the head of its queue without counting an attempt."""

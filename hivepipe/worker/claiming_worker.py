@@ -136,7 +136,7 @@ class ClaimingWorker(SimpleWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Acknowledge, retry, fail, hand on or put back every claimed job."""
+        """Acknowledge, retry, fail, move or put back every claimed job."""
         raise NotImplementedError
 
     def _before_rest(self) -> None:
@@ -295,7 +295,7 @@ class ClaimingWorker(SimpleWorker):
         """Make due the jobs that waited for a writable disk or database; both are writable now."""
         if self._is_held_up:
             with unless_full():
-                self._claims.hurry()
+                self._claims.retry_now()
                 self._is_held_up = False
 
     def _show_busy(self) -> None:

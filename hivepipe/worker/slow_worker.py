@@ -141,7 +141,7 @@ class SlowWorker(ClaimingWorker):
             envelope = read_claimed(job)
         except BadEnvelopeError as error:
             logger.error("failed job %s: %s", job.id, error)
-            self._claims.bury([(job, str(error), job.data, "unreadable")])
+            self._claims.fail([(job, str(error), job.data, "unreadable")])
             return
         about_job(job.id, envelope.operation, envelope.session)
         try:
@@ -226,7 +226,7 @@ class SlowWorker(ClaimingWorker):
         reason = reason_of(error)
         logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         data = client.job_data(redacted(envelope_text(job.data)))
-        self._claims.bury([(job, reason, data, envelope.operation)])
+        self._claims.fail([(job, reason, data, envelope.operation)])
 
 
 def _is_of_environment(error: Exception) -> bool:

@@ -5,7 +5,7 @@ The stack runs workers/writer.py, and the Procfile runs the same worker with RQ'
     python -I -m hivepipe.rq worker -w hivepipe.worker.writer.Writer high medium low
 
     turn      spool -> claim -> read -> commit -> acknowledge, retry, fail
-                                    '-> hand on slow jobs, enqueue the jobs of ticks
+                                    '-> move slow jobs, enqueue the jobs of ticks
 
 A job is committed before it is acknowledged. After a kill between the two, the job is executed
 again, and the table `applied` prevents a second effect.
@@ -199,13 +199,13 @@ class Writer(ClaimingWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Commit the jobs' writes; acknowledge, retry, fail or hand on every claimed job."""
+        """Commit the jobs' writes; acknowledge, retry, fail or move every claimed job."""
         batch = _sorted(claimed)
-        self._claims.hand_on(batch.long)
+        self._claims.move(batch.long)
         self._commit(batch)
         for job, envelope in batch.short:
             self._execute_here(job, envelope, batch.dead)
-        self._claims.bury(batch.dead)
+        self._claims.fail(batch.dead)
         # Slots come last, because a full Redis accepts new jobs only after others are finished.
         self._open_slots(batch.ticks)
 

@@ -36,7 +36,7 @@ def push(server: Server, number: int) -> None:
 
 def fail_job(claims: Claims, reason: str = "no use") -> None:
     (job,) = claims.claim(1).jobs
-    claims.bury([(job, reason, job.data, "an operation")])
+    claims.fail([(job, reason, job.data, "an operation")])
 
 
 def test_a_hook_learns_that_it_was_too_late(redis_server: Server) -> None:
@@ -165,9 +165,9 @@ def test_held_up_jobs_are_claimed_at_once_and_in_order(
     claims.retry([(job, "low", 30.0) for job in jobs[:3]], held_up=True)
     claims.retry([(job, "low", 30.0) for job in jobs[3:]])
     assert claims.claim(5).jobs == []
-    assert claims.hurry() == 3
+    assert claims.retry_now() == 3
     assert [job.id for job in claims.claim(5).jobs] == [job.id for job in jobs[:3]]
-    assert claims.hurry() == 0
+    assert claims.retry_now() == 0
 
 
 @pytest.mark.parametrize("secs", [3600, DAYS_SECS])

@@ -20,7 +20,7 @@ STEPS = st.lists(
         st.sampled_from(
             (
                 *("enqueue", "enqueue", "claim", "claim", "done", "done", "retry", "hold"),
-                *("hurry", "bury", "hand_on", "put_back", "renew", "die"),
+                *("retry_now", "fail", "move", "put_back", "renew", "die"),
             )
         ),
         st.sampled_from(QUEUES),
@@ -46,8 +46,8 @@ class Scenario:
             self.enqueue(queue, count)
         elif kind == "claim":
             self.claim(count)
-        elif kind == "hurry":
-            self.claims.hurry()
+        elif kind == "retry_now":
+            self.claims.retry_now()
         elif kind == "die":
             assert self.claims.recover("") == len(self.held)
             self.held.clear()
@@ -77,10 +77,10 @@ class Scenario:
             self.ended[job.id] += 1
         elif kind in ("retry", "hold"):
             self.claims.retry([(job, queue, 30.0)], held_up=kind == "hold")
-        elif kind == "bury":
-            self.claims.bury([(job, "no use", job.data, "an operation")])
-        elif kind == "hand_on":
-            self.claims.hand_on([(job, "slow", float(len(self.held) % 2))])
+        elif kind == "fail":
+            self.claims.fail([(job, "no use", job.data, "an operation")])
+        elif kind == "move":
+            self.claims.move([(job, "slow", float(len(self.held) % 2))])
         elif kind == "put_back":
             self.claims.put_back(job)
         else:

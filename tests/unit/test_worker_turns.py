@@ -41,7 +41,7 @@ class Raises:
     def tidy(self) -> None:
         raise self.error
 
-    finish = hurry = tidy
+    finish = retry_now = tidy
 
 
 def worker(kind: type[Any], **attributes: object) -> Any:
@@ -110,10 +110,10 @@ def test_jobs_that_wait_for_the_disk_are_made_due_once_redis_answers_again() -> 
     with pytest.raises(redis.ConnectionError):
         held._environment_works()
     calls: list[str] = []
-    held._claims = SimpleNamespace(hurry=lambda: calls.append("hurry"))
+    held._claims = SimpleNamespace(retry_now=lambda: calls.append("retry_now"))
     held._environment_works()
     held._environment_works()
-    assert calls == ["hurry"]
+    assert calls == ["retry_now"]
 
 
 def test_a_locked_store_delays_the_correction_after_the_clock_was_set_back(db: Database) -> None:
@@ -237,7 +237,7 @@ def writer_of(db: Database, **attributes: object) -> Any:
         _is_held_up=False,
         _tried_at=-math.inf,
         _crash_marker=SimpleNamespace(record=lambda _id: None),
-        _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None),
+        _claims=SimpleNamespace(retry=lambda *_, **__: None, retry_now=lambda: None),
         **attributes,
     )
 
@@ -264,7 +264,7 @@ def test_a_test_write_ends_the_trouble_unless_only_a_table_is_damaged(
 def test_jobs_are_due_at_once_when_a_damaged_database_was_replaced(db: Database) -> None:
     own = writer_of(db)
     due: list[str] = []
-    own._claims.hurry = lambda: due.append("hurry")
+    own._claims.retry_now = lambda: due.append("retry_now")
     fails_with(own, DAMAGED)
     good = db.path.read_bytes()
     db.path.write_bytes(b"x" * len(good))
@@ -272,7 +272,7 @@ def test_jobs_are_due_at_once_when_a_damaged_database_was_replaced(db: Database)
     db.path.write_bytes(good)
     assert own._is_ready()
     own._db.close()
-    assert due == ["hurry"]
+    assert due == ["retry_now"]
 
 
 def test_a_store_that_fails_is_tried_less_and_less_often() -> None:

@@ -1,7 +1,7 @@
 -- Schedule jobs for another attempt: move them from the registry of running jobs to that of
 -- scheduled jobs.
 -- KEYS       none
--- ARGV[1]    1 if the environment failed and not the jobs (`hurry` makes them due early), else 0
+-- ARGV[1]    1 if the environment failed, not the jobs (`retry_now` makes them due early), else 0
 -- ARGV[2..]  for each job: id, queue, target queue, delay in seconds, attempts, failures that
 --            the environment did not cause
 -- Returns    nothing

@@ -76,7 +76,7 @@ Database.transaction = marked_transaction  # type: ignore[method-assign]
 writer.commit_batch = marked_commit
 marked_after(housekeeping, "enqueue", "spool file in Redis")
 marked_after(Claims, "claim", "claimed")
-marked_after(Claims, "hand_on", "handed on")
+marked_after(Claims, "move", "handed on")
 marked_after(Claims, "acknowledge", "acknowledged")
 marked_after(append.os, "fsync", "lines archived")
 marked_after(migrations, "_back_up", "backup made")
