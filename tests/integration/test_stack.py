@@ -147,6 +147,21 @@ def test_an_older_server_is_refused_beside_newer_files(installed: Installed) -> 
     assert not installed.refusal(older, "appendonlydir/")
 
 
+def test_no_folder_is_to_be_deleted_while_a_server_gives_no_version(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+) -> None:
+    """The server that wrote the folder may only be slow, on a machine that is too busy now."""
+    assert "redis-server --version` gave no version" in installed.refusal("", "appendonly.aof")
+    older = sandbox.folder / "wheel" / "redis-server"
+    older.parent.mkdir()
+    older.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0'\n")
+    older.chmod(0o755)
+    monkeypatch.setattr(redis_server, "_packaged", lambda: str(older))
+    reason = installed.refusal("", "appendonlydir/1.incr.aof")
+    assert f"{installed.program} --version` gave no version: try again" in reason
+    assert "delete" not in reason
+
+
 def test_a_newer_server_later_on_path_is_used_by_every_shell(
     installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
