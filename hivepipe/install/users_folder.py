@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hivepipe.db.location import SUFFIXES
 from hivepipe.errors import HivepipeError, LockHeldError, SettingsError
+from hivepipe.files.manifest import FILE
 from hivepipe.home import data_folder, read_small, state_folder, user_folder, write_small
 from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
@@ -68,10 +70,13 @@ def is_read_only(folder: str | Path) -> bool:
 
 @contextmanager
 def removed_if_refused(stack: Stack) -> Iterator[None]:
-    """Remove the empty folders that were made for a home if its registration is refused."""
+    """Remove the manifest and folders made for a home if its registration fails."""
+    is_new = not os.path.lexists(stack.home)
     try:
         yield
-    except HivepipeError:
+    except (HivepipeError, OSError):
+        for suffix in SUFFIXES if is_new else ():
+            Path(stack.home, f"{FILE}{suffix}").unlink(missing_ok=True)
         for folder in (stack.folder, os.path.dirname(stack.folder), stack.home):
             remove_if_empty(folder)
         tidy()

@@ -193,6 +193,15 @@ def test_read_only_settings_are_refused_and_nothing_is_created(user: User, what:
     path.chmod(0o755)
 
 
+def test_an_init_without_disk_space_leaves_nothing(user: User) -> None:
+    before = user.files()
+    done = user.do("sh", "-c", "ulimit -f 8; exec hivepipe init")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert "manifest.db cannot be used" in done.stderr
+    assert changed(before, user.files()) == {}
+    user.hivepipe("init")
+
+
 def test_mode_and_link_of_a_settings_file_are_kept(user: User) -> None:
     real = user.project / "dotfiles" / "claude.json"
     real.parent.mkdir()
