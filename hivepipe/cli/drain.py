@@ -1,4 +1,4 @@
-"""Command `drain`: apply the spool to the database without Redis."""
+"""Command `drain`: store the spooled events in the database without Redis."""
 
 import sqlite3
 import sys
@@ -28,7 +28,7 @@ from hivepipe.text.plurals import counted
 def drain(uplink: bool, within: float) -> None:
     """Store the events that wait on disk in the database, without Redis.
 
-    Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. Run it as
+    Exits with 1 if an event could not be stored, or with --uplink if rows were not sent. Run it as
     the last step of a CI job. Without a joined team, --uplink uses HIVEPIPE_TEAM.
     """
     home = locate(".").home

@@ -41,8 +41,9 @@ class DiskUsage:
         """Return a text that says how long each kind of data is kept."""
         limits = self.limits
         return (
-            f"archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
-            f"{limits.spool:g} or {limits.spool_mb:g} MB, archived workers {limits.workers:g}"
+            f"archives {limits.archives:g} days, logs {limits.logs:g} days, events on disk "
+            f"{limits.spool:g} days and at most {limits.spool_mb:g} MB, archived workers "
+            f"{limits.workers:g} days"
         )
 
     def entry(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _stores(place: Place) -> list[Store]:
         ),
         _store("workers", "folders of hive workers", workers),
         _store("old_workers", "archived hive workers", [hive / "archive" for hive in hives]),
-        _store("logs", "of processes, hooks, and the redaction", [*logs]),
+        _store("logs", "logs of processes, hooks and redaction", [*logs]),
     ]
 
 

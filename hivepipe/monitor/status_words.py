@@ -47,5 +47,5 @@ def balance(report: dict[str, Any]) -> str:
     found = sum(parts.values())
     sign = "=" if found == accounts["accepted"] else f"but {found} are found:"
     terms = " + ".join(f"{count} {name}" for name, count in parts.items())
-    periodic = f", {report['periodic']} periodic" if report["periodic"] else ""
+    periodic = f", {report['periodic']} of them periodic" if report["periodic"] else ""
     return f"{accounts['accepted']} {sign} {terms}{periodic}"

@@ -77,7 +77,9 @@ def invite(name: str, expires: timedelta, team: str | None, sees: str | None, ci
     """Invite a member: print a secret code to join with."""
     with administrator() as connection:
         if one(connection, "SELECT count(*) FROM hivepipe.members WHERE name = %s", name):
-            text = "is in the team already: this adds a machine; another person needs another name"
+            text = (
+                "is a member already: the invite adds a machine. Another person needs another name"
+            )
             say(f"{name} {text}", err=True)
         if ci:
             secret, until = invites.add_machine(connection, server(), name, team).url, None
