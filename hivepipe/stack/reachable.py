@@ -1,4 +1,4 @@
-"""Inside supervisord: restart a stack that lost its sockets.
+"""Inside supervisord: restart a stack that lost its sockets; end one whose home was deleted.
 
 A cleaner of /run or /tmp may remove a socket or the whole runtime folder. The processes then
 continue to run but cannot be reached. supervisord loads this module as an `rpcinterface`, its
@@ -6,6 +6,9 @@ extension point, and calls it every five seconds. If no process listens at one o
 
     redis.sock         Redis gets SIGTERM, syncs its file and is restarted
     supervisor.sock    the starter replaces this supervisor and its programs
+
+A home is deleted if its folder, in which supervisord runs, has no name left. A folder that was
+renamed has one, and a disk that is unmounted or does not answer says nothing about its folders.
 """
 
 import os
@@ -42,8 +45,12 @@ class _Watch:
         self._redis_missed = self._supervisor_missed = 0
 
     def restart_unreachable(self) -> None:
-        """Restart Redis, or the stack, if Redis or supervisord does not listen at its socket."""
+        """Restart Redis or the stack if a socket was lost; end the stack if the home was."""
         if self._supervisord.options.mood < SupervisorStates.RUNNING:
+            return
+        if _is_home_deleted():
+            self._log("the home was deleted: the stack ends")
+            self._supervisord.options.mood = SupervisorStates.SHUTDOWN
             return
         self._look_at_redis()
         self._look_at_supervisor()
@@ -74,6 +81,13 @@ class _Watch:
 
     def _log(self, text: str) -> None:
         self._supervisord.options.logger.warn(text)  # noqa: G010  supervisord's own
+
+
+def _is_home_deleted() -> bool:
+    try:
+        return os.stat(".").st_nlink == 0
+    except OSError:  # a network share does not answer, or no longer knows the folder
+        return False
 
 
 def _restart_stack(folder: str) -> None:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually
 with_parent_death = pytest.mark.skipif(
     sys.platform != "linux", reason="no signal at a parent's death"
 )
+TICKS_SECS = 11  # two checks of the supervisor
 CHILDREN = [kind for kind in EVERY if kind != "supervisord"]
 
 
@@ -120,6 +122,25 @@ def test_workers_of_deleted_folders_end_after_their_supervisor(
     else:
         shutil.rmtree(sandbox.home, ignore_errors=True)
     eventually(lambda: not any(map(process_exists, workers)))
+
+
+@pytest.mark.parametrize("deleted", ["home", "home and runtime folder"])
+def test_a_stack_ends_if_its_home_is_deleted(sandbox: Sandbox, deleted: str) -> None:
+    sandbox.run("up", "-d")
+    pids = [sandbox.pid(kind) for kind in ("supervisord", "redis", "writer", "slow", "scheduler")]
+    runtime = runtime_of(sandbox)
+    shutil.rmtree(sandbox.home, ignore_errors=True)
+    if deleted != "home":
+        shutil.rmtree(runtime, ignore_errors=True)
+    eventually(lambda: not any(map(process_exists, pids)))
+
+
+def test_a_stack_goes_on_while_its_home_has_another_name(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    supervisor = sandbox.pid("supervisord")
+    sandbox.home.rename(sandbox.home.with_name("renamed"))
+    time.sleep(TICKS_SECS)
+    assert process_exists(supervisor)
 
 
 @with_parent_death
