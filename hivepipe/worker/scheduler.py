@@ -38,6 +38,7 @@ LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
 SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
+REDIS_STARTS_SECS = 5.0  # Redis may start at the same time as this process
 ABSENT_SECS = 10.0  # until a periodic job replaces an absent worker, which may be starting
 
 _HOLD = script("hold_lock")
@@ -70,6 +71,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self._version = installed()
         self._is_acting = False
         self._away = False
+        self._began = time.monotonic()
         self._clock = (math.inf, math.inf)  # the time of day and the time since boot, read together
 
     def run(self, burst: bool = False) -> None:
@@ -89,7 +91,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
                 wait = self._cycle()
                 self._away = False
             except RedisError as error:
-                wait = self._warn_away(error)
+                wait = self._warn_away(error, is_born)
             if burst:
                 break
             self._stopped.wait(wait)
@@ -193,7 +195,10 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             due[tick_id(row.name)] += stepped
             ticks.set_due(self.connection, row, due[tick_id(row.name)])
 
-    def _warn_away(self, error: RedisError) -> float:
+    def _warn_away(self, error: RedisError, is_born: bool) -> float:
+        """Log the first of successive errors; return the seconds to wait for Redis."""
+        if not is_born and time.monotonic() - self._began < REDIS_STARTS_SECS:
+            return SHORTEST_WAIT_SECS
         if not self._away:
             logger.warning("Redis is away (%s)", type(error).__name__)
         self._away = True

@@ -22,10 +22,11 @@ from hivepipe.operations import slots as slot_operations
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import apply_results
 from hivepipe.queue import ticks
-from hivepipe.queue.connection import PERIODIC_KEY
+from hivepipe.queue.connection import PERIODIC_KEY, connect
 from hivepipe.queue.enqueue import enqueue_over
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.times import stored_time
+from hivepipe.worker import scheduler as scheduler_module
 from hivepipe.worker.scheduler import TickScheduler
 from tests.rounds import SEED, rounds
 from tests.store_scene import new_database
@@ -241,3 +242,18 @@ def test_a_job_cannot_name_a_lock_outside_the_runtime_folder(name: object) -> No
     fields["payload"]["periodic"] = name
     assert envelope_of(fields).periodic == ""
     assert read_envelope(message.envelope).periodic == "alerts"
+
+
+@pytest.mark.parametrize(("patience_secs", "warnings"), [(60.0, 0), (0.0, 1)])
+def test_a_redis_that_is_starting_is_no_warning(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    patience_secs: float,
+    warnings: int,
+) -> None:
+    """The scheduler starts at the same time as Redis."""
+    monkeypatch.setattr(scheduler_module, "REDIS_STARTS_SECS", patience_secs)
+    monkeypatch.setattr(scheduler_module, "STOP_SIGNALS", ())
+    TickScheduler(connect(str(tmp_path / "redis.sock")), ROWS).run(burst=True)
+    assert caplog.text.count("Redis is away") == warnings
