@@ -17,7 +17,7 @@ _MEANING = {
     condition.RESTING: "no process runs; the next event of a session starts the stack",
     condition.STOPPED: "by `hivepipe down`; events wait on disk until `hivepipe up -d`",
     condition.OFF: "by `hivepipe off`; nothing is recorded until `hivepipe on`",
-    condition.UNREGISTERED: "not set up here; events of hooks wait on disk; hivepipe doctor says what to do",
+    condition.UNREGISTERED: "not set up here; events wait on disk; hivepipe doctor says what to do",
     condition.BROKEN: "the stack should run and does not; hivepipe doctor says why",
 }
 

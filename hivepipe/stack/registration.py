@@ -13,7 +13,7 @@ from hivepipe import git
 from hivepipe.db.foreign import is_foreign, is_own
 from hivepipe.db.location import database_in, database_path
 from hivepipe.db.tree import recorded_tree, refuse_shipped
-from hivepipe.errors import HivepipeError, RegistrationError
+from hivepipe.errors import RegistrationError
 from hivepipe.files.folders import Folder
 from hivepipe.files.logs import NAMES, claim_names
 from hivepipe.files.manifest import Manifest
@@ -97,13 +97,8 @@ def register(
             # Only a project can be off. The record of its home has the state of the stack.
             wanted = before.get("state", "on") if state == "off" else state
             _write(home, text_of({**record, **kept, "state": wanted}))
-        try:
-            _take_names(home, tree)
-            _write(project, text_of({**record, **kept}) if home == project else text)
-        except (HivepipeError, OSError):  # as on a full disk
-            if not before:
-                _remove_record(home)
-            raise
+        _take_names(home, tree)
+        _write(project, text_of({**record, **kept}) if home == project else text)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ REMEDIES = {
     "resting": "the next event of a session starts the stack",
     "stopped": "`hivepipe up -d`",
     "off": "`hivepipe on`",
-    "unregistered": "events of hooks wait on disk; hivepipe doctor says what to do",
+    "unregistered": "events wait on disk; hivepipe doctor says what to do",
     "broken": "hivepipe doctor",
     "unhealthy": "hivepipe doctor",
 }
