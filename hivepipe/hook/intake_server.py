@@ -229,10 +229,10 @@ class Exchange:
         `taken` is None if the event could not be handed over. Then the event stays in the spool.
         """
         if taken is None:
-            self.slot.leave()
+            self.slot.close()
             return
         if self.is_kept:
-            self.slot.empty()
+            self.slot.remove_event()
         if not self.is_answered:
             self._answer(taken[0])
 

@@ -39,20 +39,20 @@ class Slot:
             self._event = f"{self._spool}/{time_ns:020d}_{posix.getpid()}.raw"
             posix.rename(self._idle, self._event)
         except OSError:
-            self.leave()
+            self.close()
             return False
         return True
 
-    def empty(self) -> None:
+    def remove_event(self) -> None:
         """Remove the event from the spool, because it is stored elsewhere now.
 
-        If the disk refuses this, the event stays, and the file is given up (`leave`).
+        If the disk refuses this, the event stays in the spool, and the file is closed.
         """
         try:
             posix.rename(self._event, self._idle)
             posix.ftruncate(self._file, 0)
         except OSError:
-            self.leave()
+            self.close()
 
     def is_behind(self) -> bool:
         """Tell whether raw events wait in the spool. Call this while the slot holds no event.
@@ -67,14 +67,14 @@ class Slot:
         except OSError:  # no event was spooled yet
             return False
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Stop using the file, so that the process that drains the spool gets the event."""
         if self._file >= 0:
             posix.close(self._file)
         self._file = -1
 
     def _open(self) -> None:
-        self.leave()
+        self.close()
         make_private_folder(self._spool)
         self._file = open_or_make(self._idle, posix.O_RDWR)
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
