@@ -48,7 +48,7 @@ _LINE = re.compile(
 )
 
 
-class Known(NamedTuple):
+class FoundValue(NamedTuple):
     """The data that is stored about one secret value, without the value itself."""
 
     digest: bytes
@@ -64,13 +64,13 @@ class Known(NamedTuple):
         return f"{self.digest.hex()} {where} {self.kind}"
 
 
-class Learned:
+class FoundValues:
     """The secret values that were found in one session."""
 
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
-        """Load values from valid `lines` (see `Known.text`); `key` is called when first needed."""
+        """Load values from valid `lines` (`FoundValue.text`); `key` is called when first needed."""
         self._ask = key
-        self.all: list[Known] = []
+        self.all: list[FoundValue] = []
         self._numbers: dict[bytes, int] = {}  # digest -> index in `all`
         # Sketch -> (its offset in the value, length of the value) of each value with this sketch
         self._by_sketch: dict[bytes, set[tuple[int, int]]] = {}
@@ -80,7 +80,7 @@ class Learned:
             if found := _LINE.fullmatch(line):
                 digest, length, at, sketch, mark, kind = found.groups()
                 where = (int(length), int(at), sketch.encode())
-                self._add(Known(bytes.fromhex(digest), *where, mark == "1", kind))
+                self._add(FoundValue(bytes.fromhex(digest), *where, mark == "1", kind))
 
     @cached_property
     def _key(self) -> bytes:
@@ -100,7 +100,9 @@ class Learned:
         most = min(_SKETCH_BYTES, max(len(value) // 2, _SHORT_SKETCH_BYTES))
         sketch = runs[0][0][:most].translate(self._symbols)
         where = (len(value), runs[0].start(), sketch)
-        return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
+        return self._add(
+            FoundValue(self._digest(value), *where, bool(_ESCAPED.search(value)), kind)
+        )
 
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
         """Tell whether a known value may be in a text.
@@ -142,7 +144,7 @@ class Learned:
             self._patterns[escaped] = compiled(pattern, "learned") if pattern else None
         return self._patterns[escaped]
 
-    def _add(self, known: Known) -> bool:
+    def _add(self, known: FoundValue) -> bool:
         if known.digest in self._numbers:
             return False
         self._numbers[known.digest] = len(self.all)

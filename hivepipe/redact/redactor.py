@@ -12,7 +12,7 @@ from hivepipe.redact import built_in, built_in_rules
 from hivepipe.redact.disguise import IN_JSON, IN_TEXT, decoded_texts, positions
 from hivepipe.redact.edit import Edit, edited
 from hivepipe.redact.escapes import OutOfTimeError, Reading
-from hivepipe.redact.found_values import Learned, specific
+from hivepipe.redact.found_values import FoundValues, specific
 from hivepipe.redact.json_line import Leaf, leaves, plainly_quoted
 from hivepipe.redact.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
 from hivepipe.redact.scanner import Scanner, Span, merged
@@ -64,7 +64,7 @@ class Redactor:
         self._scanner = Scanner(self._rules, allowed, disguise=IN_TEXT, suspect=IN_JSON)
         self.checksum = 0
         self._tags: Tags | None = None
-        self._learned: Learned | None = None
+        self._found_values: FoundValues | None = None
 
     def of_home(self, key: Callable[[], bytes], checksum: int = 0) -> "Redactor":
         """Return a copy that puts this key's tags into placeholders.
@@ -82,7 +82,7 @@ class Redactor:
         earlier copy.
         """
         of_session = copy(self)
-        of_session._learned = Learned(self._tags.key, known) if self._tags else None
+        of_session._found_values = FoundValues(self._tags.key, known) if self._tags else None
         return of_session
 
     def without_rules(self) -> "Redactor":
@@ -95,7 +95,7 @@ class Redactor:
     @property
     def known(self) -> list[str]:
         """Return one line for each learned value, by which a later copy recognises the value."""
-        return [each.text() for each in self._learned.all] if self._learned else []
+        return [each.text() for each in self._found_values.all] if self._found_values else []
 
     def kind(self, rule: str) -> str:
         """Return the kind of secret that a rule finds; for an unknown rule, its name."""
@@ -157,14 +157,16 @@ class Redactor:
         return found() if self._has_learned(read, edits) else edits
 
     def _may_hold(self, text: bytes, suspects: Sequence[int]) -> bool:
-        return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
+        return bool(suspects) or (
+            self._found_values is not None and self._found_values.may_be_in(text)
+        )
 
     def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
         """Learn the values that rules found; return whether at least one of them is new."""
-        if self._learned is None:
+        if self._found_values is None:
             return False
         found = [
-            self._learned.learn(value, self._kinds[edit.rule])
+            self._found_values.learn(value, self._kinds[edit.rule])
             for edit in edits
             if edit.rule not in _NOT_LEARNED
             for value in specific(_VALUES(undisguised(text[edit.start : edit.end])))
@@ -201,7 +203,7 @@ class Redactor:
 
     def _holds_known(self, text: bytes) -> bool:
         deadline = time.thread_time() + LEAF_SECS
-        return self._learned is not None and any(self._learned.find(text, deadline))
+        return self._found_values is not None and any(self._found_values.find(text, deadline))
 
     def _suspect_leaves(
         self, line: bytes, quoted: bytes, suspects: Sequence[int]
@@ -280,13 +282,13 @@ class Redactor:
     ) -> list[Span]:
         """Return the secrets in a text, and in the decoded texts of its disguised parts."""
         spans = self._scanner.find(text, suspects, deadline)
-        if self._learned is not None:
+        if self._found_values is not None:
             first = len(self._rules) + 1  # after the numbers of the rules and of the disguise
             spans += [
                 Span(start, end, first + number)
-                for start, end, number in self._learned.find(text, deadline)
+                for start, end, number in self._found_values.find(text, deadline)
             ]
-            if depth and b"\\" in text and self._learned.may_be_in(text, escaped=True):
+            if depth and b"\\" in text and self._found_values.may_be_in(text, escaped=True):
                 spans += self._find_behind(text, 0, deadline, depth - 1)
         if depth and self._scanner.is_disguise(suspects):
             for start, end in self._scanner.disguised(text):
@@ -318,9 +320,9 @@ class Redactor:
         return Edit(start, end, placeholder, found.name)
 
     def _edit_of_known(self, text: bytes, start: int, end: int, number: int) -> Edit:
-        assert self._learned is not None
+        assert self._found_values is not None
         assert self._tags is not None
-        kind = self._learned.all[number].kind
+        kind = self._found_values.all[number].kind
         return Edit(start, end, self._tags.placeholder(kind, text[start:end]), FOUND_BEFORE)
 
 

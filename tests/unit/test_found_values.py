@@ -18,7 +18,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import callbacks_of
 from hivepipe.operations.job_context import JobContext
 from hivepipe.redact import found_values
-from hivepipe.redact.found_values import Learned
+from hivepipe.redact.found_values import FoundValues
 from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
 from tests.archive_scene import REDACTOR, SESSION, Scene, line, lines
 from tests.learned_secrets import Secrets, agent_lines, environment, main_lines, secrets, spellings
@@ -253,7 +253,7 @@ COMMON = [
 
 def test_a_common_value_or_an_address_is_not_learned() -> None:
     for value in COMMON:
-        assert not Learned(lambda: b"k" * 32).learn(value.encode(), "password"), value
+        assert not FoundValues(lambda: b"k" * 32).learn(value.encode(), "password"), value
     session = session_redactor()
     session.redact_line(b"mail a1B2c3D4@shop.io")
     assert session.known == []
@@ -294,7 +294,7 @@ def test_a_value_is_found_in_any_context() -> None:
             rng.choice(["<A32>", "<A12>", "<h40>", "<A6>/<A6>+<A9>=", '<A8>"<A4>\\<A7>']), rng
         )
         session = session_redactor()
-        session._learned.learn(value.encode(), "password")  # type: ignore[union-attr]
+        session._found_values.learn(value.encode(), "password")  # type: ignore[union-attr]
         if not session.known:
             continue
         for around in (
@@ -329,7 +329,7 @@ def test_a_long_list_leaves_room_for_other_secrets() -> None:
 
 
 def test_values_that_differ_only_at_their_ends_are_searched_within_a_second() -> None:
-    rng, learned = random.Random(5), Learned(lambda: b"key")
+    rng, learned = random.Random(5), FoundValues(lambda: b"key")
     values = [expand("aB3dE5gH7jK9mN1p!<A14>", rng).encode() for _ in range(found_values.MOST)]
     assert all(learned.learn(value, "password") for value in values)
     text = b"aB3dE5gH7jK9mN1p" * 12_500 + values[-1]
