@@ -8,7 +8,14 @@ import posix
 from hivepipe import settings
 from hivepipe.events import claude_code
 from hivepipe.events.claude_code import Event, PreToolUse, ToolEvent
-from hivepipe.guard.client import OTHER, PROMPT, VERDICT_SCRIPT, Note, Watch, cancellation_path
+from hivepipe.guard.client import (
+    OTHER,
+    PROMPT,
+    VERDICT_SCRIPT,
+    Note,
+    WatchedEvent,
+    cancellation_path,
+)
 from hivepipe.guard.rules import CANCELLED, SHARED_DISK, Call, Limits, Verdict, judge, kind_of
 from hivepipe.home import open_or_make, read_small, short_hash
 
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 MODES = ("off", "tasks", "all")
 
 
-def check(watch: Watch, note_result: str) -> Verdict | None:
+def check(watch: WatchedEvent, note_result: str) -> Verdict | None:
     """Return the verdict on an event, or None; `note_result` lists the latest calls."""
     event = watch.event
     if event.calls:
@@ -41,7 +48,7 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
     return _judged(note_result)
 
 
-def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
+def early_verdict(watch: WatchedEvent, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
     """Return (is_known, verdict) before Redis has counted the event.
 
     `is_known` is True if the answer is known already. A warning is not known yet, because only
@@ -69,14 +76,14 @@ def _judged(note_result: str) -> Verdict | None:
     return judge(last_calls(entries), now)
 
 
-def denies(watch: Watch, verdict: Verdict) -> bool:
+def denies(watch: WatchedEvent, verdict: Verdict) -> bool:
     """Tell whether the call is denied; otherwise its verdict is a warning."""
     mode = mode_of(watch)
     enforced = mode == "all" or (mode == "tasks" and bool(watch.task))
     return verdict.deny and (enforced or verdict.rule in (CANCELLED, SHARED_DISK))
 
 
-def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
+def verdict_note(watch: WatchedEvent, verdict: Verdict, denied: bool) -> Note:
     """Return the note that stores a verdict; its result is "1" if the verdict must be shown."""
     subject = "" if verdict.deny else verdict.subject  # a denial is shown each time
     return VERDICT_SCRIPT, [*watch.keys, watch.id, "1" if denied else "0", subject]
@@ -96,7 +103,7 @@ def last_calls(entries: list[str]) -> list[Call]:
     return [Call(entry[16:32], entry[32:33], entry[33:]) for entry in entries]
 
 
-def _shared_disk(watch: Watch) -> "SharedDisk | None":
+def _shared_disk(watch: WatchedEvent) -> "SharedDisk | None":
     """Return the shared disk, or None if none is configured or the session has no profile."""
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or not watch.profile:
@@ -139,7 +146,7 @@ def guard_mode(home: str) -> str:
     return settings.DEFAULTS["HIVEPIPE_GUARD"]
 
 
-def mode_of(watch: Watch) -> str:
+def mode_of(watch: WatchedEvent) -> str:
     """Return the guard's mode for an event. The mode is looked up once per event."""
     watch.mode = watch.mode or guard_mode(watch.home)
     return watch.mode

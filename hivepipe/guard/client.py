@@ -72,7 +72,7 @@ SCRIPT = _CONSTANTS + lua_text("guard/lua/note.lua")
 VERDICT_SCRIPT = _CONSTANTS + lua_text("guard/lua/verdict.lua")
 
 
-class Watch:
+class WatchedEvent:
     """One event of a session, as the guard records it."""
 
     __slots__ = (

@@ -12,7 +12,7 @@ them again.
 import posix
 import time
 
-from hivepipe.guard.client import WINDOW, Note, Watch
+from hivepipe.guard.client import WINDOW, Note, WatchedEvent
 from hivepipe.home import lua_text
 
 MOST_KNOWN = 128  # conversations and sessions together
@@ -27,7 +27,7 @@ class ListedCalls:
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
-        # `Watch.calls_key` -> time of the list, and calls
+        # `WatchedEvent.calls_key` -> time of the list, and calls
         self._known: dict[str, tuple[float, list[str]]] = {}
         self._tasks: dict[str, str] = {}  # session -> its task in Redis
 
@@ -36,7 +36,7 @@ class ListedCalls:
         script, arguments = note
         return script + LIST_SCRIPT, arguments
 
-    def remember(self, watch: Watch, result: str) -> str:
+    def remember(self, watch: WatchedEvent, result: str) -> str:
         """Store the task and the list of calls at the end of a note's result; return the rest.
 
         If Redis did not execute the note, the conversation's list is dropped.
@@ -57,14 +57,14 @@ class ListedCalls:
         """Drop all lists, because it is unknown which notes Redis executed."""
         self._known.clear()
 
-    def up_to(self, watch: Watch) -> str:
+    def up_to(self, watch: WatchedEvent) -> str:
         """Return the listed calls and, last, the event's new call, or "" if the list is unknown."""
         known = self._calls_of(watch)
         if known is None or f" {watch.id}" in " ".join(["", *known]):
             return ""
         return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
 
-    def has_results_of_all(self, watch: Watch) -> bool:
+    def has_results_of_all(self, watch: WatchedEvent) -> bool:
         """Tell whether the list has a result for each call of a batch; refused calls need none."""
         known = self._calls_of(watch)
         if known is None:
@@ -75,7 +75,7 @@ class ListedCalls:
             for id, was_not_run in watch.batch_ids()
         )
 
-    def _calls_of(self, watch: Watch) -> list[str] | None:
+    def _calls_of(self, watch: WatchedEvent) -> list[str] | None:
         if not self._is_current():
             self.forget()
         since, calls = self._known.get(watch.calls_key, (0.0, None))

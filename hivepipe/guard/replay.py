@@ -24,7 +24,7 @@ from hivepipe.guard.client import (
     WAITING_SUBJECT,
     WINDOW,
     Note,
-    Watch,
+    WatchedEvent,
 )
 from hivepipe.guard.rules import judge
 from hivepipe.transcripts.lines import Fields, blocks, message_text, part, read_line
@@ -63,7 +63,7 @@ def replay(events: Iterable[Event], home: str) -> Report:
             continue
         report.events += 1
         context = Context(event_time_ns=time_ms * 1_000_000, own_session=event.session_id)
-        watch = Watch(event, context, home, kind_of_call(event))
+        watch = WatchedEvent(event, context, home, kind_of_call(event))
         watch.task = ""
         note_result = memory.run(watch.note())
         if not isinstance(event, PreToolUse):

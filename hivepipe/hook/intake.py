@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hivepipe.guard.client import Note, Watch
+    from hivepipe.guard.client import Note, WatchedEvent
     from hivepipe.hook.intake_server import Exchange
     from hivepipe.hook.stdin import Input
 
@@ -106,7 +106,7 @@ class _Intake:
         self.event, self.place, self.context = event, place, context
         self.rules, self.exchange = rules, exchange
         self.recalled = ""
-        self.watch: Watch | None = None
+        self.watch: WatchedEvent | None = None
 
     def answer_and_record(self, began_ns: int) -> Taken:
         """Hand the event's jobs over; return the answer.
@@ -317,17 +317,17 @@ def _spool(
     instances.remove(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
 
 
-def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
+def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "WatchedEvent | None":
     """Return the event as the guard records it, or None if the guard ignores the event."""
     if not context.own_session or not event.is_activity:
         return None
-    from hivepipe.guard.client import Watch
+    from hivepipe.guard.client import WatchedEvent
 
     if not isinstance(event, PreToolUse):
-        return Watch(event, context, place.home)
+        return WatchedEvent(event, context, place.home)
     from hivepipe.guard.check import kind_of_call
 
-    return Watch(event, context, place.home, kind_of_call(event))
+    return WatchedEvent(event, context, place.home, kind_of_call(event))
 
 
 def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:

@@ -6,7 +6,7 @@ Hooks import this module when there is an answer.
 from hivepipe.events.claude_code import PreToolUse, ToolEvent
 from hivepipe.guard import messages
 from hivepipe.guard.check import denies, is_first_notice, limits, verdict_note
-from hivepipe.guard.client import Watch, record_elsewhere
+from hivepipe.guard.client import WatchedEvent, record_elsewhere
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
 from hivepipe.hook.answers import context, denial, stop
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LEAVE_IT = "Do not go on with it."
 
 
-def prompt_notice(watch: Watch, verdict: Verdict) -> str:
+def prompt_notice(watch: WatchedEvent, verdict: Verdict) -> str:
     """Return the text that tells Claude that the task is cancelled.
 
     Return "" if the session was already told of this cancellation.
@@ -30,7 +30,7 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
     return messages.cancelled(verdict, watch.task) + _LEAVE_IT
 
 
-def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
+def reply(watch: WatchedEvent, verdict: Verdict, place: Place) -> bytes:
     """Return the answer to calls with this verdict, or b"" if the warning was shown before.
 
     A denial is returned each time. `store_denial` records the denial in Redis.
@@ -47,7 +47,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     return context(event.name, messages.warning(verdict, _tool(watch), limits()))
 
 
-def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> None:
+def store_denial(watch: WatchedEvent, place: Place, listed: "ListedCalls | None") -> None:
     """Record the verdict of `reply` in Redis if it denies the call."""
     note = watch.verdict_note
     if note and listed:
@@ -57,7 +57,7 @@ def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> No
         record_elsewhere(place.runtime)
 
 
-def _tool(watch: Watch) -> str:
+def _tool(watch: WatchedEvent) -> str:
     """Return the tool's name, or ""; for a batch, the tool of the last call that was not run."""
     event = watch.event
     if event.calls:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hivepipe.events import job_plan, parse_event
 from hivepipe.events.claude_code import KINDS
-from hivepipe.guard.client import Watch
+from hivepipe.guard.client import WatchedEvent
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.queue.client import eval_command, job_data
 from hivepipe.queue.job_data import LIMIT_BYTES, envelope_text
@@ -51,7 +51,7 @@ def check_event(name: str, data: bytes) -> None:
         assert (envelope.id, envelope.session) == (message.id, event.session_id)
         json.dumps(envelope.payload, ensure_ascii=False).encode()  # it can be stored
     assert all(isinstance(part, bytes) for part in eval_command(sent))
-    Watch(event, context, "/home/ana/shop/.hive-mind").note()
+    WatchedEvent(event, context, "/home/ana/shop/.hive-mind").note()
 
 
 @fuzzed

@@ -11,7 +11,7 @@ from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context
 from hivepipe.guard import listed_calls
 from hivepipe.guard.check import kind_of_call
-from hivepipe.guard.client import LISTED, VERDICT_SCRIPT, Watch, record_elsewhere
+from hivepipe.guard.client import LISTED, VERDICT_SCRIPT, WatchedEvent, record_elsewhere
 from hivepipe.guard.listed_calls import ListedCalls
 from tests import payloads
 from tests.payloads import changed, encoded
@@ -50,11 +50,11 @@ def payload_of(kind: str, number: int, command: str, agent: str) -> payloads.Pay
     return payloads.EVENTS["UserPromptSubmit" if kind == "prompt" else "Stop"]
 
 
-def watch_of(payload: payloads.Payload, number: int, task: str, home: str) -> Watch:
+def watch_of(payload: payloads.Payload, number: int, task: str, home: str) -> WatchedEvent:
     event = parse_event("", encoded(payload))
     assert event is not None
     context = Context(event_time_ns=number * 10**9, own_session=event.session_id)
-    watch = Watch(event, context, home, kind_of_call(event))
+    watch = WatchedEvent(event, context, home, kind_of_call(event))
     watch.task = task
     return watch
 
@@ -106,7 +106,7 @@ def test_old_lists_and_those_of_many_conversations_are_dropped(
 ) -> None:
     redis, listed = fakeredis.FakeRedis(), ListedCalls(str(tmp_path / LISTED))
 
-    def of(agent: str) -> Watch:
+    def of(agent: str) -> WatchedEvent:
         return watch_of(payload_of("call", 1, "ls", agent), 1, "", str(tmp_path))
 
     def record(agent: str) -> None:
