@@ -255,6 +255,7 @@ def test_a_view_that_takes_too_long_is_unavailable(
             answer = client.get(path)
             assert answer.status_code == 503
             assert "took more than" in answer.text
+            assert "fewer days or one person" in answer.text, "what the fields of a page choose"
 
 
 def test_an_unknown_path_has_a_page_with_title_and_navigation() -> None:

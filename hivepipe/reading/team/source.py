@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Params
 
 LONGEST_SECS = 20
+_LESS = "ask for less, such as fewer days or one person"  # by options, or fields of a page
 MOST_ROWS = 200_000
 MOST_COUNTED = 10**10  # highest valid count in one row
 _CANCELED = "57014"  # SQLSTATE: the text may be in any language
@@ -83,7 +84,7 @@ class Source:
         with self._transaction(_READS):
             found = self._connection.execute(sql, values).fetchmany(most + 1)
         if len(found) > most:
-            raise TeamError(f"the answer has more than {most:,} rows: ask for less, by --since")
+            raise TeamError(f"the answer has more than {most:,} rows: {_LESS}")
         return found
 
     def noted_rows(self, sql: str, values: Entry) -> list[Entry]:
@@ -128,7 +129,7 @@ class Source:
             if getattr(error, "sqlstate", None) != _CANCELED:
                 raise
             raise TeamAwayError(
-                f"the team's server took more than {LONGEST_SECS} s: ask for less, by --since"
+                f"the team's server took more than {LONGEST_SECS} s: {_LESS}"
             ) from None
 
 
