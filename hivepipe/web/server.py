@@ -10,7 +10,8 @@ import sys
 import threading
 
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.status import HTTP_500_INTERNAL_SERVER_ERROR
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivepipe.files.memory import save_memory
 from hivepipe.stack.installed import installed
@@ -22,7 +23,9 @@ _NICENESS = 15  # hooks and workers have priority
 _SWITCH_SECS = 0.0005  # short, so that views are not delayed by the checks of Health
 _LAST_SECS = 1  # the streams of open pages are cut off after this time
 _CANCEL_SECS = 3  # uvicorn then cancels other requests, and prints a traceback for each
-_UPGRADING = "hivepipe is being upgraded: this page goes on when the new version is complete\n"
+_UPGRADING = """hivepipe is being upgraded: this page goes on when the new version is complete.
+If it does not go on within a minute, the upgrade has failed: install hivepipe again.
+"""
 
 
 class WhileInstalled:
@@ -36,12 +39,30 @@ class WhileInstalled:
         self._version = version
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._version and installed() != self._version:
+        is_refused = scope["type"] == "http" and self._is_replaced()
+
+        async def checked(message: Message) -> None:
+            nonlocal is_refused
+            if is_refused:
+                return
+            if message.get("status") == HTTP_500_INTERNAL_SERVER_ERROR and self._is_replaced():
+                is_refused = True  # since the request
+            else:
+                await send(message)
+
+        if not is_refused:
+            try:
+                await self._app(scope, receive, checked)
+            except Exception:
+                if not is_refused:
+                    raise
+        if is_refused:
             reload = {"Refresh": "3"} if scope["method"] == "GET" else {}
             answer = PlainTextResponse(_UPGRADING, 503, {"Retry-After": "3", **reload})
             await answer(scope, receive, hardened(scope, send))
-        else:
-            await self._app(scope, receive, send)
+
+    def _is_replaced(self) -> bool:
+        return bool(self._version) and installed() != self._version
 
 
 class _Server(Server):

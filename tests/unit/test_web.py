@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 from httpx2 import Response
+from starlette.applications import Starlette
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from hivepipe.db.database import Database
 from hivepipe.home import record_path, short_hash
 from hivepipe.times import stored_time
+from hivepipe.web import server
 from hivepipe.web.authentication import cookie_name, cookie_value
 from hivepipe.web.changes import Changes, signature, with_logs
 from hivepipe.web.folders import PAGES
@@ -405,3 +408,20 @@ def test_a_page_imports_only_what_it_shows(code: str, unwanted: tuple[str, ...])
     script = f"{code}\nimport sys\nprint(*{{*{unwanted!r}}} & {{*sys.modules}})"
     words = [sys.executable, "-I", "-c", script]
     assert subprocess.check_output(words, text=True, timeout=60).split() == []
+
+
+@pytest.mark.parametrize(("left", "status"), [("", 503), ("1.0.0", 500)])
+def test_an_error_during_an_upgrade_is_answered_as_the_upgrade(
+    monkeypatch: pytest.MonkeyPatch, left: str, status: int
+) -> None:
+    versions = ["1.0.0"]
+    monkeypatch.setattr(server, "installed", lambda: versions[-1])
+
+    def view(_request: object) -> None:
+        versions.append(left)  # pip removes files while the view is made
+        raise ModuleNotFoundError("a view")
+
+    app = server.WhileInstalled(Starlette(routes=[Route("/", view)]), "1.0.0")
+    answer = TestClient(app, BASE, raise_server_exceptions=status == 503).get("/")
+    assert (answer.status_code, answer.headers.get("Refresh")) == (status, {503: "3"}.get(status))
+    assert ("install hivepipe again" in answer.text) is (status == 503)
