@@ -62,6 +62,7 @@ CHECKS: dict[str, Callable[[Facts], Iterator[Finding]]] = {
     "modes": disk.modes,
     "state-folder": disk.state_folder_usable,
     "file-size": disk.file_size,
+    "memory-limit": disk.memory_limit,
     "sockets": disk.runtime,
     "exports": archive.folders,
     "search-index": archive.search_index,

@@ -46,6 +46,7 @@ from hivepipe.stack.conversion import tree_with_data
 from hivepipe.stack.registration import IGNORE_ALL, new_home
 
 LARGE_WAL_BYTES = 64_000_000
+ENOUGH_MEMORY_BYTES = 512 << 20  # twice what Redis may use for jobs
 READ_SECS = 5
 CHECK_SECS = 10
 _FOR_OTHERS = 0o077
@@ -181,20 +182,36 @@ def file_size(facts: Facts) -> Iterator[Finding]:
     if limit is not None:
         text = f"no file may grow beyond {limit:,} bytes in this shell (ulimit -f): writing fails"
         yield Finding(f"{text}. Start a shell without the limit; ulimit -H -f is the account's")
-    for entry in facts.programs:
-        soft = _file_size_limit(entry["pid"])
-        if soft is not None and soft < ENOUGH_BYTES:
-            text = f"no file of the stack may grow beyond {soft:,} bytes: it was started in a shell"
-            text = f"{text} with ulimit -f. The database is intact, but cannot be written"
-            yield Finding(text, f"hivepipe down; {facts.up}  # in a shell without the limit")
-            return
+    soft = _limit_of_the_stack("Max file size", facts)
+    if soft is not None and soft < ENOUGH_BYTES:
+        text = f"no file of the stack may grow beyond {soft:,} bytes: it was started in a shell"
+        text = f"{text} with ulimit -f. The database is intact, but cannot be written"
+        yield Finding(text, _restart_without_limit(facts))
 
 
-def _file_size_limit(pid: int) -> int | None:
-    """Return the file size limit of a process in bytes, or None if unlimited or unknown."""
+def memory_limit(facts: Facts) -> Iterator[Finding]:
+    """Find a small `ulimit -v`, with which programs of the stack end or Redis refuses jobs."""
+    soft = _limit_of_the_stack("Max address space", facts)
+    if soft is not None and soft < ENOUGH_MEMORY_BYTES:
+        text = f"no process of the stack may have more than {soft / 1e6:.0f} MB of memory: it was"
+        text = f"{text} started in a shell with ulimit -v. Programs may end, and jobs fail"
+        yield Finding(text, _restart_without_limit(facts))
+
+
+def _restart_without_limit(facts: Facts) -> str:
+    return f"hivepipe down; {facts.up}  # in a shell without the limit"
+
+
+def _limit_of_the_stack(name: str, facts: Facts) -> int | None:
+    """Return the lowest such limit of the stack's programs in bytes; None: unlimited, unknown."""
+    found = [_limit(name, entry["pid"]) for entry in facts.programs]
+    return min((limit for limit in found if limit is not None), default=None)
+
+
+def _limit(name: str, pid: int) -> int | None:
     for line in read_small(f"/proc/{pid}/limits").splitlines():
-        if line.startswith("Max file size"):
-            soft = line.split()[3]
+        if line.startswith(name):
+            soft = line.removeprefix(name).split()[0]
             return int(soft) if soft.isdigit() else None
     return None
 

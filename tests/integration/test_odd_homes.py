@@ -11,7 +11,7 @@ import pytest
 from hivepipe.install.hook_entries import events_of
 from tests.conftest import NEUTRAL, until
 from tests.installed import AS_USER, User
-from tests.integration.test_doctor import findings_of
+from tests.integration.test_doctor import findings_of, run_repair
 
 HOMES = {
     "none": None,
@@ -171,6 +171,17 @@ def test_a_small_limit_of_processes_is_named(user: User) -> None:
     limited = user.do("bash", "-c", "ulimit -u 1; exec hivepipe up -d")
     assert limited.returncode == 1
     assert "Resource temporarily unavailable (too many processes: ulimit -u" in limited.stderr
+
+
+def test_a_small_limit_of_memory_is_named_until_a_restart_without_it(user: User) -> None:
+    create_database(user)
+    done = user.do("bash", "-c", "ulimit -v 500000; exec hivepipe up -d")
+    assert done.returncode == 0, done.stderr
+    finding = findings_of(user)["memory-limit"]
+    assert "more than 512 MB of memory: it was started in a shell with ulimit -v" in finding["text"]
+    run_repair(user, finding)
+    assert "memory-limit" not in findings_of(user)
+    user.hivepipe("down")
 
 
 def test_a_stack_starts_within_limits_and_raises_a_soft_one(user: User) -> None:
