@@ -356,7 +356,7 @@ def make_folders(path: str) -> None:
             posix.mkdir(path, 0o700)
         except FileNotFoundError:
             make_folders(path.rsplit("/", 1)[0])
-            posix.mkdir(path, 0o700)  # /proc reports "not found" for every name
+            posix.mkdir(path, 0o700)  # raises again below /proc, where no folder can be made
     except FileExistsError:  # another hook made it meanwhile
         return
     if path.endswith(OWN_FOLDERS):  # a new folder, as after `git clean`: git must ignore it

@@ -37,7 +37,7 @@ from hivepipe.queue.stock_jobs import count_tick, note_executed
 from hivepipe.queue.ticks import scheduler_runs, trigger
 from hivepipe.redact.configured import use_rules
 
-MOST_RETRIES = 1_000_000  # RQ requires a number
+MOST_RETRIES = 1_000_000  # no limit in practice; RQ requires a number
 
 
 def run_job(envelope: str) -> Retry | None:
@@ -106,7 +106,7 @@ def _execute(place: Place, connection: Redis, job: Envelope) -> None:
     with db.transaction():
         execute(db, job)
     if jobs := custom_jobs(job):
-        enqueue(connection, place.socket, follow_ups(job, jobs))  # served by stock workers
+        enqueue(connection, place.socket, follow_ups(job, jobs))  # in queues of stock workers
 
 
 def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:

@@ -86,7 +86,7 @@ class _Commands(click.Group):
             message = str(error)
         except click.exceptions.NoArgsIsHelpError:
             raise  # click's message is the help
-        except click.ClickException as error:  # the message may quote an argument, which is data
+        except click.ClickException as error:  # the message may quote control characters
             error.message = printable(error.message)  # type: ignore[misc]
             raise
         except UnicodeError as error:
@@ -152,7 +152,7 @@ def _why_not_loaded(error: MemoryError | ImportError) -> str:
     missing = (isinstance(error, ModuleNotFoundError) and error.name) or ""
     if not missing or missing.partition(".")[0] == "hivepipe":
         return ""
-    # An upgrade without the packages of its lock
+    # The upgrade did not install the packages of its lock.
     return f"{missing} is missing: {INSTALL_AGAIN}"
 
 

@@ -255,7 +255,8 @@ def open_missing_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free descriptor
+            # `open` returns `number`, because it is the lowest free one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8", opener=os.open))  # noqa: SIM115
 

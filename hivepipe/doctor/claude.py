@@ -19,7 +19,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.settings import environment, means_yes
 from hivepipe.times import ns_of
 
-# Settings against hooks
+# Settings that disable hooks
 _ALL_OFF = "disableAllHooks"
 _MANAGED_ONLY = "allowManagedHooksOnly"
 _PLUGINS_ONLY = "strictPluginOnlyCustomization"
@@ -142,7 +142,7 @@ def unrecorded(facts: Facts) -> Iterator[Finding]:
     name = re.sub("[^a-zA-Z0-9]", "-", facts.place.project)
     path = newest_session(f"{claude}/projects/{name}")
     changed = [os.stat(file).st_mtime for file in files]
-    with suppress(OSError):  # the record, which `hivepipe on` changes, may be that of the home
+    with suppress(OSError):  # `hivepipe on` changes this record, which may be missing
         changed.append(os.stat(record_path(facts.place.project)).st_mtime)
     started = 0.0
     # The file's time is no measure: a session may be older, and a copy of a transcript is newer.

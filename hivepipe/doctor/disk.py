@@ -259,7 +259,7 @@ def tracked(facts: Facts) -> Iterator[Finding]:
     except TreeError as error:
         yield Finding(f"{error}. No stack starts in {folder} until git answers")
         return
-    # hivepipe does not rely on a .gitignore.
+    # A tracked .gitignore does no harm, because hivepipe does not rely on it.
     found = [name for name in tracked if not name.endswith("/.gitignore")]
     if found:
         yield Finding(*refusal(folder, found))

@@ -505,7 +505,7 @@ def _usable_part(text: str, at: int) -> Fields:
                 return found
             value, at = _scan(text, _skip_space(text, at + 1))
             if at == len(text) and not isinstance(value, str | dict | list):
-                return found  # a number may be truncated
+                return found  # left out, because a number may be truncated
             found[key] = value
             at = _skip_space(text, at)
             if text[at : at + 1] != ",":

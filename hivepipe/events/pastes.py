@@ -37,7 +37,7 @@ def _start(paste: str, most: int) -> str:
     if len(paste) <= most + len(CUT):
         return paste
     start = paste[:most]
-    words = start.rsplit(None, 1)[0]  # redaction misses half a token
+    words = start.rsplit(None, 1)[0]  # redaction would miss half a token, so it is cut off
     if len(start) - len(words) > LONGEST_WORD:  # a text without blanks: Japanese, minified JSON
         words = max(words, start.rstrip(_IN_TOKENS), key=len)
     return words + CUT

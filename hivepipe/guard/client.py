@@ -108,7 +108,7 @@ class WatchedEvent:
         `note_result` is the result of the script of `note`.
         """
         if self.event.calls:
-            return bool(note_result)  # Claude Code refused a call of the batch
+            return bool(note_result)  # true if Claude Code refused a call of the batch
         if isinstance(self.event, ToolEvent):
             has_disk = self.profile and settings.variable("HIVEPIPE_SHARED_ROOT")
             return isinstance(self.event, PreToolUse) or bool(has_disk)

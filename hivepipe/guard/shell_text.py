@@ -295,7 +295,7 @@ def _unquoted(command: str, at: int, quotes: str, limit: int) -> "Iterator[int]"
             at += 2
         elif character == "<" and has_commands and command.startswith("<<", at):
             delimiter, at = _read_delimiter(command, at + 2)
-            if not delimiter.isdigit():  # as in `((1 << 2))`
+            if not delimiter.isdigit():  # a digit follows a shift, as in `((1 << 2))`
                 here_documents.append((delimiter, False))
             continue
         elif character == "#" and has_commands and command[at - 1] in ENDS_WORD:

@@ -227,7 +227,7 @@ def _separate(found: list[Command], nested: list[_Compound], separator: str) -> 
         back.append(inner.begin)
         nested.pop()
     elif separator == ")" and inner.closer == "esac":
-        words.clear()  # a pattern
+        words.clear()  # they are a pattern of `case`, not a command
         inner.is_piped = False
     else:
         is_pipe = found[-1].is_piped = separator in ("|", "|&")

@@ -152,7 +152,7 @@ def _add_with_input(
         return
     given = words_of(source)
     found.is_readable = found.is_readable and 0 < len(given) <= _MOST_INPUT
-    if any(word.text == INPUT for word in words):  # it takes all words at once
+    if any(word.text == INPUT for word in words):  # it takes all words of its input at once
         at = next(n for n, word in enumerate(words) if word.text == INPUT)
         given = given or [UNKNOWN]
         words = [*words[:at], *given[:_MOST_INPUT], *words[at + 1 :]]

@@ -70,7 +70,7 @@ def adopt_old_home(project: str, old: str) -> str:
 
     Raise TreeError if the old path still exists or has no home, or the new one has data.
     """
-    # A link to the new path may be at the old path.
+    # A link at the old path that leads to the new path is allowed.
     if old == project or (os.path.isdir(old) and real_path(old) != project):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")
     home = read_record(old).get("home") or last_home(old)

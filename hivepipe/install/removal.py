@@ -119,7 +119,7 @@ def _runs(place: Place) -> bool:
 def _is_shared(place: Place) -> bool:
     """Tell whether other projects use this home."""
     if place.home == default_home() and place.project != place.home:
-        return True  # every project without a record uses it
+        return True  # every project without a record uses the default home
     mine = {path for path in (place.project, place.home) if read_record(path).get("home")}
     return len([1 for each in records() if each["home"] == place.home]) > len(mine)
 
@@ -142,7 +142,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
-    # an event may have come since `plan`
+    # Look again, because an event may have come since `plan`.
     is_over = purge or (removal.holds_nothing and holds_nothing(place))
     bases = bases_of(place)
     own = holdings(place).own if is_over else []

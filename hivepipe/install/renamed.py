@@ -48,7 +48,7 @@ def _has_hooks(project: str) -> bool:
         return False
     try:
         return not git.tracked_files(project, *local)
-    except TreeError:  # git does not answer
+    except TreeError:  # git does not answer: assume that no file is tracked
         return True
 
 

@@ -35,7 +35,7 @@ _OF_A_JOB = (
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
 )
-# OperationalError, but caused by the values of a statement
+# Texts of an OperationalError that a statement's values cause: the job failed, not the store
 _OF_VALUES = ("integer overflow", "malformed JSON")
 
 

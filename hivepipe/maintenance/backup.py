@@ -51,7 +51,7 @@ FORMAT = 2  # format 1 contained no key
 _LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets must not leave the machine
 _MANIFEST_BYTES = 64 << 20
 _MEMBER_BYTES = 4096  # least space of a file on disk
-MOST_TIMES = 100  # text compresses to a tenth, zeros to a thousandth
+MOST_TIMES = 100  # the backup's size, at most, when unpacked: text needs 10, zeros need 1,000
 LEAST_ROOM_BYTES = 64 << 20
 LEFT_FREE_BYTES = 256 << 20
 

@@ -37,7 +37,7 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
             return job
         if slots.last_slot(db, name) == slot:
             return None
-    except sqlite3.Error:  # the job is still applied only once
+    except sqlite3.Error:  # unknown: execute it, as results are applied only once
         return job
     return extra_job(name, operation, PERIODIC_TRIGGER, tick.event_time_ns)
 

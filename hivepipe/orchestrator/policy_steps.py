@@ -87,7 +87,7 @@ def _give_up(worker: Worker, run: Run) -> None:
     }
     try:
         write_status(worker.status_file, fields)
-    except HiveError:  # the previous fields have wrong types
+    except HiveError:  # the previous fields have wrong types: write without them
         kept = {name: fields[name] for name in fields if name not in before or name == "by"}
         write_status(worker.status_file, {**kept, "status": "error", "error": fields["error"]})
 

@@ -91,7 +91,7 @@ def ended_worker(hive: Hive, session: str) -> str:
     try:
         with opened(hive.home) as db:
             return store.ended_worker(db, session)
-    except StoreError:  # the database is missing or cannot be used: the folders were checked
+    except StoreError:  # no usable database: the check of the folders must suffice
         return ""
 
 

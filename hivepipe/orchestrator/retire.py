@@ -90,7 +90,8 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
 
 
 def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
-    with suppress(HiveError), locked(worker, 0):  # a runner may hold the lock
+    # If a runner holds the lock, the next check tries again.
+    with suppress(HiveError), locked(worker, 0):
         moved = hive.archived_worker(worker.id)
         if worker.folder.is_dir():  # the folder was made after the listing
             return

@@ -56,7 +56,7 @@ def main() -> None:
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
     """Start Claude Code, detached and without the descriptors `own`; return (error, pid)."""
-    reader, writer = os.pipe()  # a successful exec closes `writer`
+    reader, writer = os.pipe()  # a successful exec closes `writer`: no error is read
     pid = os.fork()
     if pid == 0:
         try:
@@ -87,7 +87,7 @@ def _become(worker: Worker, run: Run) -> None:
     run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
     run.started_at, run.started_ns = now()
     worker.write_run(run)
-    # exec would keep ignored signals ignored.
+    # Reset these signals, because `exec` would keep them ignored.
     for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execv(run.command[0], run.command)

@@ -191,7 +191,7 @@ def _replace_forged(state: Path, id: str) -> list[str]:
 def _flags_of_the_user() -> tuple[str, ...]:
     try:
         return default_flags()
-    except HiveError:  # the user has not chosen rights yet
+    except HiveError:  # the user has not chosen rights yet: allow only edits
         return EDITS.flags
 
 

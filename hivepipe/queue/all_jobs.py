@@ -64,7 +64,7 @@ def _of_events(connection: Redis) -> Iterator[tuple[int, Message]]:
     for id, data in all_jobs(connection):
         if not id.isalnum():  # periodic work, which every stack plans for itself
             continue
-        with suppress(BadEnvelopeError, RecursionError):  # not a job of hivepipe
+        with suppress(BadEnvelopeError, RecursionError):  # not a job of hivepipe: left out
             text = envelope_text(data)
             try:
                 job = read_envelope(text)

@@ -16,7 +16,7 @@ from hivepipe.queue.client import FUNCTION, HEAD, TAIL, job_data
 
 LIMIT_BYTES = 1 << 20
 
-_FRAME_BYTES = 11  # protocol, FRAME, length
+_FRAME_BYTES = 11  # pickle's opcodes PROTO and FRAME, with the protocol and the length
 _PLAIN = frozenset(
     {
         *("PROTO", "FRAME", "MARK", "STOP", "MEMOIZE", "BINGET", "NONE"),

@@ -117,7 +117,7 @@ def _literal(name: str | None, old: str, new: str) -> str:
     hivepipe looks up the fields of JSON by their names, such as `protected` or a day.
     """
     before, after = json.loads(old), json.loads(new)
-    if before == after:  # a line's shortest strings and its images were not searched
+    if before == after:  # perhaps not searched yet, as a very short string or an image
         after = redact_text(before)
     if name is None:
         after = before if _LIKE_A_NAME(before) and _is_clean(before) else after

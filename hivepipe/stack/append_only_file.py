@@ -39,7 +39,7 @@ def close_gaps(home: str) -> None:
 def _may_have_gap(path: Path) -> bool:
     """Tell whether a command follows a zero byte. The file is mapped, because it may be large."""
     with open(path, "rb", buffering=0, opener=regular) as file:
-        if not os.fstat(file.fileno()).st_size:  # nothing to map
+        if not os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
             return False
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return bool(_END_OF_GAP.search(data))
@@ -50,7 +50,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
     start = at = 0
     while at < len(data):
         if not (end := _end_of_transaction(data, at)):
-            if not (end := _end_of_gap(data, at)):  # a torn command: Redis decides
+            if not (end := _end_of_gap(data, at)):  # a torn command: it is left to Redis
                 break
             yield data[start:at]
             start = end

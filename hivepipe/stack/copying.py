@@ -85,7 +85,7 @@ def sync_folders(files: Iterable[str]) -> None:
 
 def _link_or_copy(source: str, target: str) -> None:
     try:
-        os.link(source, target)  # a home may hold gigabytes
+        os.link(source, target)  # no copy, because a home may hold gigabytes
     except OSError:  # hard links do not cross file systems
         shutil.copy2(source, target)
         sync(target)

@@ -69,7 +69,7 @@ def touch(home: str) -> bool:
     """Set the time of `<home>/kernel` to now, or return False if the file names another kernel."""
     if is_of_another_kernel(home):
         return False
-    with contextlib.suppress(OSError):  # a writer runs without a supervisor, or the disk fails
+    with contextlib.suppress(OSError):  # a Procfile's stack has no such file, or the disk fails
         os.utime(_file(home))
     return True
 

@@ -29,7 +29,7 @@ def _address(stack: Stack, opened: ExitStack) -> str:
     try:
         return opened.enter_context(temporary_redis(stack))
     except LockHeldError:
-        if answers(stack.socket):  # a hook has just started the stack
+        if answers(stack.socket):  # a hook has just started the stack, whose Redis serves
             return stack.address
         raise
 

@@ -120,13 +120,13 @@ def runs_without(stack: Stack) -> bool:
     Redis is starting if it or the writer is younger than READY_SECS. Return False if a supervisor
     socket exists.
     """
-    if stack.url or os.path.lexists(stack.supervisor_socket):  # a killed supervisor leaves it
+    if stack.url or os.path.lexists(stack.supervisor_socket):  # a supervisor runs or was killed
         return False
     found = stack_processes(stack)
     if SUPERVISOR in found:
         return False
     started = [*found.get("redis", []), *found.get("writer", [])]  # the writer may start first
-    return listens(stack.socket) or any(map(_is_new, started))  # Redis may be busy
+    return listens(stack.socket) or any(map(_is_new, started))  # Redis may not answer yet
 
 
 def _is_new(process: psutil.Process) -> bool:

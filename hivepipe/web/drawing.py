@@ -100,7 +100,7 @@ def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
             Label(lane.title, AXIS + row * ROW + 12, min(lane.depth, DEEPEST) * STEP)
             for row, lane in enumerate(drawn)
         ],
-        bars=[bar for _, _, bar in kept],  # marks are drawn over calls
+        bars=[bar for _, _, bar in kept],  # sorted so that marks are drawn over calls
         quarters=axis.quarters(),
         left_out=len(lanes) - len(drawn) + len(bars) - len(kept),
     )

@@ -49,7 +49,7 @@ def _refuse_changes() -> Response | None:
 
 
 def _no_answer(error: Exception) -> Response:
-    if isinstance(error, redis.AuthenticationError):  # Redis answers
+    if isinstance(error, redis.AuthenticationError):  # Redis answers, so it is not away
         raise error
     return Response(_AWAY, 503, mimetype="text/plain")
 

@@ -126,5 +126,5 @@ def _can_start() -> bool:
     words = [sys.executable, "-I", "-OO", "-c", "import hivepipe.web.process"]
     try:
         return subprocess.run(words, capture_output=True, check=False).returncode == 0
-    except OSError:  # the environment is being replaced, too
+    except OSError:  # Python's environment is being replaced, too
         return False
