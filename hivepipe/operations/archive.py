@@ -14,7 +14,12 @@ from hivepipe.archive.append import Chunk
 from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.scope import remember_claude_folder
 from hivepipe.archive.search.index_file import remove_index
-from hivepipe.archive.sources import Source, open_source, transcripts_of_agents
+from hivepipe.archive.sources import (
+    Source,
+    default_folder,
+    open_source,
+    transcripts_of_agents,
+)
 from hivepipe.config import setting_table
 from hivepipe.costs.price_table import built_in, prices_in_force
 from hivepipe.costs.prices import PriceTable
@@ -64,7 +69,7 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
                 open_source(args.path, args.claude, job.session, args.agent_type)
             )
         except FileNotFoundError:
-            if not _is_expected(context.home, job.session, args.path):
+            if not _is_expected(context.home, job.session, args):
                 _warn(context, job, "transcript not found", is_settled)
             return
         except RefusedTranscriptError as error:
@@ -80,18 +85,19 @@ def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript
             context.follow_up(job, [summarise.job(source.session[:8])])
 
 
-def _is_expected(home: str, session: str, path: str) -> bool:
+def _is_expected(home: str, session: str, args: ArchiveTranscript) -> bool:
     """Tell whether the transcript may be missing.
 
     Claude Code writes none with `--no-session-persistence`, and none for a session that ended
     before its first prompt; such a session has no archive. It moves the transcripts of a session
-    that leaves a worktree, and the session's end names their new folder.
+    that leaves a worktree, and the session's end names their new folder. If Claude Code's folder is
+    missing too, as in a container that does not share it, the transcript may exist elsewhere.
     """
     if not archives_of(home).of_session(session):
-        return True
+        return os.path.isdir(args.claude or default_folder())
     found = read_store(home, lambda store: store.session(session), None)
-    folder = os.path.dirname((found and found["transcript_path"]) or path)
-    return not path.startswith(f"{folder}/")
+    folder = os.path.dirname((found and found["transcript_path"]) or args.path)
+    return not args.path.startswith(f"{folder}/")
 
 
 def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:

@@ -320,6 +320,17 @@ def test_a_missing_transcript_is_a_warning_if_the_session_has_an_archive(scene: 
     assert scene.dead() == 0
 
 
+def test_a_missing_folder_of_claude_code_is_a_warning(scene: Scene, tmp_path: Path) -> None:
+    """As in a container of the stack that does not share the folder: nothing is ever archived."""
+    scene.start()
+    folder = tmp_path / "unshared"
+    named = {"session_id": SESSION, "transcript_path": f"{folder}/projects/-a/{SESSION}.jsonl"}
+    env = scene.env | {"CLAUDE_CONFIG_DIR": str(folder)}
+    fire_all([changed(event, **named) for event in (SESSION_START, SESSION_END)], env)
+    scene.settle()
+    assert "[WARNING] transcript not found (session " in scene.log()
+
+
 def test_a_transcript_that_moved_with_its_session_is_archived_without_a_warning(
     scene: Scene,
 ) -> None:
