@@ -302,8 +302,9 @@ def outside(scene: Scene) -> set[Path]:
 def test_a_missing_transcript_is_a_warning_if_the_session_has_an_archive(scene: Scene) -> None:
     """With `--no-session-persistence` Claude Code writes none, and reports its path."""
     scene.start()
-    scene.stop()
     named = {"session_id": SESSION, "transcript_path": str(scene.path())}
+    fire("UserPromptSubmit", changed(USER_PROMPT_SUBMIT, **named), scene.env)
+    scene.stop()
     agent = {**named, "agent_transcript_path": str(scene.path(f"{SESSION}/subagents/agent-a0"))}
     fire("SubagentStop", changed(SUBAGENT_STOP, **agent), scene.env)
     fire("SessionEnd", changed(SESSION_END, **named), scene.env)
