@@ -20,7 +20,8 @@ from hivepipe.skills.statistics import SkillStatistics
 def skills(commands: bool) -> None:
     """List the skills, most used first.
 
-    Failed uses count; uses that the user interrupted do not.
+    Failed uses count; uses that the user interrupted do not. A skill that was only typed is a
+    command, unless it belongs to a plugin.
     """
     wanted = team_choice()
     found = _statistics(wanted, are_skills=not commands)
@@ -36,7 +37,8 @@ def skills(commands: bool) -> None:
         "last": "last_used",
         **({"people": "people"} if wanted else {}),
     }
-    show_entries(f"{what}s", entries, columns)
+    without = "none" if commands else "none; --commands lists typed commands"
+    show_entries(f"{what}s", entries, columns, without=without)
 
 
 def _statistics(wanted: Choice | None, *, are_skills: bool) -> Mapping[str, SkillStatistics]:

@@ -132,3 +132,9 @@ def test_commands_without_a_skill_are_listed_separately(used: Home) -> None:
 
 def test_without_a_database_nothing_is_recorded(private_home: Home) -> None:
     assert "nothing is recorded yet" in command(private_home, expect=1)
+
+
+def test_a_home_without_skills_names_the_list_of_typed_commands(private_home: Home) -> None:
+    add_uses(private_home, ("greet", "command", "s1", "", True))
+    assert command(private_home) == "none; --commands lists typed commands\n"
+    assert "greet" in command(private_home, "--commands")
