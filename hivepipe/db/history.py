@@ -2,12 +2,25 @@
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.origin import Origin
+from hivepipe.times import stored_time
 from hivepipe.transcripts.lines import CAP_NAME
 
 
 def insert_log(db: Database, job: Origin, level: str, message: str, data: str) -> None:
     """Add one line to the session's log."""
     _insert(db, job, "session_logs", {"log_level": level, "message": message, "data": data})
+
+
+def has_log_near(db: Database, job: Origin, start: str, span_ns: int) -> bool:
+    """Tell whether a line that begins with `start` is within `span_ns` of the job's event."""
+    sql = """
+        SELECT 1 FROM session_logs
+        WHERE session_id = :session AND created_at BETWEEN :first AND :last
+          AND substr(message, 1, :size) = :start
+    """
+    first, last = (stored_time(job.event_time_ns + step) for step in (-span_ns, span_ns))
+    limits = {"session": job.session, "first": first, "last": last}
+    return db.row(sql, {**limits, "start": start, "size": len(start)}) is not None
 
 
 def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> None:

@@ -22,6 +22,10 @@ def record_goal(db: Database, job: Origin, args: RecordGoal) -> None:
     _log(db, job, "INFO", f"Compaction: {args.trigger or 'unknown'}", data)
 
 
+INTERRUPTED = "interrupted"
+BY_A_PERSON = "by a person, with Esc or No"
+# Both the status of Claude Code's process and its transcript may report the end of a turn.
+SAME_END_NS = 5 * 10**9
 _NOTICES = {
     "permission_asked": ("INFO", "Permission asked"),
     "permission_denied": ("WARNING", "Permission denied"),
@@ -30,13 +34,15 @@ _NOTICES = {
     "model_switched": ("INFO", "Model switched"),
     "task_created": ("INFO", "Task created"),
     "task_completed": ("INFO", "Task completed"),
-    "interrupted": ("WARNING", "Interrupted"),
+    INTERRUPTED: ("WARNING", "Interrupted"),
 }
 
 
 def record_notice(db: Database, job: Origin, args: RecordNotice) -> None:
-    """Log a notice of Claude Code with its text."""
+    """Log a notice of Claude Code with its text, an interruption once (SAME_END_NS)."""
     level, words = _NOTICES.get(args.kind, ("INFO", args.kind))
+    if args.kind == INTERRUPTED and history.has_log_near(db, job, words, SAME_END_NS):
+        return
     _log(db, job, level, f"{words}: {args.text}", {"notice": args.kind})
 
 

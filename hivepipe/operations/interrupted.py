@@ -1,5 +1,7 @@
 """Find turns that a person ended with Esc, or with No to a question. No hook reports this.
 
+If a prompt follows at once, only the transcript shows the end (`operations.usage`).
+
 After such an end the status of Claude Code's process is idle or shell. A pause of the session is
 stored with the time of this status.
 """
@@ -16,10 +18,10 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.client_status import IDLE, SHELL, client_status
 from hivepipe.operations.families.history import RecordNotice
 from hivepipe.operations.families.sessions import PauseSession
+from hivepipe.operations.history import BY_A_PERSON, INTERRUPTED
 from hivepipe.times import stored_time
 
 SETTLED_NS = 30 * 10**9  # after this time, a turn's end that hooks reported is stored
-REASON = "by a person, with Esc or No"
 
 
 def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Iterator[Message]:
@@ -43,7 +45,7 @@ def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Ite
             parent = replace(job, session=session, instance=row["id"], project=project)
             for each in (
                 PauseSession().job(session[:8]),
-                RecordNotice(kind="interrupted", text=REASON).job("interrupted"),
+                RecordNotice(kind=INTERRUPTED, text=BY_A_PERSON).job(INTERRUPTED),
             ):
                 id = f"{each.operation}-{session}-{client.at_ns}"
                 yield compose(id, each, client.at_ns, parent=parent)

@@ -1,17 +1,20 @@
 """Store what a job read in a transcript: the usage of messages, and facts about the session."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.db import agents, history, unwritten_usage, usage
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.sessions import describe_session
+from hivepipe.db.sessions import describe_session, session_exists
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.archive import RecordUsage
+from hivepipe.operations.families.history import RecordNotice
+from hivepipe.operations.history import BY_A_PERSON, INTERRUPTED, record_notice
 from hivepipe.times import ns_of
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts
 from hivepipe.transcripts.usage import Usage
@@ -27,9 +30,8 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
             for started_ms, duration_ms, models, time in facts.counts
         ]
         said = {"session": facts.session, "titles": facts.titles, "counts": counts}
-        yield RecordUsage(messages=[], said=said | {"scheduled": facts.scheduled}).job(
-            facts.session[:8]
-        )
+        said |= {"scheduled": facts.scheduled, "interrupted": facts.interrupted}
+        yield RecordUsage(messages=[], said=said).job(facts.session[:8])
     for at in range(0, len(usages), MESSAGES_PER_JOB):
         some = usages[at : at + MESSAGES_PER_JOB]
         packed = RecordUsage(messages=[_packed(each) for each in some])
@@ -63,7 +65,7 @@ def _note_model(db: Database, message: Usage) -> None:
 
 
 def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
-    """Record titles and counts, and delete prompts that are not the user's.
+    """Record titles, counts and interruptions, and delete prompts that are not the user's.
 
     Raise BadEnvelopeError if the facts do not have the form that `usage_jobs` gives them. A title
     by the user takes precedence over a title by Claude, and over earlier titles from hooks.
@@ -74,6 +76,8 @@ def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
             describe_session(db, str(facts["session"]), {"objective": str(title)}, order)
         for prompt, start in facts.get("scheduled", ()):
             history.delete_prompt(db, str(facts["session"]), str(prompt), str(start))
+        for time in facts.get("interrupted", ()):
+            _note_interruption(db, job, str(facts["session"]), ns_of(str(time)))
         for started_ms, duration_ms, models, time in facts.get("counts", ()):
             for model, tokens in models.items():
                 unwritten_usage.record(
@@ -87,6 +91,13 @@ def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
                 )
     except (KeyError, TypeError, ValueError) as error:
         raise BadEnvelopeError(f"not the data of a transcript: {error!r}") from error
+
+
+def _note_interruption(db: Database, job: Origin, session: str, at_ns: int) -> None:
+    """Log the end of a turn by a person. `operations.interrupted` misses it before a prompt."""
+    if at_ns and session_exists(db, session):
+        origin = replace(job, id=f"{job.id}-{at_ns}", session=session, event_time_ns=at_ns)
+        record_notice(db, origin, RecordNotice(kind=INTERRUPTED, text=BY_A_PERSON))
 
 
 def _packed(each: Usage) -> dict[str, object]:

@@ -17,15 +17,18 @@ class SessionFacts:
     `counts` has the total usage of the session as counted by Claude Code (`cost-state`): start and
     running time in ms, tokens by model, time of the previous line. `scheduled` has ids and
     beginnings of prompts that Claude Code sent itself, as planned by `/loop` or a cron entry.
+    `interrupted` has the times at which a person ended a turn.
     """
 
     session: str = ""
     titles: dict[str, tuple[str, int]] = field(default_factory=dict)
     counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
     scheduled: list[tuple[str, str]] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.session and (self.titles or self.counts or self.scheduled))
+        found = self.titles or self.counts or self.scheduled or self.interrupted
+        return bool(self.session and found)
 
 
 def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], str]:

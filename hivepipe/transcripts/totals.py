@@ -8,7 +8,7 @@ conversations to their own files). Lines that a fork copied from another session
     feed        add a line
     dump, load  save, restore
     take_usages the usage of the messages, for the store
-    take_facts  titles, counts and scheduled prompts of the session
+    take_facts  titles, counts, scheduled prompts and interruptions of the session
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -340,6 +340,7 @@ class Totals:
             self.compact_summary = without_frame(message_text(message, CAP_SUMMARY))[:CAP_TEXT]
         elif words.startswith(_INTERRUPTED):
             self.outcome = "interrupted"
+            self._facts.interrupted.append(text(line, "timestamp"))
         elif is_users or line.get("isMeta") is not True:
             self.messages += is_users
             if not is_aside(words):

@@ -96,6 +96,21 @@ def test_a_session_waits_for_a_permission(ann: Person, answer: str) -> None:
 
 
 @on_a_terminal
+def test_an_interruption_before_a_prompt_is_noted_once(ann: Person) -> None:
+    """Claude Code is never idle for long; only the transcript shows the interruption."""
+    with on_terminal(ann, "--allowedTools", "Bash") as terminal:
+        terminal.say(SLEEPS.prompt("Please work"))
+        terminal.shows("time.sleep")
+        session = wait_for_condition(ann, "active")
+        terminal.press("Escape")
+        terminal.shows("Interrupted")
+        terminal.say("And now?")
+        until(lambda: lines_starting(ann, session["id"], "Interrupted: "), "it is not noted", 60)
+    settle(ann)
+    assert len(lines_starting(ann, session["id"], "Interrupted: ")) == 1
+
+
+@on_a_terminal
 def test_an_interrupted_call_pauses_the_session(ann: Person) -> None:
     with on_terminal(ann, "--allowedTools", "Bash") as terminal:
         terminal.say(SLEEPS.prompt("Please work"))

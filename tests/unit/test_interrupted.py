@@ -13,9 +13,15 @@ from hivepipe.db.database import Database
 from hivepipe.hook.alive import start_time
 from hivepipe.hook.instance import this_machine
 from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.archive import RecordUsage
+from hivepipe.operations.families.history import RecordNotice
+from hivepipe.operations.history import BY_A_PERSON, INTERRUPTED, record_notice
 from hivepipe.operations.interrupted import SETTLED_NS, interrupted
+from hivepipe.operations.usage import record_usage, usage_jobs
 from hivepipe.times import stored_time
 from tests.store_scene import new_database
+from tests.unit.test_transcripts import totals_of_records
 from tests.web_scene import insert
 
 PID = os.getpid()
@@ -110,3 +116,35 @@ def test_a_turn_that_is_over_or_of_a_dead_process_is_left_alone(home: Path, sql:
     write_status(home)
     execute(home, sql)
     assert planned_jobs(home) == []
+
+
+def read_in_transcript(db: Database, *times_ns: int, session: str = "s1") -> None:
+    """Record the ends of turns that a transcript has at these times."""
+    words = {"role": "user", "content": "[Request interrupted by user for tool use]"}
+    lines = [
+        {"type": "user", "message": words, "sessionId": session, "uuid": f"u{at_ns}",
+         "timestamp": stored_time(at_ns)} for at_ns in times_ns
+    ]  # fmt: skip
+    for job in usage_jobs([], totals_of_records(*lines).take_facts()):
+        origin = Origin(id=f"u-{times_ns}", operation=job.operation, event_time_ns=NOW_NS)
+        record_usage(db, origin, RecordUsage.read(job.payload))
+
+
+def test_ends_in_a_transcript_are_noted_once(home: Path) -> None:
+    """No hook and no status shows them if a prompt follows at once."""
+    second_ns = IDLE_NS + SETTLED_NS
+    notice = RecordNotice(kind=INTERRUPTED, text=BY_A_PERSON)
+    with closing(Database(home / "hive.db")) as db, db.transaction():
+        seen = Origin(id="seen", operation="", event_time_ns=IDLE_NS + 10**9, session="s1")
+        record_notice(db, seen, notice)
+        for _ in range(2):
+            read_in_transcript(db, IDLE_NS, second_ns)
+        read_in_transcript(db, IDLE_NS, session="unknown")
+        late = Origin(id="late", operation="", event_time_ns=second_ns, session="s1")
+        record_notice(db, late, notice)
+        rows = db.rows("SELECT session_id, message, created_at FROM session_logs ORDER BY id")
+    message = f"Interrupted: {BY_A_PERSON}"
+    assert [tuple(row) for row in rows] == [
+        ("s1", message, stored_time(IDLE_NS + 10**9)),
+        ("s1", message, stored_time(second_ns)),
+    ]
