@@ -41,7 +41,7 @@ class Vitals(NamedTuple):
     spooled: int = 0
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
-    full_disk: str = ""  # the folder of the home or of its sockets whose disk is full
+    full_disk: str = ""  # a folder of the home, or that of its sockets, whose disk is full
     # events lost in the last week: number, first, last time
     lost: tuple[int, str, str] | None = None
     redis_full: bool = False
@@ -108,12 +108,12 @@ def _of_store(vitals: Vitals) -> Iterator[Alert]:
     if vitals.store_secs >= STORE_SECS:
         text = f"the database has not been writable for {span(vitals.store_secs)}"
         yield Alert("store", f"{text}: {vitals.store_reason}", is_urgent=True)
-    if vitals.free_bytes is not None and vitals.free_bytes < ROOM_BYTES:
-        free = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk"
-        yield Alert("disk", f"{free}: a full disk loses events", is_urgent=True)
-    elif vitals.full_disk:
+    if vitals.full_disk:
         text = f"no file can be made on the disk of {vitals.full_disk}"
         yield Alert("disk", text, is_urgent=True)
+    elif vitals.free_bytes is not None and vitals.free_bytes < ROOM_BYTES:
+        free = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk"
+        yield Alert("disk", f"{free}: a full disk loses events", is_urgent=True)
     if vitals.lost:
         count, first, last = vitals.lost
         when = f"between {first[:19]} and {last[:19]} UTC"

@@ -41,6 +41,7 @@ from hivepipe.home import (
 )
 from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import is_read_only, unusable_state_folder
+from hivepipe.monitor import snapshot
 from hivepipe.programs import run_to_end
 from hivepipe.stack.conversion import tree_with_data
 from hivepipe.stack.registration import IGNORE_ALL, new_home
@@ -93,13 +94,13 @@ def runtime(facts: Facts) -> Iterator[Finding]:
 
 
 def room(facts: Facts) -> Iterator[Finding]:
-    """Find a disk that is nearly full or has no free inode. A full disk loses events."""
+    """Find a disk that is nearly full, or takes no file. A full disk loses events."""
     free = free_bytes(facts.home)
-    if free is not None and free < ROOM_BYTES:
-        text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}; a full disk loses events"
+    if full := next(filter(is_full, snapshot.data_folders(facts.place.home)), ""):
+        yield Finding(f"the disk of {full} has no free byte or inode: delete files there")
+    elif free is not None and free < ROOM_BYTES:
+        text = f"{free / 1e6:.0f} MB are free on the disk of {facts.home}: a full one loses events"
         yield Finding(text)
-    elif is_full(facts.home):
-        yield Finding(f"the disk of {facts.home} has no free inode: delete files there")
 
 
 def wal(facts: Facts) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Collects the figures for alerts: of Redis, the disk and the database."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ from hivepipe.agents import memory_server
 from hivepipe.alerts.rules import SHARE_SECS, UPLINK_SECS, Vitals
 from hivepipe.db.hive import states
 from hivepipe.db.listings import Listings, read_store
+from hivepipe.db.location import database_path
 from hivepipe.db.spending import spending, spending_path
 from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import utc
 from hivepipe.files.disk_room import free_bytes, is_full
-from hivepipe.home import Place, read_record
+from hivepipe.home import Place, kept_folder, read_record
 from hivepipe.queue.figures import Figures, shares
 from hivepipe.queue.full_memory import has_room
 from hivepipe.queue.lost_events import lost_events
@@ -99,9 +101,15 @@ def hive_states(home: str) -> dict[str, int]:
 
 
 def full_disk(home: str) -> str:
-    """Return the home or the runtime folder, whichever is on a full disk, or ""."""
-    folders = (home, Place("", home, read_record(home)).runtime)
-    return next((folder for folder in folders if is_full(folder)), "")
+    """Return a folder of the home, or the runtime folder, on a disk that takes no file, or ""."""
+    folders = (*data_folders(home), Place("", home, read_record(home)).runtime)
+    return next(filter(is_full, folders), "")
+
+
+def data_folders(home: str) -> list[str]:
+    """Return the folders of a home's data, each of which may be on a disk of its own."""
+    database = os.path.dirname(database_path(home))
+    return [home, f"{home}/appendonlydir", f"{home}/logs", kept_folder(home), database]
 
 
 def budget() -> str:

@@ -94,13 +94,15 @@ def without_inodes(folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("fill", [full, without_inodes])
-@pytest.mark.parametrize("of_sockets", [True, False], ids=["sockets", "home"])
+@pytest.mark.parametrize("of", ["sockets", "home", "home/logs", "home/appendonlydir"])
 def test_status_and_doctor_report_a_disk_that_takes_no_file(
-    private_home: Home, fill: object, of_sockets: bool
+    private_home: Home, fill: object, of: str
 ) -> None:
     """A resting stack cannot start without its sockets; a home without inodes takes no event."""
     assert hivepipe(private_home, "init", "--no-probe").returncode == 0
-    folder = Path(private_home.env["XDG_RUNTIME_DIR"]) if of_sockets else private_home.path
+    sockets = Path(private_home.env["XDG_RUNTIME_DIR"])
+    folder = sockets if of == "sockets" else private_home.root / of
+    folder.mkdir(exist_ok=True)
     size = "size=300m" if fill is without_inodes else "size=64k"
     with (
         mounted(folder, "-t", "tmpfs", "-o", f"{size},nr_inodes=50", "tmpfs"),
