@@ -64,8 +64,10 @@ def _register(process: Process) -> None:
     home = load_and_use()[0].home
     make_private(home)
     with locked_folder(home, TURN_SECS):
-        if process.name == "writer":
+        is_writer = process.name == "writer"
+        if is_writer or not kernel.is_in_containers(home):  # else the claim is our writer's
             kernel.refuse_another(home)
+        if is_writer:
             kernel.claim(home)
         stack = Stack(home, runtime_for(home), other_redis.canonical(url))
         with suppress(FileNotFoundError):  # failed starts by hooks are over

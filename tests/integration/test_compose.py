@@ -202,6 +202,12 @@ def test_a_hook_starts_no_second_stack_while_the_containers_are_stopped(
         "another container may start a stack"
     )
     assert outcome_of(command, env).stderr.startswith("hivepipe: the stack of another machine or")
+    change = "from hivepipe.stack.registration import change_records as change\nchange"
+    up_elsewhere = f"{change}({{{str(private_home.path)!r}}}, containers='')"
+    outcome_of([sys.executable, "-c", up_elsewhere], env)
+    refused = outcome_of([*command[:-1], "slow"], env).stderr
+    assert refused.startswith("hivepipe: the stack of another machine or"), "it took the events"
+    outcome_of([sys.executable, "-c", up_elsewhere.replace("''", "'yes'")], env)
     assert writer.end() == 0
     assert not kernel.is_used_by_another_namespace(str(private_home.path))
     (folder,) = (private_home.root / "run" / "hivepipe").iterdir()
