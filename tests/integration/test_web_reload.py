@@ -196,3 +196,24 @@ def test_only_a_view_that_stays_slow_reloads_less_often(page: Any) -> None:
         )
         pauses.append(page.evaluate("pause"))
     assert pauses == [200, 200, 45000, 45000, 60000, 200]
+
+
+def test_a_slow_view_that_is_shown_again_waits_only_for_the_rest_of_its_pause(page: Any) -> None:
+    page.evaluate("clearTimeout(timer); clearTimeout(regular)")
+    page.wait_for_function("!isLoading")
+    page.evaluate(
+        """() => {
+            pause = 60000;
+            ended = performance.now() - 50000;
+            timer = setTimeout(load, 60000); // of a change while the page was hidden
+            const waits = (window.waits = []);
+            later = (wait) => waits.push(wait);
+            document.dispatchEvent(new Event("visibilitychange"));
+            ended -= 50000;
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+    first, second = page.evaluate("waits")
+    assert 9000 < first <= 10000
+    assert second == 200
+    assert page.evaluate("timer") is None

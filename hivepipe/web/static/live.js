@@ -5,6 +5,7 @@ let again = Infinity; // milliseconds from the end of this load to the next one
 let isLoading = false; // one load at a time: an older answer must not replace a newer one
 let pause = 200; // milliseconds from a change to the next load
 let took = 0; // milliseconds of the last load
+let ended = 0; // the time of its end
 const every = 1000 * document.querySelector("main").dataset.every; // milliseconds between loads without a change
 let regular = setTimeout(later, every); // the next of these loads
 let limit = 60000; // milliseconds for an answer, which never comes over a half-open connection
@@ -35,7 +36,8 @@ async function refresh() {
   trouble = after ? "" : TROUBLES[answer.status] || `${OUTDATED} answers ${answer.status}`;
   if (!after) return; // neither a view nor its error
   const last = took;
-  took = performance.now() - began;
+  ended = performance.now();
+  took = ended - began;
   pause = Math.min(Math.max(200, 5 * Math.min(took, last)), 60000); // views that stay slow reload less often
   document.title = page.title;
   renew(document.getElementById("home"), page.getElementById("home"));
@@ -141,6 +143,12 @@ function choose(home) { // a click shows a project; arrow keys pass many, so a b
   home.addEventListener("change", () => (byKey ? home.after(show) : home.form.submit()));
 }
 
+function shown() { // the pause may have passed while the page was hidden
+  clearTimeout(timer);
+  timer = null;
+  later(Math.max(200, ended + pause - performance.now()));
+}
+
 function resume() { // the browser kept the whole page; its filters must show what the address says
   for (const filters of document.querySelectorAll("form[autocomplete]")) filters.reset();
   listen();
@@ -199,7 +207,7 @@ addEventListener("pagehide", () => stream.close());
 addEventListener("pageshow", (event) => event.persisted && resume());
 addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
-document.addEventListener("visibilitychange", () => document.hidden || later());
+document.addEventListener("visibilitychange", () => document.hidden || shown());
 unfold();
 goOn(document);
 offer();
