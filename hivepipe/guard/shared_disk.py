@@ -179,15 +179,16 @@ class SharedDisk:
             if part == "..":
                 place = place.rpartition("/")[0]
                 continue
-            target = self._links.get(f"{place}/{part}", "")
+            below = f"{place}/{part}"
+            target = self._links.get(below, "") if self._links else ""
             if not target and not self._is_silent:
-                target = _link_target(f"{place}/{part}")
+                target = _link_target(below)
             if target and links < _LINKS_AT_MOST:
                 links += 1
                 pending += target.split("/")[::-1]
                 place = "" if target.startswith("/") else place
             else:
-                place = f"{place}/{part}"
+                place = below
         return place
 
 

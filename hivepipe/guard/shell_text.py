@@ -21,6 +21,7 @@ _PATTERN = frozenset("*?[")
 _TO_SPLIT = frozenset(" \t\n*?[")  # characters that matter outside of quotes
 _FROM_MARKS = str.maketrans({mark: sign for sign, mark in _TO_MARKS.items()})
 _MOST_ALTERNATIVES = 50
+_LONGEST_ALTERNATIVES = 500_000  # characters, together
 _LONGEST_SUBSCRIPT = 20
 _LONGEST_SCAN = 500  # characters of `${}`, `(( ))` or `[[ ]]`
 _DEEPEST_SCAN = 10  # brackets in these
@@ -101,42 +102,41 @@ def _read_word(command: str, at: int, values: Values, quote: str = "") -> tuple[
     """
     begin = at
     words: list[Word] = []
-    text = ""
+    parts: list[str] = []
     literal = True
-    inner: Sequence[str] = ()
+    inner: list[str] = []
     length = len(command)
     while at < length:
         character = command[at]
         if character.isalnum() or character in _PLAIN:
             end = _end_of_plain(command, at)
-            text += command[at:end]
+            parts.append(command[at:end])
             at = end - 1
         elif quote and character == quote[-1]:
             quote = ""
         elif quote == "'":
             end = command.find("'", at)
             end = end if end >= 0 else length
-            text += command[at:end]
+            parts.append(command[at:end])
             at = end - 1
         elif character == "\\" and at + 1 < length:
             at += 1
-            text += command[at] if command[at] != "\n" else ""
+            parts.append(command[at] if command[at] != "\n" else "")
         elif not quote and (character in _QUOTES or command.startswith(_DOLLAR_QUOTES, at)):
             quote = command[at : at + 1 + (character == "$")]
             at += len(quote) - 1
         elif _is_expansion(command, at, quote):
             found, at = _expansion(command, at, quote, values)
-            *done, last = _appended(Word(text, literal, inner), found, quote)
-            words += done
-            text, literal, inner = last.text, last.literal, last.inner
+            literal = _add_values((words, parts, inner), literal, found, quote)
         elif quote:
-            text += character
+            parts.append(character)
         elif character in ENDS_WORD:
             break
         else:
             literal = literal and character not in "*?["
-            text += _TO_MARKS.get(character, character)
+            parts.append(_TO_MARKS.get(character, character))
         at += 1
+    text = "".join(parts)
     is_file = not words and text[:1] == "~" != command[begin]  # as in '~'
     words.append(Word("./" * is_file + text, literal or text in ("[", "[["), inner))
     return words, at
@@ -150,13 +150,26 @@ def _end_of_plain(command: str, at: int) -> int:
     return at
 
 
-def _appended(word: Word, values: "Sequence[Word]", quote: str) -> list[Word]:
-    """Return the words that a word becomes if the values of an expansion follow it."""
-    if not quote and "=" not in word.text:  # the shell does not split the value of `X=$Y`
-        values = _split(values)
-    first, *more = values or (Word("", True),)
-    inner = [*word.inner, *first.inner] if first.inner else word.inner
-    return [Word(word.text + first.text, word.literal and first.literal, inner), *more]
+def _add_values(
+    to: tuple[list[Word], list[str], list[str]], literal: bool, values: "Sequence[Word]", quote: str
+) -> bool:
+    """Append the values of an expansion to (words, parts of the current word, its commands).
+
+    All but the last end a word. Return whether the current word is literal.
+    """
+    words, parts, inner = to
+    if not quote and (split := _split(values)) is not values and "=" not in "".join(parts):
+        values = split  # the shell does not split the value of `X=$Y`
+    for value in values[:-1]:
+        words.append(Word("".join([*parts, value.text]), literal and value.literal, list(inner)))
+        parts.clear()
+        inner.clear()
+        literal = True
+    for value in values[-1:]:
+        parts.append(value.text)
+        inner += value.inner
+        literal = literal and value.literal
+    return literal
 
 
 def _split(words: "Sequence[Word]") -> "Sequence[Word]":
@@ -349,6 +362,7 @@ def _alternatives(text: str) -> list[str]:
     """Return the words that the braces of a word stand for: `a{b,c}` is `ab ac`."""
     done: list[str] = []
     waiting = [text]
+    budget = _LONGEST_ALTERNATIVES
     while waiting:
         text = waiting.pop()
         end = text.find(_CLOSE)
@@ -357,6 +371,10 @@ def _alternatives(text: str) -> list[str]:
             done.append(text.translate(_FROM_MARKS))
             continue
         parts = text[begin + 1 : end].split(_COMMA)
+        budget -= len(parts) * len(text)
+        if budget < 0:
+            done.append(text.translate(_FROM_MARKS))
+            continue
         if len(parts) == 1:
             parts = ["{" + parts[0] + "}"]
         waiting += [text[:begin] + part + text[end + 1 :] for part in reversed(parts)]

@@ -6,7 +6,6 @@ Hooks import this module if a shared root is set.
 from hivepipe.guard.shell_text import (
     ENDS_WORD,
     PROCESS,
-    Values,
     Word,
     end_of_arithmetic,
     end_of_line,
@@ -14,10 +13,11 @@ from hivepipe.guard.shell_text import (
     read_here_documents,
     read_words,
 )
+from hivepipe.guard.shell_variables import Loop, Variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 _SEPARATORS = ("&&", "||", "|&", ";", "&", "|", "(", ")", "\n")
 _REDIRECTIONS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
@@ -38,14 +38,8 @@ _CLOSED_BY = {
 }
 _KEYWORDS = {*_CLOSED_BY, *_CLOSED_BY.values(), "then", "elif", "else", "do", "!", "coproc"}
 _BEFORE_KEYWORDS = ("", "time", "time -p")
-_SETTING = ("export", "readonly", "declare", "typeset", "local")
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
-_BETWEEN_NAMES = dict.fromkeys(map(ord, " \t\n;&|()<>{}[]=+-*/%#!?.,:~^@\\'\"`"), " ")
-_FIRST_OF_FOR = 3  # in `for NAME in WORD`
-_MOST_TURNS = 50
-_MOST_READ = 40_000  # characters that loops may add to a command
 _WORDS_BEFORE_BODY = 2  # `function NAME`, `for ((...))`
-_MOST_EXPANDED = 500_000  # characters that variables may add to a command
 _WITH_WORDS = ("for", "select", "case")  # no command follows on the same line
 
 
@@ -60,9 +54,10 @@ class Command:
     the command with the last number.
     """
 
-    __slots__ = ("back", "inner", "is_piped", "stdin", "targets", "words")
+    __slots__ = ("back", "inner", "is_piped", "number", "stdin", "targets", "words")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.words: list[Word] = []
         self.targets: list[Word] = []
         self.inner: list[str] = []
@@ -70,27 +65,8 @@ class Command:
         self.stdin: str | None = None
         self.is_piped = False
 
-
-class Turns:
-    """The words that the `for` loops of a command take when it is read once more.
-
-    A command is read for each combination of the loops' words, unless there are too many.
-    """
-
-    __slots__ = ("_most", "_turn", "count")
-
-    def __init__(self, command: str, turn: int) -> None:
-        self._turn = turn
-        self._most = min(_MOST_TURNS, _MOST_READ // (len(command) + 1) + 1)
-        self.count = 1  # the combinations of the loops so far
-
-    def choice(self, words: list[Word]) -> Word | None:
-        """Return the word of a loop in this turn, or None."""
-        before, self.count = self.count, self.count * len(words)
-        if self.count > self._most:
-            self.count = before
-            return None
-        return words[self._turn // before % len(words)] if words else None
+    def is_used(self) -> bool:
+        return bool(self.words or self.back or self.targets or self.inner) or self.is_piped
 
 
 class _Compound:
@@ -98,89 +74,16 @@ class _Compound:
 
     `closer` is the word that will close it. `begin` is the number of its first command. `line` and
     `part` are the numbers of the first command of the current `&&` list and of the current part of
-    a pipeline.
+    a pipeline. `loop` is a `for` loop with words, or None.
     """
 
-    __slots__ = ("begin", "closer", "is_piped", "line", "part")
+    __slots__ = ("begin", "closer", "is_piped", "line", "loop", "part")
 
     def __init__(self, closer: str, begin: int) -> None:
         self.closer = closer
         self.begin = self.line = self.part = begin
         self.is_piped = False
-
-
-class Variables:
-    """The variables that a command line surely sets, once: to plain words, or in a `for` loop.
-
-    A variable that is set again, read or unset is unknown. A value is short enough for each `$` of
-    the command.
-    """
-
-    __slots__ = ("_command", "_longest", "_named_once", "turns", "values")
-
-    def __init__(self, command: str, values: Values, turns: Turns) -> None:
-        self.values = dict(values)
-        self.turns = turns
-        self._command = command
-        self._longest = 0
-        self._named_once: set[str] | None = None
-
-    def set(self, words: list[Word], is_sure: bool) -> None:
-        """Add the variables that a simple command sets; `is_sure` means that it runs."""
-        first = words[0].text if words else ""
-        if first == "for":
-            if len(words) > _FIRST_OF_FOR:
-                choice = self.turns.choice(words[_FIRST_OF_FOR:])
-                self._set(words[1].text, [choice] if choice else [])
-        elif is_sure and first == "set" and len(words) > 1 and words[1].text == "--":
-            self.values |= positional(words[2:])
-        elif is_sure and (first in _SETTING or "=" in first):
-            given = [w for w in words if w.text not in _SETTING and w.text[:1] != "-"]
-            if all("=" in word.text for word in given):  # not if a command follows
-                for word in given:
-                    name, _, value = word.text.partition("=")
-                    self._set(name, word.elements or [Word(value, word.literal)], word.elements)
-
-    def move(self, folder: str, before: str) -> None:
-        """Set the variables of the working folder and the one before it; "" is unknown."""
-        for name, value in (("PWD", folder), ("OLDPWD", before)):
-            self.values.pop(name, None)
-            if value:
-                self.values[name] = [Word(value, True)]
-
-    def _set(self, name: str, words: "Sequence[Word]", elements: "Sequence[Word]" = ()) -> None:
-        if self._named_once is None:
-            self._named_once = _named_once(self._command)
-            self._longest = _MOST_EXPANDED // (self._command.count("$") + 1)
-        self.values.pop(name, None)
-        texts = [word.text for word in words]
-        is_short = 0 < sum(map(len, texts)) <= self._longest - len(texts)
-        # A shell may expand `~`.
-        if is_short and name in self._named_once and not any("~" in text for text in texts):
-            self.values[name] = words[:1]
-            self.values |= _numbered(elements, f"{name}[", "]", 0)
-
-
-def positional(words: "Sequence[Word]") -> Values:
-    """Return the values of `$1`, `$2` and `$@`."""
-    return _numbered(words, "", "", 1)
-
-
-def _numbered(words: "Sequence[Word]", before: str, after: str, first: int) -> Values:
-    values: Values = {f"{before}{n}{after}": [word] for n, word in enumerate(words, first)}
-    return {**values, **dict.fromkeys((f"{before}@{after}", f"{before}*{after}"), words)}
-
-
-def _named_once(command: str) -> set[str]:
-    """Return the words of a command line that appear once without `$` or `for` before them."""
-    once: set[str] = set()
-    again: set[str] = set()
-    of_loops: set[str] = set()
-    before = ""
-    for name in command.replace("${", "$").translate(_BETWEEN_NAMES).split():
-        (of_loops if before == "for" else again if name in once else once).add(name)
-        before = name
-    return (once | of_loops) - again
+        self.loop: Loop | None = None
 
 
 def simple_commands(command: str, variables: Variables) -> "Iterator[Command]":
@@ -188,19 +91,20 @@ def simple_commands(command: str, variables: Variables) -> "Iterator[Command]":
 
     Each is read with the `variables` that are known when the one before it was taken.
     """
-    found = [Command()]
+    now = Command(0)
     nested = [_Compound("", 0)]
     operator = separator = ""
     for token in _tokens(command, variables):
-        now = found[-1]
         if isinstance(token, str):
             operator = token if token in _REDIRECTIONS else ""
             if not operator:
                 is_sure = len(nested) == 1 and separator not in _IF and token not in _IN_SUBSHELL
-                variables.set(now.words, is_sure)
-                _separate(found, nested, token)
+                nested[-1].loop = variables.set(now.words, is_sure) or nested[-1].loop
+                following = _separate(now, nested, token)
                 separator = token
-                yield now
+                if following != now.number:
+                    yield now
+                    now = Command(following)
             continue
         now.inner += token.inner
         if ">" in operator:
@@ -209,20 +113,20 @@ def simple_commands(command: str, variables: Variables) -> "Iterator[Command]":
                 now.targets.append(token)
         elif operator == "<<<":
             now.stdin = token.text
-        elif not operator and not _is_keyword(found, nested, token.text):
+        elif not operator and not _is_keyword(now, nested, token.text, variables):
             now.words.append(token)
         operator = ""
-    yield found[-1]
+    yield now
 
 
-def _separate(found: list[Command], nested: list[_Compound], separator: str) -> None:
-    """End the last command, and begin another one."""
-    words, back = found[-1].words, found[-1].back
+def _separate(now: Command, nested: list[_Compound], separator: str) -> int:
+    """End a command; return the number of the next one, or of this one if it is empty."""
+    words, back = now.words, now.back
     inner = nested[-1]
     if separator == "(":
         if len(words) == 1 or (words and words[0].text == "function"):  # the name of a function
             words.clear()
-        nested.append(_Compound(")", len(found)))
+        nested.append(_Compound(")", now.number + now.is_used()))
     elif separator == ")" == inner.closer:
         back.append(inner.begin)
         nested.pop()
@@ -230,31 +134,32 @@ def _separate(found: list[Command], nested: list[_Compound], separator: str) -> 
         words.clear()  # they are a pattern of `case`, not a command
         inner.is_piped = False
     else:
-        is_pipe = found[-1].is_piped = separator in ("|", "|&")
+        is_pipe = now.is_piped = separator in ("|", "|&")
         if inner.is_piped or is_pipe:
             back.append(inner.part)
         if separator == "&":
             back.append(inner.line)
         inner.is_piped = is_pipe
-        inner.part = len(found)
+        inner.part = now.number + now.is_used()
         if separator in _ENDS_LIST:
-            inner.line = len(found)
-    found.append(Command())
+            inner.line = inner.part
+    return now.number + now.is_used()
 
 
-def _is_keyword(found: list[Command], nested: list[_Compound], text: str) -> bool:
+def _is_keyword(now: Command, nested: list[_Compound], text: str, variables: Variables) -> bool:
     """Tell whether a word is a keyword without a command of its own.
 
-    A compound command that the word opens is added to `nested`. One that it closes is removed.
+    A compound command that the word opens is added to `nested`. One that it closes is removed,
+    unless it is a loop that is read once more.
     """
-    words = found[-1].words
+    words = now.words
     if len(words) == _WORDS_BEFORE_BODY and (words[0].text == "function" or words[1].text == "(("):
         words.clear()
     if text not in _KEYWORDS or " ".join(word.text for word in words[:3]) not in _BEFORE_KEYWORDS:
         return False
     if text in _CLOSED_BY:
-        nested.append(_Compound(_CLOSED_BY[text], len(found) - 1))
-    elif text == nested[-1].closer:
+        nested.append(_Compound(_CLOSED_BY[text], now.number))
+    elif text == nested[-1].closer and not variables.repeats(nested[-1].loop):
         nested.pop()
     return text not in _WITH_WORDS
 
@@ -283,9 +188,8 @@ def _tokens(command: str, variables: Variables) -> "Iterator[Word | str]":
             at += len(operator)
             if operator == "\n" and here_documents:
                 documents, at = read_here_documents(command, at, here_documents)
-                for document in documents:
-                    yield "<<<"
-                    yield document
+                yield from (token for document in documents for token in ("<<<", document))
+            variables.place = (at, len(here_documents))
             yield operator
         else:
             begin = at
@@ -296,3 +200,7 @@ def _tokens(command: str, variables: Variables) -> "Iterator[Word | str]":
             elif text.isdigit() and command[at : at + 1] in ("<", ">"):  # as in `2> file`
                 continue
             yield from words
+            if text == "done" and variables.next_place:
+                at, waiting = variables.next_place
+                del here_documents[waiting:]
+                variables.next_place = None

@@ -12,6 +12,7 @@ UNKNOWN = Word("$", literal=False)
 _ORDERING = ("sort", "uniq", "tac", "shuf", "tr")  # their output has the words of their input
 _SELECTING = ("grep", "egrep", "fgrep", "head", "tail")  # has some of these words
 _LONGEST_FOLDER = 1000
+_LONGEST_INPUT = 10_000  # characters
 _MOST_WRAPPERS = 20
 
 
@@ -34,11 +35,11 @@ def without_wrappers(
         for folder in options.get("-D" if program == "sudo" else "-C", ()):
             cwd = joined_folder(cwd, folder) if program in ("sudo", "env") else cwd
         if program == "env":
-            for text in options.get("-S", ()):
-                words = words_in(text.text, {}) + words
+            given = options.get("-S", ())
+            words = [*(word for text in given for word in words_in(text.text, {})), *words]
         words = words[program in WITH_OPERAND :]
         if program == "flock" and words and words[0].text == "-c":
-            words = [Word("eval", literal=True), *words[1:]]
+            words = [Word("sh", literal=True), *words]
         if program in ("xargs", "parallel"):
             words, source = _with_mark(program, options, words, source)
     return words, cwd, source
@@ -62,7 +63,8 @@ def _with_mark(
         words = [*words, Word(INPUT, literal=True)]
     if program == "parallel" and any(" " in word.text for word in words):
         text = " ".join(word.text for word in words)
-        words = [Word("eval", literal=True), Word(text, all(word.literal for word in words))]
+        command = Word(text, all(word.literal for word in words))
+        words = [Word("sh", literal=True), Word("-c", literal=True), command]
     return words, source
 
 
@@ -90,6 +92,8 @@ def joined_folder(cwd: str, word: Word, is_physical: bool = False) -> str:
 
 
 def with_input(word: Word, given: Word) -> Word:
+    if word.text.count(INPUT) * len(given.text) > _LONGEST_INPUT:
+        return UNKNOWN
     is_below = given is UNKNOWN and not word.text.startswith(INPUT)  # as `/a/{}`
     return Word(
         word.text.replace(INPUT, "*" if is_below else given.text), word.literal and given.literal

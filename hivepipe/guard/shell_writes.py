@@ -8,7 +8,15 @@ False. Hooks import this module if a shared root is set.
 
 from hivepipe.guard.shell_options import Options, parsed
 from hivepipe.guard.shell_text import Values, Word
-from hivepipe.guard.shell_words import SHELLS, Turns, Variables, positional, simple_commands
+from hivepipe.guard.shell_variables import (
+    Limits,
+    Variables,
+    environment,
+    fitting,
+    initial,
+    positional,
+)
+from hivepipe.guard.shell_words import SHELLS, simple_commands
 from hivepipe.guard.shell_wrappers import (
     INPUT,
     UNKNOWN,
@@ -35,10 +43,14 @@ _BY_NAME = {
     *("-name", "-iname", "-lname", "-path", "-ipath", "-wholename", "-iwholename", "-regex"),
     *("-iregex", "-samefile", "-inum", "-xdev", "-mount"),
 }
-_COMMAND_GIVEN = (*SHELLS, "eval", "trap", "script", "su", "runuser")
+_IN_SAME_SHELL = ("eval", "trap")
+_COMMAND_GIVEN = (*SHELLS, *_IN_SAME_SHELL, "script", "su", "runuser")
 _MOST_INPUT = 50
 _DEEPEST = 5  # levels of nested commands that are parsed
 _MOST_PUSHED = 20
+_MOST_LINKS = 1000
+_LONGEST_PATH = 10_000  # a pattern may be longer than the path
+_LEAST_READ = 20  # characters that the time for the shortest nested command is worth
 
 # If the path is a link: its target is written, the link itself, or only the target if it is a
 # folder.
@@ -76,10 +88,10 @@ class Writes:
     `links` lists the symbolic links that the command makes: working folder, target, and path.
     """
 
-    __slots__ = ("is_readable", "links", "paths", "trees", "turns")
+    __slots__ = ("is_readable", "limits", "links", "paths", "trees")
 
-    def __init__(self, turns: Turns) -> None:
-        self.turns = turns
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.links: list[tuple[str, str, str]] = []
         # (working folder, path, what is written if the path is a link)
         self.paths: list[tuple[str, str, int]] = []
@@ -88,18 +100,10 @@ class Writes:
 
 
 def writes_of(command: str, cwd: str) -> Writes:
-    """Read a command once for each combination of the words of its `for` loops."""
-    found = Writes(Turns(command, 0))
-    turn = 0
-    while turn < found.turns.count:
-        found.turns = Turns(command, turn)
-        _add_command(found, cwd, command, 0, {"HOME": [Word(absolute("~"), literal=True)]})
-        turn += 1
-    if turn > 1:
-        found.paths = list(dict.fromkeys(found.paths))
-        found.trees = list(
-            {(cwd, t.text, link): (cwd, t, link) for cwd, t, link in found.trees}.values()
-        )
+    found = Writes(Limits())
+    _add_command(found, cwd, command, 0, initial(absolute("~")))
+    found.is_readable = found.is_readable and not found.limits.is_reached
+    found.paths = list(dict.fromkeys(found.paths))  # loops give some twice
     return found
 
 
@@ -132,7 +136,10 @@ def _add_program(
         found.is_readable = found.is_readable and bool(folders[0])
     elif program in _COMMAND_GIVEN and all(word.literal for word in arguments):
         command, more = _command_given(program, arguments, source)
-        _add_command(found, cwd, command, depth + 1, {**values, **positional(more)})
+        if program not in _IN_SAME_SHELL:
+            before = given[: len(given) - len(words)]
+            values = {**environment(values, before), **positional(more)}
+        _add_command(found, cwd, command, depth + 1, fitting(values, command))
     elif program == "find":
         _add_find(found, cwd, arguments, depth, values)
     else:
@@ -158,6 +165,10 @@ def _add_with_input(
         words = [*words[:at], *given[:_MOST_INPUT], *words[at + 1 :]]
         given = given[:1]
     for one in given[:_MOST_INPUT] or [UNKNOWN]:
+        found.limits.nested -= _LEAST_READ + sum(len(word.text) for word in words)
+        if found.limits.nested < 0:
+            found.is_readable = False
+            return
         now = [with_input(word, one) if INPUT in word.text else word for word in words]
         _add_program(found, (cwd, ""), now, depth + 1, values, [])
 
@@ -184,13 +195,14 @@ def _add_command(found: Writes, cwd: str, command: str, depth: int, values: Valu
 
     "" stands for an unknown command.
     """
-    if not command or depth > _DEEPEST:
+    found.limits.nested -= len(command) + _LEAST_READ if depth else 0
+    if not command or depth > _DEEPEST or found.limits.nested < 0:
         found.is_readable = False
         return
     folders: Folders = (cwd, "")
     before: list[Folders] = []
     source: list[Word] = []
-    variables = Variables(command, values, found.turns)
+    variables = Variables(command, values, found.limits)
     variables.move(*folders[:2])
     for now in simple_commands(command, variables):
         before.append(folders)
@@ -281,7 +293,8 @@ def _add_copies(
         _add(found, cwd, target, _link_of_target(program, options))
     if program == "ln" and "-s" in names:
         known = [target.text for target in targets if _is_known(cwd, target)]
-        found.links += [(cwd, s.text, path) for s in sources if s.literal for path in known]
+        made = [(cwd, s.text, path) for s in sources if s.literal for path in known[-1:]]
+        found.links += made[: _MOST_LINKS - len(found.links)]
     if program == "mv" or "--remove-source-files" in names:
         return sources, sources
     if program != "rsync" or not any(name.startswith("--del") for name in names):
@@ -350,7 +363,7 @@ def _add_find(found: Writes, cwd: str, arguments: list[Word], depth: int, values
             at = end + 1
         elif option.startswith(("-", "(", "!")):
             options.add(option)
-        inner = Writes(found.turns)
+        inner = Writes(found.limits)
         inner.is_readable = depth < _DEEPEST and not option.startswith(("-fprint", "-fls"))
         if inner.is_readable:
             _add_program(inner, (cwd, ""), words, depth + 1, values, [])
@@ -379,5 +392,7 @@ def _add(found: Writes, cwd: str, word: Word, link: int = TARGET) -> None:
 
 
 def _is_known(cwd: str, word: Word) -> bool:
-    """Tell whether a path or pattern has no variable and is not below an unknown folder."""
-    return (word.literal or "$" not in word.text) and bool(cwd or word.text.startswith(("/", "~")))
+    """Tell whether a path or pattern has no variable, a known folder, and a length that can be."""
+    text = word.text
+    is_known = (word.literal or "$" not in text) and len(text) < _LONGEST_PATH
+    return is_known and bool(cwd or text.startswith(("/", "~")))

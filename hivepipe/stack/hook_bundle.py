@@ -68,6 +68,7 @@ MODULES = (
     "hivepipe.guard.shared_disk",
     "hivepipe.guard.shell_options",
     "hivepipe.guard.shell_text",
+    "hivepipe.guard.shell_variables",
     "hivepipe.guard.shell_words",
     "hivepipe.guard.shell_wrappers",
     "hivepipe.guard.shell_writes",

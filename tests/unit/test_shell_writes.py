@@ -2,6 +2,7 @@
 
 import posixpath
 import shlex
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,11 @@ OF_ONE = (
     "env -S touch /s/a", "su ana -c 'touch /s/a'", "xargs touch <<< /s/a", "echo touch /s/a | sh",
     "find /s/a -print0 | xargs -0 rm -r", "command find /s/a | head -1 | xargs -I% rm %",
     "echo /s/a | parallel rm", "echo a | xargs sh -c 'touch /s/$1' _", "nice -5 \\rm /s/a",
-    "ls -d /s/a | xargs rm", "declare X=(/s/a); rm ${X[*]}",
+    "ls -d /s/a | xargs rm", "declare X=(/s/a); rm ${X[*]}", "declare -x X=/s/a; sh -c 'rm $X'",
+    "X=/s/a; export X; sh -c 'rm $X'", "set -a; X=/s/a; sh -c 'rm $X'", "X=/s/a sh -c 'rm $X'",
+    "env X=/s/a nice sh -c 'rm $X'", "export X=/s/a; sh <<'E'\nsh -c 'rm $X'\nE\n",
+    "X=/s/a; eval 'rm $X'", "set -- a /s/a; shift; rm $1",
+    "for f in a b; do cat <<E; done > /s/a\nrm /s/b\nE\n",
 )  # fmt: skip
 OF_NONE = (
     "make >&2", "make 2>&-", "cat < /s/a", "echo 'a > /s/a'", 'echo "a > /s/a"',
@@ -75,7 +80,11 @@ OF_NONE = (
     'echo "$((2>1))"', "echo $(( (1+2)*3 > 4 ))", "for ((i=3;i>0;i--)); do ls; done",
     "(( x = 1 << 2 ))", "[[ 1 -eq 1\n&& 2 > 1 ]]", "echo ${x//>/y}", "a=(rm mv\ncp)", "a+=(rm x)",
     "echo $'it\\'s > x'", "x=$(cat <<'E'\na) > /s/a\nE\n)", "cat <<'E'\n$(touch /s/a)\nE",
-    "ssh web1 bash <<E\ntouch /s/a\nE", "touch() { ls; }",
+    "ssh web1 bash <<E\ntouch /s/a\nE", "touch() { ls; }", "X=/s/a; sh -c 'rm $X'",
+    "X=/s/a; sh <<'E'\nrm $X\nE\n", "set -a; set +a; X=/s/a; sh -c 'rm $X'",
+    "X=/s/a; flock b -c 'rm $X'", "(export X=/s/a); sh -c 'rm $X'",
+    "export X=/s/a; env -i sh -c 'rm $X'", "export X=/s/a; env -u X sh -c 'rm $X'",
+    "export -n X=/s/a; sh -c 'rm $X'", "set -- a /s/a; set -- b; rm $2",
 )  # fmt: skip
 
 
@@ -139,12 +148,12 @@ OF_NONE = (
         ("for f in a b; do mv /s/$f /t/$f; done", ["/t/a", "/s/a", "/t/b", "/s/b"]),
         (
             "for f in a b; do for g in c d; do touch $f/$g; done; done",
-            [f"/home/ana/{path}" for path in ("a/c", "b/c", "a/d", "b/d")],
+            [f"/home/ana/{path}" for path in ("a/c", "a/d", "b/c", "b/d")],
         ),
         ("for f in a; do rm $f; done; for f in b; do rm $f; done", ["/home/ana/a", "/home/ana/b"]),
         ("X=(/s/a '/s/b c'); rm x\"${X[@]}\"y", ["/home/ana/x/s/a", "/s/b cy"]),
         ("X='/s/a /s/b'; rm $X \"$X\"; Y=$X", ["/s/a", "/s/b", "/s/a /s/b"]),
-        ("a='/s/*'; rm \"$a\"; rm $a", ["/s/*", "/s/*"]),
+        ("a='/s/*'; rm \"$a\"; rm $a", ["/s/*"]),
         ("printf '%s\\n' /s/a /s/b | sort | xargs rm", ["/s/a", "/s/b"]),
         ("printf '/s/a\\0/s/b' | xargs -0 rm", ["/s/a", "/s/b"]),
         ("find /s/a | grep x | xargs -0 rm", ["/s/a"]),
@@ -267,6 +276,51 @@ def test_a_command_of_find_is_not_repeated_for_each_start_point() -> None:
     starts = " ".join(f"s{number}" for number in range(900))
     paths = writes_of(f"find {starts} -exec rm {{}} \\; -exec touch {'{} ' * 900} +", "/").paths
     assert len(paths) == 2 * 900
+
+
+def test_the_body_of_a_loop_is_read_after_its_last_turn() -> None:
+    found = writes_of("for d in /s a ../b; do cd $d; touch x; done; touch y", "/")
+    assert [path[:2] for path in found.paths] == [
+        *(("/s", "x"), ("/s/a", "x"), ("/s/b", "x"), ("/s/b", "y")),
+    ]
+
+
+def test_loops_in_loops_are_read_within_a_limit() -> None:
+    loop = "for v{} in " + "w " * 40 + "; do "
+    found = writes_of(
+        "".join(loop.format(n) for n in range(9)) + "rm $v0/$v8; " + "done; " * 9, "/"
+    )
+    assert not found.is_readable
+    assert found.paths == [("/", "w/w", 1)]
+
+
+def test_nested_commands_that_multiply_are_read_within_a_limit() -> None:
+    command = "touch" + " a" * 60
+    assert writes_of(f"echo a | xargs sh -c {shlex.quote(command)}", "/").is_readable
+    for mark in "%@":
+        command = f"echo {'w ' * 45} | xargs -I{mark} sh -c {shlex.quote(command)} x{mark}"
+    assert not writes_of(command, "/").is_readable
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"sh -c '{'$1' * 9000}' _ {'a' * 9000}",
+        f"X={'a' * 9000} sh -c 'rm {'$X' * 9000}'",
+        f"set -- {'a' * 9000}; rm {'$1' * 9000}",
+        f"echo {'a' * 9000} | xargs -I{{}} rm {'{}' * 9000}",
+        f"touch {'{' * 9000}{',' * 9000}{'}' * 9000}",
+        "`" * 18000,
+        "(" * 60000,
+    ],
+)
+def test_no_command_takes_much_memory(command: str) -> None:
+    tracemalloc.start()
+    try:
+        writes_of(command, "/")
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.text(max_size=60))
