@@ -15,7 +15,6 @@ from hivepipe.home import (
     Place,
     is_in_project,
     kept_folder,
-    read_small,
     short_hash,
     state_folder,
     tree_of,
@@ -27,7 +26,6 @@ from hivepipe.queue.spooled import own_folders
 from hivepipe.stack.home_files import has_own_ignore, why_not_ours
 from hivepipe.stack.home_marks import is_marked
 from hivepipe.stack.last_home import last_home
-from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
 
 _CARD = "worker.json"
@@ -94,11 +92,15 @@ def _is_used(place: Place) -> bool:
 
 
 def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield (path of `.claude-state/.gitignore`, "") if hivepipe made this file."""
-    path = f"{os.path.dirname(kept_folder(home))}/.gitignore"
-    is_made = bool(tree_of(home)) and manifest.made_at("../.gitignore") is not None
-    if is_made and read_small(path) == IGNORE_ALL:
-        yield path, ""
+    """Yield (path of `.claude-state/.gitignore`, "") if hivepipe made this file.
+
+    1.0.0, which had no manifest, made it in each project.
+    """
+    folder = os.path.dirname(kept_folder(home))
+    is_older = is_in_project(home) and not manifest.fact("installed_at")
+    is_made = bool(tree_of(home)) and (is_older or manifest.made_at("../.gitignore") is not None)
+    if is_made and has_own_ignore(folder):
+        yield f"{folder}/.gitignore", ""
 
 
 def _session_file(kept: str, manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -144,6 +144,20 @@ def test_init_upgrades_a_running_stack_and_keeps_events_of_a_second_upgrade(
     assert not old.recorded.exists()
 
 
+def test_a_purge_after_a_downgrade_leaves_no_file_of_1_0_0(
+    folder: Path, code: Path, installed: Installation
+) -> None:
+    installed.install(ROOT)
+    user = User(folder, installed)
+    user.hivepipe("init")
+    installed.install(code)
+    user.hivepipe("init")
+    assert (user.project / ".claude-state" / ".gitignore").exists()
+    upgrade(user)
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert_purged(user)
+
+
 def test_a_second_upgrade_hides_no_sessions_that_were_moved_out(old: User, code: Path) -> None:
     upgrade(old)
     old.hivepipe("init")
