@@ -8,6 +8,7 @@ from typing import NamedTuple
 import psutil
 
 from hivepipe.home import Place, project_of, state_folder
+from hivepipe.stack import kernel
 from hivepipe.stack.project_records import records
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import (
@@ -24,7 +25,8 @@ class KnownStack(NamedTuple):
     """A stack and its state.
 
     `state` is `running` or, if processes have lost their supervisor, `broken`. Without processes it
-    is `stopped`, `off`, `resting` (recorded as on) or `gone` (the home was deleted).
+    is `stopped`, `off`, `resting` (recorded as on) or `gone` (the home was deleted). A stack that
+    another machine or container runs is `running`, without processes.
     """
 
     stack: Stack
@@ -84,6 +86,8 @@ def _look_at(stack: Stack, recorded: str, table: ProcessTable) -> KnownStack:
         state = "broken" if is_broken else "running"
     elif not os.path.isdir(stack.home):
         state = "gone"
+    elif recorded == "on" and kernel.other_machine(stack.home):
+        state = "running"
     else:
         state = {"on": "resting", "down": "stopped"}.get(recorded, recorded)
     project = project_of(stack.home)

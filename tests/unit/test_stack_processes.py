@@ -194,11 +194,13 @@ def test_a_stack_in_another_container_is_healthy_here(six_homes: list[str]) -> N
             status = [sys.executable, "-I", "-c", STATUS]
             shown = subprocess.run(status, env=env, capture_output=True, text=True, check=True)
             (found,) = supervised(Facts(locate(stack.home), stack))
+        states = {each.stack.home: each.state for each in known_stacks(ProcessTable())}
     machine = socket.gethostname()
     assert f"runs on   {machine}, another machine or container" in shown.stdout
     assert shown.stdout.splitlines()[-1] == "healthy"
     assert found.is_note
     assert machine in found.text
+    assert states == dict.fromkeys(six_homes, "resting") | {stack.home: "running"}
 
 
 def test_a_supervisor_without_a_lock_on_its_claim_counts_for_two_minutes(
