@@ -6,18 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hivepipe.db.location import SUFFIXES
 from hivepipe.errors import HivepipeError, LockHeldError, SettingsError
-from hivepipe.files.manifest import FILE
-from hivepipe.home import (
-    data_folder,
-    read_record,
-    read_small,
-    record_path,
-    state_folder,
-    user_folder,
-    write_small,
-)
+from hivepipe.home import data_folder, read_small, state_folder, user_folder, write_small
 from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack import shared_page
@@ -78,15 +68,11 @@ def is_read_only(folder: str | Path) -> bool:
 
 @contextmanager
 def removed_if_refused(stack: Stack) -> Iterator[None]:
-    """Remove the record, manifest and folders made for a new home if its registration fails."""
-    is_new = not (os.path.lexists(stack.home) or read_record(stack.home))
+    """Remove the empty folders that were made for a home if its registration is refused."""
     try:
         yield
     except (HivepipeError, OSError):
-        manifest = [f"{stack.home}/{FILE}{suffix}" for suffix in SUFFIXES]
-        for path in (record_path(stack.home), *manifest) if is_new else ():
-            Path(path).unlink(missing_ok=True)
-        for folder in (stack.folder, os.path.dirname(stack.folder), stack.home):
+        for folder in (stack.folder, os.path.dirname(stack.folder)):
             remove_if_empty(folder)
         tidy()
         raise

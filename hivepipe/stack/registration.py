@@ -35,6 +35,7 @@ from hivepipe.home import (
     user_folder,
     write_small,
 )
+from hivepipe.stack.failed_registration import removed_if_failed
 from hivepipe.stack.home_marks import has_data, has_data_to_adopt, is_whole
 from hivepipe.stack.last_home import last_home
 from hivepipe.stack.lock import locked_folder
@@ -85,7 +86,7 @@ def register(
     if tree or is_in_project(home):
         refuse_shipped(tree or project_of(home))
     # Under the lock, folders that a concurrent registration has made are known as ours.
-    with _locked_records():
+    with _locked_records(), removed_if_failed(home):
         if not (adopt or (tree and recorded_tree(tree, home))):
             _refuse_shipped(project, home, tree)
         make_private(os.path.dirname(home))

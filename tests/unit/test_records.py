@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.errors import LockHeldError
 from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
 from hivepipe.home import default_home, read_record, record_path
+from hivepipe.install.users_folder import removed_if_refused
 from hivepipe.stack import kernel, lifecycle, registration
 from hivepipe.stack.runtime_folder import Stack, remove_runtime
 
@@ -180,3 +183,38 @@ def test_a_late_start_removes_no_files_of_another_kernels_stack(
     monkeypatch.setattr(kernel, "is_of_another_kernel", lambda _home: is_of_another)
     lifecycle.start_for_hook(stack)
     assert Path(stack.socket).exists() == is_of_another
+
+
+def test_an_init_that_fails_removes_nothing_of_another_one(stack: Stack, tmp_path: Path) -> None:
+    new = stack._replace(home=str(tmp_path / "new"))
+
+    def wait_in_vain() -> None:
+        with removed_if_refused(new):
+            registration.register(str(tmp_path / "new shop"), new, "/usr/bin/python3")  # another's
+            raise LockHeldError("another process of hivepipe has locked the records")
+
+    with pytest.raises(LockHeldError):
+        wait_in_vain()
+    assert read_record(new.home)
+    assert Manifest(new.home).fact("installed_at")
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_failed_registration_removes_only_what_it_made(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_given: bool
+) -> None:
+    home = tmp_path / "new"
+    if is_given:
+        home.mkdir(mode=0o700)
+
+    def fail(*_: object) -> None:
+        Manifest(str(home)).begin()
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(registration, "_take_names", fail)
+    new = stack._replace(home=str(home))
+    with pytest.raises(OSError, match="full"), removed_if_refused(new):
+        registration.register(str(tmp_path / "new shop"), new, "/usr/bin/python3")
+    assert os.path.isdir(home) == is_given
+    assert not is_given or not os.listdir(home)
+    assert not read_record(str(home))
