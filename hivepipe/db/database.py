@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Self
@@ -50,7 +50,7 @@ class Database:
         self.path = path
         refuse_tracked(path)
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(path.parent)
             self._connection = open_to_write(path, busy_timeout_secs)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot open {path}: {error}") from error
@@ -211,6 +211,18 @@ def _redacted(parameters: Mapping[str, object], a_name: str = "name") -> dict[st
         else value
         for name, value in parameters.items()
     }
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the database's folder and its parents, if they are missing.
+
+    Raise StoreError if the folder is the current one and was deleted: processes of a stack run in
+    its home, and end soon after a user has deleted it.
+    """
+    with suppress(OSError):  # there is no /proc
+        if os.readlink("/proc/self/cwd") == f"{folder} (deleted)":
+            raise StoreError(f"{folder} was deleted")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:

@@ -133,6 +133,7 @@ def test_a_stack_ends_if_its_home_is_deleted(sandbox: Sandbox, deleted: str) -> 
     if deleted != "home":
         shutil.rmtree(runtime, ignore_errors=True)
     eventually(lambda: not any(map(process_exists, pids)))
+    assert not sandbox.home.exists(), "a worker made the database again"
 
 
 def test_a_stack_goes_on_while_its_home_has_another_name(sandbox: Sandbox) -> None:
