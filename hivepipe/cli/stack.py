@@ -25,7 +25,7 @@ from hivepipe.install.renamed import refuse_renamed
 from hivepipe.orchestrator.folder import running_workers
 from hivepipe.queue import connection
 from hivepipe.settings import variable
-from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
+from hivepipe.stack import kernel, lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.runtime_folder import Stack
 from hivepipe.stack.stack_processes import ProcessTable
@@ -45,6 +45,7 @@ def up(
     """Register the current project and start its stack, or join the running one."""
     project, home = _to_register(adopt=adopt)
     registration.refuse_switched_off(project)
+    kernel.refuse_another(home)  # whose sockets the record must keep
     stack = Stack.prepared(home)._replace(
         url=_chosen_redis(home, redis_url, use_env_redis, embedded)
     )

@@ -9,6 +9,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import SettingsError
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import (
+    Place,
     absolute,
     default_home,
     is_in_project,
@@ -40,7 +41,7 @@ from hivepipe.install.hook_entries import (
 )
 from hivepipe.install.renamed import refuse_renamed
 from hivepipe.settings import variable
-from hivepipe.stack import hook_copy, lifecycle, registration
+from hivepipe.stack import hook_copy, kernel, lifecycle, registration
 from hivepipe.stack.environment import record_environment
 from hivepipe.stack.runtime_folder import Stack
 
@@ -133,7 +134,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
     home = plan.home if is_in_project(plan.home) else os.path.realpath(plan.home)
-    stack = Stack.prepared(home)
+    recorded = read_record(home) if kernel.other_machine(home) else {}
+    stack = Stack.of(Place("", home, recorded)) if recorded else Stack.prepared(home)
     state = read_record(plan.project).get("state", "on")  # `off` and `down` were set by the user
     with users_folder.removed_if_refused(stack):
         registration.register(plan.project, stack, sys.executable, state, adopt, tree=plan.tree)

@@ -46,6 +46,7 @@ def start_for_hook(stack: Stack) -> None:
         if supervisor.runs_without(stack):
             return
         if read_record(stack.home).get("state") == "on":
+            kernel.refuse_another(stack.home)  # whose sockets the record must keep
             change_records({stack.home}, socket=stack.address, runtime=stack.folder)
             _start(stack)
         elif not (kernel.is_of_another_kernel(stack.home) or stack_processes(stack)):

@@ -203,6 +203,30 @@ def test_a_stack_in_another_container_is_healthy_here(six_homes: list[str]) -> N
     assert states == dict.fromkeys(six_homes, "resting") | {stack.home: "running"}
 
 
+def test_what_is_refused_beside_another_container_keeps_its_sockets(six_homes: list[str]) -> None:
+    """Hooks there would not find them, while each container has a runtime folder of its own."""
+    home = Path(six_homes[0])
+    make_private(runtime := str(home.parent / "other"))
+    env = {"HOME": str(home.parent), "HIVEPIPE_HOME": str(home), "XDG_RUNTIME_DIR": runtime}
+    before = read_record(str(home))
+    (project := home.parent / "shop").mkdir()
+    commands = [
+        ["hivepipe.stack.starter", f"{runtime}/starting"],
+        ["hivepipe.cli.main", "up", "-d"],
+        ["hivepipe.cli.main", "init", "--no-probe"],
+    ]
+    with claimed_in_another_namespace(str(home)):
+        codes = [
+            subprocess.run(
+                [sys.executable, "-I", "-m", *command], env=env, cwd=project, check=False
+            ).returncode
+            for command in commands
+        ]
+    assert codes == [1, 1, 0]
+    after = read_record(str(home))
+    assert (after["socket"], after["runtime"]) == (before["socket"], before["runtime"])
+
+
 def test_a_supervisor_without_a_lock_on_its_claim_counts_for_two_minutes(
     six_homes: list[str],
 ) -> None:
