@@ -421,7 +421,7 @@ def test_what_a_database_of_hivepipe_also_has_is_named(private_home: Home) -> No
     assert reasons["columns of swarms"] == "the bash hooks did not have these columns: colour"
     assert "table v_prompts" not in reasons
     shown = text(private_home, "import-db", path, expect=1)
-    assert "`hivepipe restore --replace` here copy all of it" in shown
+    assert "`hivepipe restore --replace` here" in shown
 
 
 def test_names_of_tables_and_columns_are_case_insensitive(private_home: Home) -> None:

@@ -280,7 +280,7 @@ def test_a_team_that_cannot_be_read_is_reported_with_the_reason(
         pass
     monkeypatch.setattr("hivepipe.team.connection.is_installed", lambda: False)
     membership.keep(kept, joined.writes, joined.reads)
-    with pytest.raises(TeamError, match=r"as `hivepipe\[team\]`"), opened():
+    with pytest.raises(TeamError, match=r"with its requirements\.lock"), opened():
         pass
 
 

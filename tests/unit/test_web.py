@@ -168,7 +168,7 @@ def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Pa
     assert stack["redis"] == "down"
     (queues,) = client.get("/queues.json").json()["stacks"]
     assert queues["queues"] is None
-    assert "until `hivepipe init`" in client.get("/queues").text
+    assert "not set up here; events wait on disk" in client.get("/queues").text
 
 
 def test_filters_are_in_the_address(client: TestClient, home: Path) -> None:
