@@ -35,7 +35,7 @@ from hivepipe.install.installation import without_hooks
 from hivepipe.install.known_entries import is_edited
 from hivepipe.install.restored_names import restore_names
 from hivepipe.queue import endpoint
-from hivepipe.stack import kernel, lifecycle, other_redis, registration
+from hivepipe.stack import kernel, lifecycle, other_redis, registration, supervisor
 from hivepipe.stack.last_home import last_home, unlink_renamed
 from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import STATE_MODE
@@ -130,17 +130,21 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     The hooks are removed first, so that nothing restarts the stack. Renamed files get their old
     names back, except where a file of the user now has that name. The home's files are deleted if
     `purge` is set or the home holds no recorded data. Raise StackError if the stack cannot be
-    stopped, or if another Redis does not answer or has unfinished jobs; the hooks are gone then.
+    stopped, or if another Redis does not answer or has unfinished jobs; the hooks are gone then,
+    unless another container or machine runs the stack.
     """
     place = removal.place
+    stack = Stack.of(place) if removal.is_registered and not removal.is_shared else None
     if purge:
         kernel.refuse_another(place.home)
+    if stack:
+        supervisor.refuse_unseen(stack)
     for edit in removal.settings:
         edits.undo(edit)
     for edit in removal.excludes:
         git_exclude.undo(edit)
-    if removal.is_registered and not removal.is_shared:
-        lifecycle.take_down(Stack.of(place))
+    if stack:
+        lifecycle.take_down(stack)
         _clear_foreign_redis(place, purge)
     # Look again, because an event may have come since `plan`.
     is_over = purge or (removal.holds_nothing and holds_nothing(place))

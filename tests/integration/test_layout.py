@@ -14,6 +14,7 @@ import pytest
 from hivepipe.db.database import Database
 from hivepipe.db.tree import _number_of
 from hivepipe.home import short_hash
+from hivepipe.stack.kernel import boot
 from tests.conftest import NEUTRAL, ROOT, redis_files, until
 from tests.faults.injections.disks import mounted
 from tests.installed import User, changed
@@ -501,5 +502,9 @@ def test_data_that_another_machine_uses_is_not_replaced_moved_or_deleted(user: U
         assert "another machine or container (their-laptop)" in output, words
         now = changed(before, user.files(user.recorded))
         assert {path for path in now if not path.endswith(("-wal", "-shm"))} == set(), words
+    kernel.write_text(f"container\n{boot()}\npid:[4026532000]\n")
+    settings = user.settings.read_text()
+    assert "another machine or container (container)" in user.hivepipe("uninstall", expect=1)
+    assert user.settings.read_text() == settings, "the hooks were removed, the rest was not"
     kernel.unlink()
     assert recorded_sessions(user) == {"before"}
