@@ -37,10 +37,12 @@ def start_for_hook(stack: Stack) -> None:
     A stack that runs without a supervisor (Procfile) is left alone. Raise StackError if containers
     run the stack: a second set of workers would keep theirs from starting again.
     """
-    record = read_record(stack.home)
     if kernel.is_in_containers(stack.home):
-        raise StackError("this stack runs in containers: run `docker compose up -d` there")
-    if record.get("state", "on") == "on":
+        raise StackError(
+            "this stack runs in containers: run `docker compose up -d` there, or `hivepipe up -d` "
+            "to run it here from now on"
+        )
+    if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _locked_home(stack):
         if supervisor.runs_without(stack):
