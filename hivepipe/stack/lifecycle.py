@@ -39,8 +39,8 @@ def start_for_hook(stack: Stack) -> None:
     """
     if kernel.is_in_containers(stack.home):
         raise StackError(
-            "this stack runs in containers: run `docker compose up -d` there, or `hivepipe up -d` "
-            "to run it here from now on"
+            "this stack runs in containers: run `docker compose up -d` there, or `hivepipe up -d "
+            "--embedded` to run it here from now on"
         )
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)

@@ -215,7 +215,7 @@ def test_a_hook_starts_no_second_stack_while_the_containers_are_stopped(
     starter = [sys.executable, "-I", "-m", "hivepipe.stack.starter", str(starting)]
     assert subprocess.run(starter, env=private_home.env, check=False).returncode == 1
     assert "this stack runs in containers" in starting.read_text()
-    assert "or `hivepipe up -d` to run it here" in starting.read_text(), "a way back"
+    assert "or `hivepipe up -d --embedded` to run it here" in starting.read_text(), "a way back"
     hivepipe = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
     without_claude = env | {"PATH": "/nowhere"}
     done = outcome_of([*hivepipe, "doctor", "--json"], without_claude, private_home.root)
