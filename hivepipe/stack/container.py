@@ -75,11 +75,12 @@ def _register(process: Process) -> None:
         owner = registration.owner_id(home)
         other_redis.claim(stack.url, home, owner)
         record = read_record(home)
-        found = [record.get(name) for name in ("socket", "python", "version", "containers")]
-        if found != [stack.url, sys.executable, version("hivepipe"), "yes"]:
+        found = [record.get(name) for name in ("socket", "python", "version")]
+        if found != [stack.url, sys.executable, version("hivepipe")]:
             tree = tree_of(home)
             registration.register(home, stack, sys.executable, owner=owner, tree=tree)
-            registration.change_records({home}, containers="yes")  # so no hook starts a second set
+        # So no hook starts a second set. A `down` before the containers' start is over.
+        registration.change_records({home}, containers="yes", state="on")
 
 
 def _is_healthy(process: Process) -> bool:

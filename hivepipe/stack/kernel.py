@@ -1,9 +1,10 @@
 """Allow only one kernel to use a home: locks and sockets of another kernel have no effect here.
 
 `<home>/kernel` contains the machine, boot and pid namespace of the running stack. The supervisor
-holds a lock on the file, which another container of this machine sees; the writer touches it, which
-another machine sees; and `down` removes it. Without the file, a folder that a container shares with
-its host, or two machines on a network, could have two stacks with two writers on one database.
+(in compose.yaml's containers, the writer) holds a lock on the file, which another container of this
+machine sees; the writer touches it, which another machine sees; and `down` removes it. Without the
+file, a folder that a container shares with its host, or two machines on a network, could have two
+stacks with two writers on one database.
 """
 
 import contextlib

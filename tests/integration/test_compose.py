@@ -232,6 +232,10 @@ def test_a_hook_starts_no_second_stack_while_the_containers_are_stopped(
     assert "run `docker compose stop` there" in refused.stderr
     assert read_record(home)["containers"] == "yes"
     writer.end()
+    change_records({home}, state="down")  # by `hivepipe down`, while the containers are stopped
+    writer.start()
+    until(lambda: read_record(home)["state"] == "on", "hooks keep events on disk")
+    writer.end()
 
 
 def in_namespace(home: Path, namespace: str) -> None:
